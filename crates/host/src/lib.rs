@@ -1,0 +1,1 @@
+//! Hosts: CPUs, memory, buses.

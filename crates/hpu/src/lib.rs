@@ -1,0 +1,1 @@
+//! Handler processors: RV32 cores, contexts, memories, ELF and line tables.

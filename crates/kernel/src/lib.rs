@@ -1,0 +1,1 @@
+//! Virtual time: clock, event queue, tasks, servers, signals, credits.

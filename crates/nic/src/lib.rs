@@ -1,0 +1,1 @@
+//! The parts of a card, and the cards made of them.

@@ -1,0 +1,1 @@
+//! An open laboratory for programmable network cards: clusters, programs, workloads, results.

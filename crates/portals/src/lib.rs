@@ -1,0 +1,1 @@
+//! Portals 4 message semantics as a state machine without time.

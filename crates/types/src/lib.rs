@@ -1,0 +1,17 @@
+//! The few words every part of nicety uses: [`Time`] and [`Duration`] in integer picoseconds, [`Gap`] and
+//! [`Frequency`] as exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the
+//! [`Path`] that gives every picosecond of a latency an address.
+//!
+//! Nothing here knows about events, cards or protocols.
+
+mod id;
+mod path;
+mod payload;
+mod rate;
+mod time;
+
+pub use id::{LinkId, MessageId, NodeId};
+pub use path::{Path, Stage};
+pub use payload::{Buffer, Payload, PhantomRead, Segment};
+pub use rate::{Frequency, Gap};
+pub use time::{Duration, Time};

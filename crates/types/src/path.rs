@@ -1,0 +1,152 @@
+//! Every microsecond has an address: a [`Path`] partitions the time from an origin to now into stages.
+//!
+//! A path follows the critical path forwards. Each step of a process advances its path; where a step was
+//! released by something else of the same message (the packet before on the link, the last packet of a message),
+//! the process takes over that one's path; where it waited for a resource that somebody else held, the wait is
+//! the queued part of that stage. So a path's parts always add up exactly, and cost no memory a step.
+
+use crate::{Duration, Time};
+
+macro_rules! stages {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        /// What a message was doing, or waiting for, during a part of its latency.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Stage { $($(#[$doc])* $name),* }
+
+        impl Stage {
+            /// All stages, in the order in which a message usually meets them.
+            pub const ALL: &'static [Stage] = &[$(Stage::$name),*];
+
+            /// The name, as it stands in tables and JSON.
+            pub const fn name(self) -> &'static str {
+                match self { $(Stage::$name => $text),* }
+            }
+        }
+    };
+}
+
+stages! {
+    /// The program computes.
+    Compute = "compute";
+    /// The program waits for a CPU of its host.
+    CpuQueued = "cpu, queued";
+    /// The host's CPU posts a command.
+    Post = "post";
+    /// A command and its payload cross the host bus to the card.
+    Bus = "bus";
+    /// Waiting for the host bus.
+    BusQueued = "bus, queued";
+    /// The card fetches from host memory: request and data.
+    Fetch = "fetch";
+    /// Waiting for the way to host memory.
+    FetchQueued = "fetch, queued";
+    /// Waiting for the send engine: another message, or the gap between messages.
+    SendQueued = "send, queued";
+    /// Serialisation and flight on a link.
+    Link = "link";
+    /// Waiting for the link, or for a credit of the receiver.
+    LinkQueued = "link, queued";
+    /// Through a switch.
+    Switch = "switch";
+    /// Waiting inside a switch.
+    SwitchQueued = "switch, queued";
+    /// The matching unit's service.
+    Match = "match";
+    /// Waiting for the matching unit.
+    MatchQueued = "match, queued";
+    /// A handler runs.
+    Handler = "handler";
+    /// Waiting for a handler processor.
+    HandlerQueued = "handler, queued";
+    /// Payload, and the event behind it, go to host memory.
+    Deposit = "deposit";
+    /// Waiting for the way to host memory.
+    DepositQueued = "deposit, queued";
+    /// A completed message waits for the ones before it.
+    InOrder = "completion order";
+    /// The host's CPU notices an event.
+    Notice = "notice";
+}
+
+const STAGES: usize = Stage::ALL.len();
+
+/// A partition of the time from `origin` to `at` into stages, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    origin: Time,
+    at: Time,
+    totals: [Duration; STAGES],
+}
+
+impl Path {
+    /// A path that begins now.
+    pub const fn from(origin: Time) -> Path {
+        Path { origin, at: origin, totals: [Duration::ZERO; STAGES] }
+    }
+
+    /// When the path begins.
+    pub const fn origin(&self) -> Time {
+        self.origin
+    }
+
+    /// Up to when every picosecond is accounted for.
+    pub const fn at(&self) -> Time {
+        self.at
+    }
+
+    /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
+    pub fn advance(&mut self, stage: Stage, until: Time) {
+        if until > self.at {
+            self.totals[stage as usize] += until.since(self.at);
+            self.at = until;
+        }
+    }
+
+    /// Takes over `other` where it reaches further: it is what released this step.
+    pub fn follow(&mut self, other: &Path) {
+        if other.at > self.at {
+            *self = *other;
+        }
+    }
+
+    /// The time accounted to a stage.
+    pub const fn total(&self, stage: Stage) -> Duration {
+        self.totals[stage as usize]
+    }
+
+    /// The stages that took any time, in their usual order.
+    pub fn stages(&self) -> impl Iterator<Item = (Stage, Duration)> + '_ {
+        Stage::ALL.iter().map(|&s| (s, self.total(s))).filter(|(_, d)| !d.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_partitions_its_time_exactly() {
+        let t = |ps| Time::from_ps(ps);
+        let mut path = Path::from(t(100));
+        path.advance(Stage::Post, t(165));
+        path.advance(Stage::Bus, t(415));
+        path.advance(Stage::Bus, t(400)); // already accounted for
+        path.advance(Stage::Post, t(480));
+        assert_eq!(path.total(Stage::Post), Duration::from_ps(130));
+        assert_eq!(path.stages().map(|(_, d)| d).sum::<Duration>(), path.at().since(path.origin()));
+        assert_eq!(path.stages().count(), 2);
+    }
+
+    #[test]
+    fn the_later_path_is_followed() {
+        let mut early = Path::from(Time::ZERO);
+        let mut late = Path::from(Time::ZERO);
+        early.advance(Stage::Match, Time::from_ps(5));
+        late.advance(Stage::Handler, Time::from_ps(9));
+        early.follow(&late);
+        assert_eq!(early, late);
+        late.follow(&Path::from(Time::from_ps(3)));
+        assert_eq!(early, late);
+    }
+}

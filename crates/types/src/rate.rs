@@ -1,0 +1,135 @@
+//! Exact rates: a gap a byte and a clock frequency. A duration is rounded up once, on the whole amount.
+
+use crate::Duration;
+use std::fmt;
+
+/// Picoseconds a byte as an exact fraction, the G of the LogGP models. n bytes take ceil(n x gap).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gap {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Gap {
+    /// No time at all, whatever the amount.
+    pub const ZERO: Gap = Gap { numerator: 0, denominator: 1 };
+
+    /// `numerator / denominator` picoseconds a byte, kept in lowest terms.
+    ///
+    /// # Panics
+    /// When the denominator is zero.
+    pub const fn new(numerator: u64, denominator: u64) -> Gap {
+        assert!(denominator > 0, "a gap's denominator is at least one");
+        let divisor = gcd(numerator, denominator);
+        Gap { numerator: numerator / divisor, denominator: denominator / divisor }
+    }
+
+    /// The gap of a bandwidth in bytes a second.
+    ///
+    /// # Panics
+    /// When the bandwidth is zero.
+    pub const fn from_bytes_per_s(bytes_per_s: u64) -> Gap {
+        Gap::new(1_000_000_000_000, bytes_per_s)
+    }
+
+    /// The time `bytes` bytes take, rounded up once.
+    pub fn cover(self, bytes: u64) -> Duration {
+        let ps = (u128::from(bytes) * u128::from(self.numerator)).div_ceil(u128::from(self.denominator));
+        Duration::from_ps(u64::try_from(ps).expect("a transfer longer than 2^64 ps"))
+    }
+
+    /// Picoseconds a byte, for display and results only.
+    pub fn ps_per_byte(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
+    /// Bytes a second, for display and results only; infinite for a zero gap.
+    pub fn bytes_per_s(self) -> f64 {
+        1e12 * self.denominator as f64 / self.numerator as f64
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ps/B", self.ps_per_byte())
+    }
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    if a == 0 { 1 } else { a }
+}
+
+/// A clock's frequency in hertz, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frequency(u64);
+
+impl Frequency {
+    /// A clock of `hz` hertz.
+    ///
+    /// # Panics
+    /// When `hz` is zero: a stopped clock never begins a cycle.
+    pub const fn from_hz(hz: u64) -> Frequency {
+        assert!(hz > 0, "a clock's frequency is at least 1 Hz");
+        Frequency(hz)
+    }
+
+    /// Hertz.
+    pub const fn hz(self) -> u64 {
+        self.0
+    }
+
+    /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f).
+    pub fn cycles(self, k: u64) -> Duration {
+        let ps = (u128::from(k) * 1_000_000_000_000).div_ceil(u128::from(self.0));
+        Duration::from_ps(u64::try_from(ps).expect("a cycle count longer than 2^64 ps"))
+    }
+
+    /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`.
+    pub fn cycles_in(self, d: Duration) -> u64 {
+        let k = u128::from(d.ps()) * u128::from(self.0) / 1_000_000_000_000;
+        u64::try_from(k).expect("more than 2^64 cycles")
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hz = self.0 as f64;
+        match self.0 {
+            1_000_000_000.. => write!(f, "{} GHz", hz / 1e9),
+            1_000_000.. => write!(f, "{} MHz", hz / 1e6),
+            1_000.. => write!(f, "{} kHz", hz / 1e3),
+            _ => write!(f, "{hz} Hz"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_rounds_up_once_on_the_whole_amount() {
+        let bus = Gap::new(156, 10);
+        assert_eq!(bus.cover(8), Duration::from_ps(125)); // 124.8
+        assert_eq!(bus.cover(4096), Duration::from_ps(63_898)); // 63 897.6
+        assert_eq!(bus.cover(0), Duration::ZERO);
+        assert_eq!(Gap::new(20, 1).cover(65_536), Duration::from_ps(1_310_720));
+        assert_eq!(Gap::from_bytes_per_s(50_000_000_000), Gap::new(20, 1));
+        assert_eq!(Gap::ZERO.cover(u64::MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn cycles_begin_at_the_ceiling() {
+        let hpu = Frequency::from_hz(2_500_000_000);
+        assert_eq!(hpu.cycles(3), Duration::from_ps(1_200));
+        let nfp = Frequency::from_hz(600_000_000);
+        assert_eq!(nfp.cycles(1), Duration::from_ps(1_667));
+        assert_eq!(nfp.cycles(3), Duration::from_ps(5_000));
+        for k in 0..100 {
+            assert_eq!(nfp.cycles_in(nfp.cycles(k)), k);
+        }
+    }
+}
