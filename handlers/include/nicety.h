@@ -1,0 +1,242 @@
+/* nicety.h: what a packet handler sees of the card.
+ *
+ * Three functions, each of them optional, handle a message whose match entry names this program:
+ *
+ *     __handler int header_handler(const ptl_header_t h, void *state);
+ *     __handler int payload_handler(const ptl_payload_t p, void *state);
+ *     __handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
+ *
+ * The header handler runs once, before any other handler of its message starts; payload handlers run once for
+ * each packet that carries payload, any number of them at the same time and in any order; the completion handler
+ * runs once, after all the others and before the host sees the completion. All of them share `state`, which lies
+ * in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor: sizes and
+ * offsets are 32 bits wide, match bits and header data 64.
+ */
+#ifndef NICETY_H
+#define NICETY_H
+
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define __handler __attribute__((used, noinline))
+
+typedef uint32_t ptl_size_t;         /* bytes */
+typedef uint32_t ptl_process_t;      /* rank of a process */
+typedef uint64_t ptl_match_bits_t;
+typedef uint64_t ptl_hdr_data_t;
+
+/* What a handler returns. */
+enum {
+    SUCCESS = 0,              /* payload and completion handlers: done */
+    SUCCESS_PENDING = 1,      /* completion handlers: done, the match entry stays open */
+    PROCESS_DATA = 2,         /* header handlers: run the payload handlers */
+    PROCESS_DATA_PENDING = 3,
+    PROCEED = 4,              /* header handlers: skip the payload handlers, deposit the data in host memory */
+    PROCEED_PENDING = 5,
+    DROP = 6,                 /* header handlers: drop the message; payload handlers: count the bytes as dropped */
+    DROP_PENDING = 7,
+    FAIL = -1,                /* an error, reported to the host */
+    SEGV = -2                 /* an error, reported to the host */
+};
+
+/* What a function of the card returns. */
+enum {
+    PTL_OK = 0,
+    PTL_FAIL = 1,
+    PTL_ARG_INVALID = 2,
+    PTL_SEGV = 3,             /* outside the memory it may name */
+    PTL_NO_SPACE = 4
+};
+
+/* Which host memory an offset counts in. */
+enum {
+    PTL_ME_HOST_MEM = 0,      /* the memory of the match entry */
+    PTL_HANDLER_HOST_MEM = 1  /* the second region, which only handlers use */
+};
+
+typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
+
+/* The header of the message; read-only. */
+typedef struct {
+    uint32_t type;            /* 0: put */
+    ptl_size_t length;        /* bytes that the initiator sent */
+    ptl_process_t source_id;
+    ptl_process_t target_id;
+    ptl_match_bits_t match_bits;
+    ptl_hdr_data_t hdr_data;
+    ptl_size_t offset;        /* where in the match entry's memory the first byte goes */
+    ptl_size_t manipulated_length; /* bytes after truncation */
+    const uint8_t *base;      /* the first packet's payload */
+    ptl_size_t packet_length; /* its length */
+} ptl_header_t;
+
+/* The payload of one packet. The bytes are the handler's to change while it runs. */
+typedef struct {
+    uint8_t *base;
+    ptl_size_t length;        /* bytes in this packet */
+    ptl_size_t offset;        /* of its first byte in the message */
+} ptl_payload_t;
+
+typedef uint32_t ptl_dma_h;   /* a DMA under way */
+
+/* Commands to the card: the number in a7, arguments from a0 on, the result in a0. */
+enum {
+    NICETY_PUT_FROM_DEVICE = 0x101,
+    NICETY_PUT_FROM_HOST = 0x102,
+    NICETY_DMA_TO_HOST = 0x110,
+    NICETY_DMA_FROM_HOST = 0x111,
+    NICETY_DMA_CAS = 0x112,
+    NICETY_DMA_FETCH_ADD = 0x113,
+    NICETY_DMA_TEST = 0x114,
+    NICETY_DMA_WAIT = 0x115,
+    NICETY_CT_INC = 0x120,
+    NICETY_CT_GET = 0x121,
+    NICETY_CT_SET = 0x122,
+    NICETY_CAS = 0x130,
+    NICETY_FADD = 0x131,
+    NICETY_YIELD = 0x140,
+    NICETY_PRINTF = 0x150
+};
+
+#define NICETY_INLINE static inline __attribute__((always_inline, unused))
+
+NICETY_INLINE int nicety_command(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, uint32_t x4) {
+    register uint32_t a0 __asm__("a0") = x0;
+    register uint32_t a1 __asm__("a1") = x1;
+    register uint32_t a2 __asm__("a2") = x2;
+    register uint32_t a3 __asm__("a3") = x3;
+    register uint32_t a4 __asm__("a4") = x4;
+    register uint32_t a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a7) : "memory");
+    return (int)a0;
+}
+
+/* What a put carries to the card; in memory, because it is more than the argument registers hold. */
+typedef struct {
+    ptl_match_bits_t match_bits;
+    ptl_hdr_data_t hdr_data;
+    ptl_process_t target_id;
+    ptl_size_t remote_offset;
+    uint32_t options;         /* ct in the low half, ack_req in the high half */
+    uint32_t user_ptr;
+} nicety_put_t;
+
+/* Sends `len` bytes of HPU memory, or of the packet, to the same portal table entry of another process: one
+ * packet at most. The bytes are taken before the function returns. `ct` (0 or 1): count the send on the match
+ * entry's counter. */
+NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
+                                          ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                          ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+    nicety_put_t put = {match_bits, hdr_data, target_id, remote_offset, ct | (uint32_t)ack_req << 16,
+                        (uint32_t)(uintptr_t)user_ptr};
+    return nicety_command(NICETY_PUT_FROM_DEVICE, (uint32_t)(uintptr_t)local, len, (uint32_t)(uintptr_t)&put, 0, 0);
+}
+
+/* Sends `len` bytes of the match entry's host memory from `offset` on, of any size. The card fetches them after
+ * the function has returned. */
+NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
+                                        ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                        ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+    nicety_put_t put = {match_bits, hdr_data, target_id, remote_offset, ct | (uint32_t)ack_req << 16,
+                        (uint32_t)(uintptr_t)user_ptr};
+    return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uint32_t)(uintptr_t)&put, 0, 0);
+}
+
+/* Copies `len` bytes to host memory. The bytes are taken before the non-blocking form returns; the handle is done
+ * when they have been handed to the bus. The blocking form returns when they have been handed to the bus. */
+NICETY_INLINE int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
+                                        ptl_dma_h *handle) {
+    return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options,
+                          (uint32_t)(uintptr_t)handle);
+}
+NICETY_INLINE int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
+    return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options, 0);
+}
+
+/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done. */
+NICETY_INLINE int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
+                                          ptl_dma_h *handle) {
+    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options,
+                          (uint32_t)(uintptr_t)handle);
+}
+NICETY_INLINE int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options) {
+    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options, 0);
+}
+
+/* 64-bit compare-and-swap in host memory; *cmpval becomes the value found. */
+NICETY_INLINE int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options,
+                                     ptl_dma_h *handle) {
+    return nicety_command(NICETY_DMA_CAS, offset, (uint32_t)(uintptr_t)cmpval, (uint32_t)(uintptr_t)&swapval,
+                          options, (uint32_t)(uintptr_t)handle);
+}
+NICETY_INLINE int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options) {
+    return nicety_command(NICETY_DMA_CAS, offset, (uint32_t)(uintptr_t)cmpval, (uint32_t)(uintptr_t)&swapval,
+                          options, 0);
+}
+
+/* 64-bit fetch-and-add in host memory; *result becomes the value before. */
+NICETY_INLINE int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t increment, uint64_t *result, unsigned options,
+                                          ptl_dma_h *handle) {
+    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uint32_t)(uintptr_t)result,
+                          (uint32_t)(uintptr_t)&increment, options, (uint32_t)(uintptr_t)handle);
+}
+NICETY_INLINE int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t increment, uint64_t *result, unsigned options) {
+    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uint32_t)(uintptr_t)result,
+                          (uint32_t)(uintptr_t)&increment, options, 0);
+}
+
+/* Whether a DMA is done: 1 or 0. */
+NICETY_INLINE int PtlHandlerDMATest(ptl_dma_h handle) { return nicety_command(NICETY_DMA_TEST, handle, 0, 0, 0, 0); }
+/* Waits until a DMA is done; the core blocks. */
+NICETY_INLINE int PtlHandlerDMAWait(ptl_dma_h handle) { return nicety_command(NICETY_DMA_WAIT, handle, 0, 0, 0, 0); }
+
+/* The counter of the match entry. */
+NICETY_INLINE int PtlHandlerCTInc(uint64_t increment) {
+    return nicety_command(NICETY_CT_INC, (uint32_t)increment, (uint32_t)(increment >> 32), 0, 0, 0);
+}
+NICETY_INLINE int PtlHandlerCTGet(uint64_t *value) {
+    return nicety_command(NICETY_CT_GET, (uint32_t)(uintptr_t)value, 0, 0, 0, 0);
+}
+NICETY_INLINE int PtlHandlerCTSet(uint64_t value) {
+    return nicety_command(NICETY_CT_SET, (uint32_t)value, (uint32_t)(value >> 32), 0, 0, 0);
+}
+
+/* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 where it swapped, 0 otherwise. */
+NICETY_INLINE int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
+    return nicety_command(NICETY_CAS, (uint32_t)(uintptr_t)value, (uint32_t)cmpval, (uint32_t)(cmpval >> 32),
+                          (uint32_t)swapval, (uint32_t)(swapval >> 32));
+}
+NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t increment) {
+    return nicety_command(NICETY_FADD, (uint32_t)(uintptr_t)value, (uint32_t)(uintptr_t)before, (uint32_t)increment,
+                          (uint32_t)(increment >> 32), 0);
+}
+
+/* Lets other work that waits for this core go first. */
+NICETY_INLINE int PtlHandlerYield(void) { return nicety_command(NICETY_YIELD, 0, 0, 0, 0, 0); }
+
+/* The core that runs the handler. */
+NICETY_INLINE uint32_t PtlHandlerHPU(void) {
+    uint32_t id;
+    __asm__ volatile("csrr %0, mhartid" : "=r"(id));
+    return id;
+}
+
+/* Prints to the simulation's log, with time, node and HPU. Conversions: d i u x X o c s p and %, with flags, width,
+ * precision and the lengths hh h l ll z; no floating point. The formatting itself costs the handler nothing. */
+__attribute__((format(printf, 1, 2), unused, noinline)) static int printf(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = nicety_command(NICETY_PRINTF, (uint32_t)(uintptr_t)format, (uint32_t)(uintptr_t)arguments, 0, 0, 0);
+    va_end(arguments);
+    return written;
+}
+
+/* From the runtime, linked with every handler. */
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memmove(void *to, const void *from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+int memcmp(const void *a, const void *b, size_t bytes);
+
+#endif
