@@ -2,16 +2,20 @@
 //! [`Frequency`] as exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the
 //! [`Path`] that gives every picosecond of a latency an address.
 //!
+//! [`Stream`] is the arithmetic of bytes that stream through a bus or a link.
+//!
 //! Nothing here knows about events, cards or protocols.
 
 mod id;
 mod path;
 mod payload;
 mod rate;
+mod stream;
 mod time;
 
 pub use id::{LinkId, MessageId, NodeId};
 pub use path::{Path, Stage};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
+pub use stream::{Burst, Flight, Occupancy, Stream};
 pub use time::{Duration, Time};

@@ -1,0 +1,260 @@
+//! Stages that bytes stream through: a bus, a link. The arithmetic of first byte, last byte and occupation.
+//!
+//! For a packet of n bytes whose first byte comes at h and last at t, a stage of latency l and gap r starts at
+//! s = max(h, free), is free again at s + ceil(n r), gives the first byte out at s + l and the last at
+//! max(t, s + ceil(n r)) + l. So a chain of free stages pays all its latencies once and the slowest gap once.
+
+use crate::{Duration, Gap, MessageId, Path, Stage, Time};
+
+/// A packet on its way: when its first and last byte are here, and where its time went until the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// When the first byte is here.
+    pub head: Time,
+    /// When the last byte is here.
+    pub tail: Time,
+    /// Accounts for the time up to `head`.
+    pub path: Path,
+    /// The stage that the time from first to last byte belongs to: the slowest so far.
+    pub slowest: Stage,
+}
+
+impl Flight {
+    /// A packet that lies complete in a buffer, at the instant up to which `path` accounts.
+    pub fn resting(path: Path) -> Flight {
+        Flight { head: path.at(), tail: path.at(), path, slowest: Stage::Link }
+    }
+
+    /// The path up to the last byte: what a packet buffer at the end of a chain sees.
+    pub fn landed(self) -> Path {
+        let mut path = self.path;
+        path.advance(self.slowest, self.tail);
+        path
+    }
+}
+
+/// Who occupied a resource last, so that waiting for an earlier part of one's own message is told from
+/// waiting for somebody else.
+#[derive(Clone, Copy, Debug)]
+struct Occupant {
+    message: MessageId,
+    path: Path,
+}
+
+/// Something that serves one at a time, first come first served, and cannot be taken back.
+#[derive(Clone, Debug)]
+pub struct Occupancy {
+    stage: Stage,
+    queued: Stage,
+    free: Time,
+    last: Option<Occupant>,
+    busy: Duration,
+}
+
+impl Occupancy {
+    /// A free resource, whose service is accounted as `stage` and waiting for it as `queued`.
+    pub const fn new(stage: Stage, queued: Stage) -> Occupancy {
+        Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO }
+    }
+
+    /// When the resource is free again.
+    pub const fn free(&self) -> Time {
+        self.free
+    }
+
+    /// How long the resource has been occupied in all.
+    pub const fn busy(&self) -> Duration {
+        self.busy
+    }
+
+    /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for
+    /// the time up to it.
+    pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut Path) -> Time {
+        let start = from.max(self.free);
+        if start > from {
+            match self.last {
+                // The packet before of the same message is what this one waited for: its path is the critical one.
+                Some(last) if last.message == message => {
+                    *path = last.path;
+                    path.advance(self.stage, start);
+                }
+                _ => path.advance(self.queued, start),
+            }
+        }
+        self.last = Some(Occupant { message, path: *path });
+        self.free = start + duration;
+        self.busy += duration;
+        start
+    }
+}
+
+/// A stage with a latency and a gap a byte.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    latency: Duration,
+    gap: Gap,
+    occupancy: Occupancy,
+}
+
+impl Stream {
+    /// A free stage.
+    pub const fn new(latency: Duration, gap: Gap, stage: Stage, queued: Stage) -> Stream {
+        Stream { latency, gap, occupancy: Occupancy::new(stage, queued) }
+    }
+
+    /// The latency.
+    pub const fn latency(&self) -> Duration {
+        self.latency
+    }
+
+    /// The gap a byte.
+    pub const fn gap(&self) -> Gap {
+        self.gap
+    }
+
+    /// When the stage is free again.
+    pub const fn free(&self) -> Time {
+        self.occupancy.free
+    }
+
+    /// How long the stage has been occupied in all.
+    pub const fn busy(&self) -> Duration {
+        self.occupancy.busy
+    }
+
+    /// Streams a packet through; its time is accounted as this stage's own.
+    pub fn cross(&mut self, message: MessageId, bytes: u64, flight: Flight) -> Flight {
+        self.cross_as(message, bytes, flight, self.occupancy.stage, self.occupancy.queued)
+    }
+
+    /// Streams a packet through, its time accounted as `stage` and `queued`: a bus serves several purposes.
+    pub fn cross_as(
+        &mut self,
+        message: MessageId,
+        bytes: u64,
+        flight: Flight,
+        stage: Stage,
+        queued: Stage,
+    ) -> Flight {
+        self.occupancy.stage = stage;
+        self.occupancy.queued = queued;
+        let occupied = self.gap.cover(bytes);
+        let mut path = flight.path;
+        let start = self.occupancy.claim(message, flight.head, occupied, &mut path);
+        path.advance(stage, start + self.latency);
+        let own_tail = start + occupied;
+        let slowest = if flight.tail > own_tail { flight.slowest } else { stage };
+        Flight { head: start + self.latency, tail: flight.tail.max(own_tail) + self.latency, path, slowest }
+    }
+
+    /// Streams a whole message through, packet behind packet, all of it waiting at `flight.head`.
+    pub fn burst(
+        &mut self,
+        message: MessageId,
+        bytes: u64,
+        packet_bytes: u64,
+        flight: Flight,
+        stage: Stage,
+        queued: Stage,
+    ) -> Burst {
+        assert!(packet_bytes > 0, "a packet carries at least one byte");
+        self.occupancy.stage = stage;
+        self.occupancy.queued = queued;
+        let full = self.gap.cover(packet_bytes);
+        let (packets, rest) = (bytes / packet_bytes, bytes % packet_bytes);
+        let occupied = full * packets + self.gap.cover(rest);
+        let mut path = flight.path;
+        let start = self.occupancy.claim(message, flight.head, occupied, &mut path);
+        Burst { start, path, latency: self.latency, gap: self.gap, bytes, packet_bytes, full, stage }
+    }
+}
+
+/// A message streaming through a stage, packet behind packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    start: Time,
+    path: Path,
+    latency: Duration,
+    gap: Gap,
+    bytes: u64,
+    packet_bytes: u64,
+    full: Duration,
+    stage: Stage,
+}
+
+impl Burst {
+    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the stage.
+    pub fn packet(&self, offset: u64) -> Flight {
+        debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
+        let bytes = self.packet_bytes.min(self.bytes - offset);
+        let start = self.start + self.full * (offset / self.packet_bytes);
+        let mut path = self.path;
+        path.advance(self.stage, start + self.latency);
+        let tail = start + self.gap.cover(bytes) + self.latency;
+        Flight { head: start + self.latency, tail, path, slowest: self.stage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGE: MessageId = MessageId { source: crate::NodeId(0), sequence: 0 };
+    const OTHER: MessageId = MessageId { source: crate::NodeId(1), sequence: 0 };
+
+    fn bus() -> Stream {
+        Stream::new(Duration::from_ns(250), Gap::new(156, 10), Stage::Bus, Stage::BusQueued)
+    }
+
+    fn link() -> Stream {
+        Stream::new(Duration::from_ps(33_400), Gap::new(20, 1), Stage::Link, Stage::LinkQueued)
+    }
+
+    fn ps(ps: u64) -> Duration {
+        Duration::from_ps(ps)
+    }
+
+    #[test]
+    fn a_chain_pays_latencies_and_the_slowest_gap_once() {
+        // spin-discrete, 8 B: bus 250, link 0.160 + 33.4.
+        let flight = Flight::resting(Path::from(Time::ZERO));
+        let landed = link().cross(MESSAGE, 8, bus().cross(MESSAGE, 8, flight)).landed();
+        assert_eq!(landed.at(), Time::from_ps(283_560));
+        assert_eq!(landed.total(Stage::Bus), ps(250_000));
+        assert_eq!(landed.total(Stage::Link), ps(33_560));
+    }
+
+    #[test]
+    fn a_slow_first_stage_keeps_its_gap() {
+        let mut slow = Stream::new(ps(1_000), Gap::new(100, 1), Stage::Bus, Stage::BusQueued);
+        let flight = slow.cross(MESSAGE, 100, Flight::resting(Path::from(Time::ZERO)));
+        let landed = link().cross(MESSAGE, 100, flight).landed();
+        assert_eq!(landed.at(), Time::from_ps(10_000 + 1_000 + 33_400));
+        assert_eq!(landed.total(Stage::Bus), ps(11_000));
+        assert_eq!(landed.total(Stage::Link), ps(33_400));
+    }
+
+    #[test]
+    fn a_burst_is_one_message_on_the_critical_path() {
+        // 64 KiB: bus 250, link 1310.72 + 33.4, and nothing queued.
+        let (mut bus, mut link) = (bus(), link());
+        let flight = Flight::resting(Path::from(Time::ZERO));
+        let burst = bus.burst(MESSAGE, 65_536, 4096, flight, Stage::Bus, Stage::BusQueued);
+        let landed =
+            (0..16).map(|k| link.cross(MESSAGE, 4096, burst.packet(k * 4096))).last().unwrap().landed();
+        assert_eq!(landed.at(), Time::from_ps(250_000 + 1_310_720 + 33_400));
+        assert_eq!(landed.stages().count(), 2);
+        assert_eq!(landed.total(Stage::Link), ps(1_310_720 + 33_400));
+        assert_eq!(bus.free(), Time::from_ps(16 * 63_898));
+    }
+
+    #[test]
+    fn waiting_for_another_message_is_queueing() {
+        let mut link = link();
+        link.cross(OTHER, 4096, Flight::resting(Path::from(Time::ZERO)));
+        let landed = link.cross(MESSAGE, 8, Flight::resting(Path::from(Time::ZERO))).landed();
+        assert_eq!(landed.total(Stage::LinkQueued), ps(81_920));
+        assert_eq!(landed.total(Stage::Link), ps(160 + 33_400));
+        assert_eq!(link.busy(), ps(81_920 + 160));
+    }
+}
