@@ -1,0 +1,194 @@
+"""The compilers that nicety can drive: the clang inside the `ziglang` package, or any the user names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Literal
+
+from nicety._cache import cache_dir, digest, make_dir, write_whole
+from nicety.errors import InputError
+
+DEFAULT_ISA = "rv32imac_zicsr"
+
+Kind = Literal["zig", "clang", "gcc"]
+
+_ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
+
+_COMMON = (
+    "-std=gnu17",
+    "-O2",
+    "-g",
+    "-Wall",
+    "-ffreestanding",
+    "-fomit-frame-pointer",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-common",
+    "-fno-pic",
+    "-fno-stack-protector",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+)
+
+# Folding a loop into a call of the function that the loop implements would never end.
+RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
+    "zig": ("-fno-builtin",),
+    "clang": ("-fno-builtin",),
+    "gcc": ("-fno-builtin", "-fno-tree-loop-distribute-patterns"),
+}
+
+
+def isa_extensions(isa: str) -> list[str]:
+    """The extensions of an isa string such as `rv32imac_zicsr`, without the base: `m`, `a`, `c`, `zicsr`.
+
+    Raises:
+        InputError: the string is not one of RV32.
+    """
+    match = _ISA.fullmatch(isa)
+    if match is None:
+        raise InputError(
+            f"isa {isa!r}: not a 32-bit RISC-V one; write rv32i and extensions, for example {DEFAULT_ISA!r}"
+        )
+    return [*match["letters"][1:], *match["rest"].split("_")[1:]]
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler.
+
+    Attributes:
+        argv: how it is started.
+        kind: whose options it takes.
+        version: the first line it says about itself.
+        environment: variables it is started with, beside the process's own.
+    """
+
+    argv: tuple[str, ...]
+    kind: Kind
+    version: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def target_flags(self, isa: str) -> list[str]:
+        """Options that choose the processor; misaligned access is never generated."""
+        extensions = isa_extensions(isa)
+        if self.kind == "zig":
+            cpu = "+".join(["generic_rv32", *extensions])
+            return ["-target", "riscv32-freestanding-none", f"-mcpu={cpu}"]
+        # -mstrict-align is the one spelling that both compilers know.
+        flags = [f"-march={isa}", "-mabi=ilp32", "-mstrict-align"]
+        return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else flags
+
+    def compile_flags(self, isa: str) -> list[str]:
+        """Options for compiling one source, include folders and macros apart."""
+        own = ["-fno-sanitize=all"] if self.kind == "zig" else []
+        return [*self.target_flags(isa), *_COMMON, *own]
+
+    def link_flags(self, isa: str, layout: Path) -> list[str]:
+        """Options for linking objects at the addresses that `layout` gives."""
+        lld = ["-fuse-ld=lld"] if self.kind == "clang" else []
+        # The compiler's own library is left out: ours is small, the same for all, and known to the last cycle.
+        return [*self.target_flags(isa), *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
+
+    def library_flags(self) -> list[str]:
+        """Options that bring in the compiler's own library, for what ours lacks: floating point in software."""
+        return [] if self.kind == "clang" else ["-lgcc"]
+
+    def start(self, arguments: Sequence[str]) -> int:
+        """Run the compiler, its messages going where the process's own do; return its exit status.
+
+        Raises:
+            InputError: it cannot be started.
+        """
+        environment = {**os.environ, **dict(self.environment)}
+        try:
+            return subprocess.run([*self.argv, *arguments], env=environment, check=False).returncode
+        except OSError as error:
+            raise InputError(f"{self.argv[0]}: cannot start this compiler ({error.strerror})") from error
+
+
+def find_toolchain(cc: str | None) -> Toolchain:
+    """The compiler that the user named, or the one of the `ziglang` package.
+
+    Raises:
+        InputError: there is no such program, or it is no C compiler.
+    """
+    return _named(cc) if cc is not None else _ziglang()
+
+
+def _zig_environment() -> tuple[tuple[str, str], ...]:
+    folder = str(make_dir(cache_dir() / "zig"))
+    return (("ZIG_GLOBAL_CACHE_DIR", folder), ("ZIG_LOCAL_CACHE_DIR", folder))
+
+
+def _ziglang() -> Toolchain:
+    found = util.find_spec("ziglang")
+    if found is None or not found.submodule_search_locations:
+        raise InputError(
+            "no C compiler: the Python package 'ziglang' is not installed; "
+            "install it (pip install ziglang) or name a compiler with --cc"
+        )
+    folder = Path(next(iter(found.submodule_search_locations)))
+    program = folder / ("zig.exe" if os.name == "nt" else "zig")
+    release = metadata.version("ziglang")
+    environment = _zig_environment()
+    # Asking costs as much as compiling a small handler, so the answer is kept.
+    kept = make_dir(cache_dir() / "compilers") / digest([str(program), release])
+    try:
+        version = kept.read_text()
+    except OSError:
+        clang = _ask_version((str(program), "cc"), environment)
+        version = f"ziglang {release} ({clang})"
+        write_whole(kept, version.encode())
+    return Toolchain((str(program), "cc"), "zig", version, environment)
+
+
+def _named(cc: str) -> Toolchain:
+    try:
+        argv = tuple(shlex.split(cc))
+    except ValueError as error:
+        raise InputError(f"--cc {cc!r}: {error}") from error
+    if not argv:
+        raise InputError("--cc: an empty name; write a compiler's, for example riscv64-unknown-elf-gcc")
+    program = shutil.which(argv[0])
+    if program is None:
+        raise InputError(f"--cc {cc}: no program {argv[0]!r} on the PATH; write its name or path")
+    argv = (program, *argv[1:])
+    zig = any(Path(word).stem in ("zig", "ziglang") for word in argv)
+    environment = _zig_environment() if zig else ()
+    version = _ask_version(argv, environment)
+    if zig:
+        kind: Kind = "zig"
+    elif "clang" in version:
+        kind = "clang"
+    elif re.search(r"gcc|gnu|g\+\+|free software foundation", version, re.IGNORECASE):
+        kind = "gcc"
+    else:
+        raise InputError(f"--cc {cc}: says {version!r}, which is neither clang nor gcc; name one of them")
+    return Toolchain(argv, kind, version, environment)
+
+
+def _ask_version(argv: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> str:
+    try:
+        answer = subprocess.run(
+            [*argv, "--version"],
+            env={**os.environ, **dict(environment)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise InputError(f"{argv[0]}: cannot start this compiler ({error.strerror})") from error
+    lines = answer.stdout.strip().splitlines()
+    if answer.returncode != 0 or not lines:
+        raise InputError(f"{shlex.join(argv)}: not a C compiler: it does not answer to --version")
+    return lines[0].strip()
