@@ -1,0 +1,258 @@
+//! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered
+//! Operations').
+//!
+//! A triggered operation is due when its counter's successes reach its threshold; failures set off nothing.
+//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the order
+//! in which they were posted. A change makes all its operations due at once, before the first of them is
+//! carried out: one that sets the counter back does not hold up its neighbours. What became due first is
+//! carried out first, on whatever counter.
+
+use crate::handle::Slab;
+use crate::interface::release;
+use crate::{CtHandle, Effect, Effects, Error, Interface, OperationHandle};
+use std::collections::VecDeque;
+
+/// The value of a counting event (`ptl_ct_event_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CtEvent {
+    /// Operations or bytes that succeeded.
+    pub success: u64,
+    /// Operations that failed.
+    pub failure: u64,
+}
+
+impl CtEvent {
+    /// `n` successes.
+    pub const fn success(n: u64) -> CtEvent {
+        CtEvent { success: n, failure: 0 }
+    }
+
+    /// `n` failures.
+    pub const fn failure(n: u64) -> CtEvent {
+        CtEvent { success: 0, failure: n }
+    }
+}
+
+/// What waits on a counter.
+#[derive(Clone, Copy)]
+pub(crate) enum Action {
+    Start(OperationHandle),
+    Inc(CtHandle, CtEvent),
+    Set(CtHandle, CtEvent),
+}
+
+pub(crate) struct Ct {
+    value: CtEvent,
+    /// Match entries and descriptors that count here, and triggered operations that change it.
+    pub users: u32,
+    /// Sorted by threshold, and by age within one.
+    waiting: VecDeque<(u64, Action)>,
+}
+
+pub(crate) type Counters = Slab<CtHandle, Ct>;
+
+impl Interface {
+    /// A counter at zero (`PtlCTAlloc`).
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub fn ct_alloc(&mut self) -> Result<CtHandle, Error> {
+        self.counters.insert(Ct { value: CtEvent::default(), users: 0, waiting: VecDeque::new() })
+    }
+
+    /// Frees a counter (`PtlCTFree`).
+    ///
+    /// # Errors
+    /// [`Error::Stale`], or [`Error::InUse`] while a match entry, descriptor or triggered operation names it.
+    pub fn ct_free(&mut self, ct: CtHandle) -> Result<(), Error> {
+        let counter = self.counters.get(ct)?;
+        release(counter.users, "counter", "a match entry, memory descriptor or triggered operation")?;
+        release(counter.waiting.len() as u32, "counter", "triggered operations that wait on it")?;
+        self.counters.remove(ct).map(drop)
+    }
+
+    /// The counter's value now (`PtlCTGet`).
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    pub fn ct_get(&self, ct: CtHandle) -> Result<CtEvent, Error> {
+        Ok(self.counters.get(ct)?.value)
+    }
+
+    /// Sets the counter and carries out what that makes due (`PtlCTSet`).
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    pub fn ct_set(&mut self, ct: CtHandle, value: CtEvent, effects: &mut Effects) -> Result<(), Error> {
+        self.counters.get(ct)?;
+        self.change(ct, |_| value, effects);
+        self.carry_out(effects);
+        Ok(())
+    }
+
+    /// Adds successes or failures to the counter and carries out what that makes due (`PtlCTInc`). The sum wraps
+    /// at 2^64.
+    ///
+    /// # Errors
+    /// [`Error::Stale`]; [`Error::ArgInvalid`] where both are added at once, which the specification forbids.
+    pub fn ct_inc(&mut self, ct: CtHandle, by: CtEvent, effects: &mut Effects) -> Result<(), Error> {
+        self.counters.get(ct)?;
+        one_of_both(by)?;
+        self.count(ct, by, effects);
+        Ok(())
+    }
+
+    /// Adds to `target` when `ct` has reached `threshold` successes (`PtlTriggeredCTInc`).
+    ///
+    /// # Errors
+    /// As [`Interface::ct_inc`], or [`Error::NoSpace`].
+    pub fn triggered_ct_inc(
+        &mut self,
+        target: CtHandle,
+        by: CtEvent,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        one_of_both(by)?;
+        self.wait_to_change(target, Action::Inc(target, by), ct, threshold, effects)
+    }
+
+    /// Sets `target` when `ct` has reached `threshold` successes (`PtlTriggeredCTSet`).
+    ///
+    /// # Errors
+    /// As [`Interface::ct_set`], or [`Error::NoSpace`].
+    pub fn triggered_ct_set(
+        &mut self,
+        target: CtHandle,
+        value: CtEvent,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.wait_to_change(target, Action::Set(target, value), ct, threshold, effects)
+    }
+
+    /// Forgets every triggered operation that waits on the counter (`PtlCTCancelTriggered`).
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    pub fn ct_cancel_triggered(&mut self, ct: CtHandle) -> Result<(), Error> {
+        self.counters.get(ct)?;
+        while let Some((_, action)) = self.counters.get_mut(ct)?.waiting.pop_front() {
+            self.triggered -= 1;
+            match action {
+                Action::Start(operation) => self.forget(operation),
+                Action::Inc(target, _) | Action::Set(target, _) => self.counters.get_mut(target)?.users -= 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_to_change(
+        &mut self,
+        target: CtHandle,
+        action: Action,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.counters.get(target)?;
+        self.can_wait(ct)?;
+        self.counters.get_mut(target)?.users += 1;
+        self.wait(action, ct, threshold, effects);
+        Ok(())
+    }
+
+    /// Whether one more triggered operation can be posted on `ct`.
+    pub(crate) fn can_wait(&self, ct: CtHandle) -> Result<(), Error> {
+        self.counters.get(ct)?;
+        if self.triggered >= self.limits.triggered {
+            let limit = self.limits.triggered;
+            return Err(Error::NoSpace { what: "triggered operation", name: "triggered", limit });
+        }
+        Ok(())
+    }
+
+    /// Lets `action` wait for the counter, or carries it out where the threshold has been reached before.
+    pub(crate) fn wait(&mut self, action: Action, ct: CtHandle, threshold: u64, effects: &mut Effects) {
+        self.triggered += 1;
+        let counter = self.counters.get_mut(ct).expect("the caller has looked at the counter");
+        if counter.value.success >= threshold {
+            self.due.push_back(action);
+            self.carry_out(effects);
+        } else {
+            let at = counter.waiting.partition_point(|(t, _)| *t <= threshold);
+            counter.waiting.insert(at, (threshold, action));
+        }
+    }
+
+    /// Adds to a counter that is in use, and carries out what that makes due.
+    pub(crate) fn count(&mut self, ct: CtHandle, by: CtEvent, effects: &mut Effects) {
+        self.add(ct, by, effects);
+        self.carry_out(effects);
+    }
+
+    fn add(&mut self, ct: CtHandle, by: CtEvent, effects: &mut Effects) {
+        let sum = |old: CtEvent| CtEvent {
+            success: old.success.wrapping_add(by.success),
+            failure: old.failure.wrapping_add(by.failure),
+        };
+        self.change(ct, sum, effects);
+    }
+
+    /// Changes a counter, tells the host, and makes due what has reached its threshold.
+    fn change(&mut self, ct: CtHandle, new: impl FnOnce(CtEvent) -> CtEvent, effects: &mut Effects) {
+        let counter = self.counters.get_mut(ct).expect("a counter in use is not freed");
+        counter.value = new(counter.value);
+        effects.push(Effect::Count { ct, value: counter.value });
+        while let Some((threshold, action)) = counter.waiting.front() {
+            if *threshold > counter.value.success {
+                break;
+            }
+            self.due.push_back(*action);
+            counter.waiting.pop_front();
+        }
+    }
+
+    /// Carries out all that is due, and what becomes due by it. It ends, since every operation was posted once.
+    fn carry_out(&mut self, effects: &mut Effects) {
+        while let Some(action) = self.due.pop_front() {
+            self.triggered -= 1;
+            match action {
+                Action::Start(operation) => self.start(operation, effects),
+                Action::Inc(target, by) => {
+                    self.add(target, by, effects);
+                    self.unuse(Some(target));
+                }
+                Action::Set(target, value) => {
+                    self.change(target, |_| value, effects);
+                    self.unuse(Some(target));
+                }
+            }
+        }
+    }
+
+    /// One user of the counter more.
+    pub(crate) fn r#use(&mut self, ct: Option<CtHandle>) {
+        if let Some(ct) = ct {
+            self.counters.get_mut(ct).expect("the caller has looked at the counter").users += 1;
+        }
+    }
+
+    /// One user of the counter less.
+    pub(crate) fn unuse(&mut self, ct: Option<CtHandle>) {
+        if let Some(ct) = ct {
+            self.counters.get_mut(ct).expect("a counter in use is not freed").users -= 1;
+        }
+    }
+}
+
+fn one_of_both(by: CtEvent) -> Result<(), Error> {
+    if by.success != 0 && by.failure != 0 {
+        return Err(Error::ArgInvalid(
+            "an increment adds to the successes or to the failures; make two of it to add to both",
+        ));
+    }
+    Ok(())
+}

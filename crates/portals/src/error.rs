@@ -1,0 +1,89 @@
+//! What a command can be refused for, with the return codes of the specification.
+
+use std::fmt;
+
+/// Why a command was refused. Nothing has changed when a command is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `PTL_NO_SPACE`: a resource of the card is used up.
+    NoSpace {
+        /// What there is no more of.
+        what: &'static str,
+        /// The field of [`crate::Limits`] that bounds it.
+        name: &'static str,
+        /// How many there are.
+        limit: u32,
+    },
+    /// `PTL_LIST_TOO_LONG`: a list of match entries is full.
+    ListTooLong {
+        /// The longest list allowed, in entries.
+        limit: u32,
+    },
+    /// `PTL_ARG_INVALID`: an argument makes no sense; the text says which, and what to write.
+    ArgInvalid(&'static str),
+    /// `PTL_ARG_INVALID`: a handle of a resource that was freed, unlinked or never existed.
+    Stale(&'static str),
+    /// `PTL_PT_IN_USE`: the wanted portal table entry is taken, or still has match entries.
+    PtInUse {
+        /// The portal table index.
+        index: u32,
+    },
+    /// `PTL_PT_FULL`: every portal table entry is taken.
+    PtFull {
+        /// The size of the portal table.
+        limit: u32,
+    },
+    /// `PTL_IN_USE`: something still uses the resource.
+    InUse {
+        /// What was to be freed.
+        what: &'static str,
+        /// What uses it.
+        by: &'static str,
+    },
+}
+
+impl Error {
+    /// The return code's name in the specification.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Error::NoSpace { .. } => "PTL_NO_SPACE",
+            Error::ListTooLong { .. } => "PTL_LIST_TOO_LONG",
+            Error::ArgInvalid(_) | Error::Stale(_) => "PTL_ARG_INVALID",
+            Error::PtInUse { .. } => "PTL_PT_IN_USE",
+            Error::PtFull { .. } => "PTL_PT_FULL",
+            Error::InUse { .. } => "PTL_IN_USE",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.code())?;
+        match self {
+            Error::NoSpace { what, name, limit } => {
+                write!(f, "no {what} is left of the card's {limit}; free one, or raise the limit `{name}`")
+            }
+            Error::ListTooLong { limit } => write!(
+                f,
+                "the list already has {limit} match entries; unlink one, or raise the limit `list_length`"
+            ),
+            Error::ArgInvalid(text) => f.write_str(text),
+            Error::Stale(what) => {
+                write!(f, "this handle names no {what}: it was freed before, or comes from another interface")
+            }
+            Error::PtInUse { index } => write!(
+                f,
+                "portal table entry {index} is in use; unlink its match entries and free it, or ask for another"
+            ),
+            Error::PtFull { limit } => write!(
+                f,
+                "all {limit} portal table entries are in use; free one, or raise the limit `portal_table`"
+            ),
+            Error::InUse { what, by } => {
+                write!(f, "the {what} is still in use by {by}; wait or free that first")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

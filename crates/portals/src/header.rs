@@ -1,0 +1,164 @@
+//! The header of a message and its bytes on the wire: 64 bytes, little-endian.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | version, 1 |
+//! | 1 | kind |
+//! | 2 | acknowledgement asked for |
+//! | 3 | how the operation ended (answers only) |
+//! | 4..8, 8..12 | source and target rank |
+//! | 12..16 | portal table index |
+//! | 16..24 | match bits |
+//! | 24..32 | length in bytes |
+//! | 32..40 | remote offset in bytes |
+//! | 40..48 | header data |
+//! | 48..56 | the initiator's operation |
+//! | 56..64 | zero |
+
+use crate::{AckRequest, FailType};
+use nicety_types::NodeId;
+use std::fmt;
+
+/// Length of an encoded header in bytes.
+pub const HEADER_BYTES: usize = 64;
+const VERSION: u8 = 1;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum HeaderKind {
+    /// Bytes for a match entry of the target.
+    Put = 1,
+    /// A request for bytes of a match entry of the target.
+    Get = 2,
+    /// The answer to a get, with bytes.
+    Reply = 3,
+    /// The answer to a put, without bytes.
+    Ack = 4,
+    /// An operation on memory of the target.
+    Atomic = 5,
+    /// The same, with the old contents as the answer.
+    FetchAtomic = 6,
+    /// A swap or compare-and-swap.
+    Swap = 7,
+}
+
+impl HeaderKind {
+    const ALL: [HeaderKind; 7] = [
+        HeaderKind::Put,
+        HeaderKind::Get,
+        HeaderKind::Reply,
+        HeaderKind::Ack,
+        HeaderKind::Atomic,
+        HeaderKind::FetchAtomic,
+        HeaderKind::Swap,
+    ];
+}
+
+/// The header of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the message is.
+    pub kind: HeaderKind,
+    /// The acknowledgement asked for; on an acknowledgement, the one given, where `None` ends the operation
+    /// without an event or a count (`ACK_DISABLE`).
+    pub ack: AckRequest,
+    /// On an answer, how the operation ended.
+    pub fail: FailType,
+    /// The sender.
+    pub source: NodeId,
+    /// The receiver.
+    pub target: NodeId,
+    /// The portal table index at the target of the operation.
+    pub pt: u32,
+    /// The match bits.
+    pub match_bits: u64,
+    /// Bytes asked for; on an answer, bytes kept.
+    pub length: u64,
+    /// The offset asked for; on an answer, the one used. Bytes.
+    pub remote_offset: u64,
+    /// The initiator's word for the target's event.
+    pub hdr_data: u64,
+    /// The initiator's operation, which its answer brings back.
+    pub operation: u64,
+}
+
+/// Why bytes are not a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// Fewer than [`HEADER_BYTES`]; how many.
+    Short(usize),
+    /// A version this code does not speak.
+    Version(u8),
+    /// No kind of message.
+    Kind(u8),
+    /// No kind of acknowledgement.
+    Ack(u8),
+    /// No way for an operation to end.
+    Fail(u8),
+    /// Bytes 56 to 63 are not zero.
+    Reserved,
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderError::Short(n) => write!(f, "a Portals header has {HEADER_BYTES} bytes, here are {n}"),
+            HeaderError::Version(v) => write!(f, "Portals header version {v} at byte 0; known is {VERSION}"),
+            HeaderError::Kind(v) => write!(f, "no message has kind {v} (byte 1 of a Portals header)"),
+            HeaderError::Ack(v) => {
+                write!(f, "no acknowledgement has number {v} (byte 2 of a Portals header)")
+            }
+            HeaderError::Fail(v) => write!(f, "no failure has number {v} (byte 3 of a Portals header)"),
+            HeaderError::Reserved => f.write_str("bytes 56 to 63 of a Portals header must be zero"),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+impl Header {
+    /// The bytes on the wire.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..4].copy_from_slice(&[VERSION, self.kind as u8, self.ack as u8, self.fail as u8]);
+        for (i, word) in [self.source.0, self.target.0, self.pt].into_iter().enumerate() {
+            bytes[4 + 4 * i..8 + 4 * i].copy_from_slice(&word.to_le_bytes());
+        }
+        let words = [self.match_bits, self.length, self.remote_offset, self.hdr_data, self.operation];
+        for (i, word) in words.into_iter().enumerate() {
+            bytes[16 + 8 * i..24 + 8 * i].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The header in the first [`HEADER_BYTES`] of `bytes`.
+    ///
+    /// # Errors
+    /// [`HeaderError`] says which byte is no part of a header.
+    pub fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(HeaderError::Short(bytes.len()))?;
+        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the header"));
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the header"));
+        if bytes[0] != VERSION {
+            return Err(HeaderError::Version(bytes[0]));
+        }
+        let kind = HeaderKind::ALL.into_iter().find(|k| *k as u8 == bytes[1]);
+        if long(56) != 0 {
+            return Err(HeaderError::Reserved);
+        }
+        Ok(Header {
+            kind: kind.ok_or(HeaderError::Kind(bytes[1]))?,
+            ack: *AckRequest::ALL.get(bytes[2] as usize).ok_or(HeaderError::Ack(bytes[2]))?,
+            fail: *FailType::ALL.get(bytes[3] as usize).ok_or(HeaderError::Fail(bytes[3]))?,
+            source: NodeId(word(4)),
+            target: NodeId(word(8)),
+            pt: word(12),
+            match_bits: long(16),
+            length: long(24),
+            remote_offset: long(32),
+            hdr_data: long(40),
+            operation: long(48),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! One network interface: its resources, their limits, and what it has counted.
+
+use crate::counter::{Action, Counters};
+use crate::handle::Slab;
+use crate::initiator::{Descriptor, Operation};
+use crate::list::{Entry, PortalEntry, UnexpectedHeader};
+use crate::queue::Queues;
+use crate::target::DropReason;
+use crate::{Error, MdHandle, MeHandle, OperationHandle};
+use nicety_types::NodeId;
+use std::collections::VecDeque;
+
+/// How much of everything an interface has (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are generous;
+/// a card's spec says its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Match entries, linked or still referred to.
+    pub entries: u32,
+    /// Match entries on one list.
+    pub list_length: u32,
+    /// Unexpected headers, over all portal table entries.
+    pub unexpected_headers: u32,
+    /// Memory descriptors.
+    pub descriptors: u32,
+    /// Counting events.
+    pub counters: u32,
+    /// Event queues.
+    pub event_queues: u32,
+    /// Events in one queue.
+    pub event_queue_depth: u32,
+    /// Portal table entries.
+    pub portal_table: u32,
+    /// Triggered operations that wait.
+    pub triggered: u32,
+    /// Operations of this initiator that have not ended, triggered ones that wait included.
+    pub operations: u32,
+    /// Bytes of one message.
+    pub message_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            entries: 65_536,
+            list_length: 16_384,
+            unexpected_headers: 65_536,
+            descriptors: 65_536,
+            counters: 65_536,
+            event_queues: 1024,
+            event_queue_depth: 1 << 20,
+            portal_table: 64,
+            triggered: 65_536,
+            operations: 65_536,
+            message_bytes: 1 << 40,
+        }
+    }
+}
+
+/// What an interface has counted since it was made (`PtlNIStatus` and more).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Messages that matched on a priority list.
+    pub matched: u64,
+    /// Messages that matched on an overflow list.
+    pub matched_overflow: u64,
+    /// Messages cut to the memory that was left.
+    pub truncated: u64,
+    /// Full events that found their queue full.
+    pub events_dropped: u64,
+    /// Acknowledgements that found no operation waiting.
+    pub stray_answers: u64,
+    pub(crate) dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Statistics {
+    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all, `PTL_SR_OPERATION_VIOLATIONS` that
+    /// of [`DropReason::OpViolation`].
+    pub const fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// Messages dropped for any reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+/// One network interface of one node (`PtlNIInit`), initiator and target at once.
+pub struct Interface {
+    pub(crate) node: NodeId,
+    pub(crate) limits: Limits,
+    pub(crate) statistics: Statistics,
+    pub(crate) queues: Queues,
+    pub(crate) counters: Counters,
+    pub(crate) descriptors: Slab<MdHandle, Descriptor>,
+    pub(crate) operations: Slab<OperationHandle, Operation>,
+    pub(crate) entries: Slab<MeHandle, Entry>,
+    pub(crate) table: Vec<Option<PortalEntry>>,
+    /// Unexpected headers on all portal table entries.
+    pub(crate) unexpected: u32,
+    /// Unexpected headers just found by an append, before their events are posted; empty between calls.
+    pub(crate) found: Vec<UnexpectedHeader>,
+    /// Triggered operations posted and not yet carried out.
+    pub(crate) triggered: u32,
+    /// Triggered operations due; empty between calls.
+    pub(crate) due: VecDeque<Action>,
+}
+
+impl Interface {
+    /// An interface of `node`, which is its rank.
+    pub fn new(node: NodeId, limits: Limits) -> Interface {
+        Interface {
+            node,
+            limits,
+            statistics: Statistics::default(),
+            queues: Slab::new(limits.event_queues),
+            counters: Slab::new(limits.counters),
+            descriptors: Slab::new(limits.descriptors),
+            operations: Slab::new(limits.operations),
+            entries: Slab::new(limits.entries),
+            table: Vec::new(),
+            unexpected: 0,
+            found: Vec::new(),
+            triggered: 0,
+            due: VecDeque::new(),
+        }
+    }
+
+    /// The node this is an interface of.
+    pub const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// How much there is of everything.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What was counted.
+    pub const fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Operations of this initiator that have not ended.
+    pub fn pending_operations(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Triggered operations that wait.
+    pub const fn pending_triggered(&self) -> u32 {
+        self.triggered
+    }
+}
+
+/// Refuses to free what has users.
+pub(crate) fn release(users: u32, what: &'static str, by: &'static str) -> Result<(), Error> {
+    if users > 0 { Err(Error::InUse { what, by }) } else { Ok(()) }
+}
