@@ -1,1 +1,58 @@
 //! Card specifications: TOML with units, provenance and errors that say where and what to write.
+//!
+//! This crate knows nothing of cards. It reads a file with all it extends ([`Spec::load`]) and hands out values
+//! by section and key; each part of a card reads its own section through a [`Reader`] and says what every
+//! parameter means. What no part asked for is an unknown key. At the end [`Reader::finish`] gives either
+//! everything that is wrong, in the order of the file, or the [`Listing`]: each parameter with its unit, meaning,
+//! kind and source, and a hash that names the card.
+//!
+//! A shipped spec gives every value with its kind (`measured`, `documented`, `calibrated` or `assumed`) and its
+//! source; a file of the user's own may give plain values and extend a shipped one:
+//!
+//! ```toml
+//! # specs/spin-discrete.toml
+//! [bus]
+//! latency = { value = "250 ns", kind = "documented", source = "SC17" }
+//!
+//! # my.toml
+//! extends = "spin-discrete"
+//! [bus]
+//! latency = "300 ns"
+//! ```
+//!
+//! Numbers are exact: a decimal is read as a fraction and never as a floating-point number. See [`units`] for the
+//! units there are.
+//!
+//! ```
+//! use nicety_spec::{SHIPPED, Spec};
+//!
+//! let mine = "extends = 'spin-discrete'\n[bus]\nlatency = '300 ns'\n[hpu]\ncorse = 8\n";
+//! let spec = Spec::from_text("my.toml", mine, &[], SHIPPED)?;
+//! let reader = spec.reader();
+//! let bus = reader.section("bus");
+//! assert_eq!(bus.time("latency", "one crossing, either way").to_string(), "300 ns");
+//! assert_eq!(bus.gap("gap", "per byte, each direction").to_string(), "15.6 ps/B");
+//! assert_eq!(reader.section("hpu").count("cores", 1..=1024, "handler processors"), 4);
+//! let errors = reader.finish().unwrap_err().to_string();
+//! assert!(errors.contains("my.toml:5:1") && errors.contains("did you mean cores?"));
+//! # Ok::<(), nicety_spec::SpecErrors>(())
+//! ```
+
+mod document;
+mod error;
+mod library;
+mod listing;
+mod ratio;
+mod reader;
+mod spec;
+mod suggest;
+pub mod units;
+mod unknown;
+
+pub use error::{Place, SpecError, SpecErrors};
+pub use library::{Library, SHIPPED};
+pub use listing::{Kind, Listing, Parameter};
+pub use ratio::Ratio;
+pub use reader::{Reader, Section};
+pub use spec::{Spec, parse_override};
+pub use units::Quantity;

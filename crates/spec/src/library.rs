@@ -1,0 +1,30 @@
+//! The specs that come with nicety, by name.
+
+/// Named specs that are built in.
+#[derive(Clone, Copy, Debug)]
+pub struct Library {
+    specs: &'static [(&'static str, &'static str)],
+}
+
+/// The specs of the folder `specs`: a card each.
+pub const SHIPPED: Library = Library::new(&[
+    ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
+    ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),
+]);
+
+impl Library {
+    /// A library of `(name, text)`.
+    pub const fn new(specs: &'static [(&'static str, &'static str)]) -> Library {
+        Library { specs }
+    }
+
+    /// The text of a spec.
+    pub fn get(&self, name: &str) -> Option<&'static str> {
+        self.specs.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// The names, in the library's order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.specs.iter().map(|(name, _)| *name)
+    }
+}

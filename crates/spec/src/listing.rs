@@ -1,0 +1,160 @@
+//! What a resolved spec says: every parameter with its unit, its meaning and where the number comes from.
+
+use crate::units::Quantity;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// How well a value is founded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Somebody measured it on the card.
+    Measured,
+    /// The source states it.
+    Documented,
+    /// It was fitted so that the model meets a measurement.
+    Calibrated,
+    /// No source gives it; its source says why this value.
+    Assumed,
+    /// A plain value of the user's own file.
+    User,
+    /// Set for this run, by `--set`.
+    Override,
+    /// The spec leaves it out, and the part that reads it has a default.
+    Default,
+}
+
+impl Kind {
+    /// The kinds a spec may name.
+    pub(crate) const WRITTEN: [Kind; 4] = [Kind::Measured, Kind::Documented, Kind::Calibrated, Kind::Assumed];
+
+    /// The word for it in a spec, a table and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Measured => "measured",
+            Kind::Documented => "documented",
+            Kind::Calibrated => "calibrated",
+            Kind::Assumed => "assumed",
+            Kind::User => "user",
+            Kind::Override => "override",
+            Kind::Default => "default",
+        }
+    }
+
+    pub(crate) const fn article(self) -> &'static str {
+        if matches!(self, Kind::Assumed | Kind::Override) { "an" } else { "a" }
+    }
+}
+
+/// One parameter of a card as it was resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parameter {
+    /// The section, dotted where nested: `hpu.cycles`.
+    pub section: String,
+    /// The key within the section.
+    pub key: String,
+    /// The value as written, without quotes.
+    pub value: String,
+    /// The value in base units and lowest terms; equal values have equal texts.
+    pub exact: String,
+    /// What kind of value it is.
+    pub quantity: Quantity,
+    /// What the parameter means.
+    pub doc: String,
+    /// The values it may have, where they are limited.
+    pub allowed: Option<String>,
+    /// How well the value is founded.
+    pub kind: Kind,
+    /// Where the number comes from; of an assumed one, why.
+    pub source: String,
+    /// What else there is to say about it.
+    pub note: Option<String>,
+    /// The measurement a calibrated value was fitted to.
+    pub against: Option<String>,
+    /// `file:line`, or the override; empty for a default.
+    pub place: String,
+    /// The value it took the place of, and the spec that has it: `250 ns (spin-discrete)`.
+    pub replaces: Option<String>,
+}
+
+/// A resolved spec: everything a card's parts read from it, in the order they read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// The spec's name.
+    pub name: String,
+    /// What card it describes.
+    pub title: String,
+    /// The design that reads it.
+    pub design: String,
+    /// The paper or manual the card comes from.
+    pub paper: Option<String>,
+    /// Where the facts were read.
+    pub source: Option<String>,
+    /// The specs it extends, nearest first.
+    pub extends: Vec<String>,
+    /// The overrides of this run, as they were given.
+    pub overrides: Vec<(String, String)>,
+    /// SHA-256 of design and values, in hex: equal for specs that describe the same card, whatever their layout.
+    pub hash: String,
+    /// The parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+impl Listing {
+    /// The parameter at a dotted path such as `bus.latency`.
+    pub fn get(&self, path: &str) -> Option<&Parameter> {
+        let (section, key) = path.rsplit_once('.')?;
+        self.parameters.iter().find(|p| p.section == section && p.key == key)
+    }
+}
+
+/// SHA-256 over the design and the sorted `path=value` lines.
+pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
+    // A text may hold line ends; escaped, no two sets of values give the same lines.
+    let escape = |text: &str| text.replace('\\', "\\\\").replace('\n', "\\n");
+    let mut lines: Vec<_> =
+        parameters.iter().map(|p| format!("{}.{}={}\n", p.section, p.key, escape(&p.exact))).collect();
+    lines.sort_unstable();
+    let mut sha = Sha256::new();
+    sha.update(format!("design={}\n", escape(design)));
+    lines.iter().for_each(|line| sha.update(line));
+    sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Display for Listing {
+    /// A table for people: a line a parameter under its section, value, kind, meaning and source.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.name, self.title)?;
+        for (what, text) in [("paper", &self.paper), ("source", &self.source)] {
+            if let Some(text) = text {
+                writeln!(f, "{what}: {text}")?;
+            }
+        }
+        if !self.extends.is_empty() {
+            writeln!(f, "extends: {}", self.extends.join(", "))?;
+        }
+        writeln!(f, "design: {}\nhash: {}", self.design, self.hash)?;
+        let width = |of: fn(&Parameter) -> &str| {
+            self.parameters.iter().map(|p| of(p).chars().count()).max().unwrap_or(0)
+        };
+        let (keys, values, docs) = (width(|p| &p.key), width(|p| &p.value), width(|p| &p.doc));
+        let mut section = None;
+        for p in &self.parameters {
+            if section != Some(&p.section) {
+                writeln!(f, "\n[{}]", p.section)?;
+                section = Some(&p.section);
+            }
+            let kind = p.kind.name();
+            write!(f, "{:keys$}  {:values$}  {kind:10}  {:docs$}  {}", p.key, p.value, p.doc, p.source)?;
+            if let Some(against) = &p.against {
+                write!(f, "; against {against}")?;
+            }
+            if let Some(replaces) = &p.replaces {
+                write!(f, "; replaces {replaces}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

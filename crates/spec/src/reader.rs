@@ -1,0 +1,506 @@
+//! How a card's parts read a spec: each its own section, without an error to handle at every value.
+
+use crate::document::{Entry, Origin, Raw};
+use crate::error::{SpecError, SpecErrors};
+use crate::listing::{Kind, Listing, Parameter, hash};
+use crate::ratio::Ratio;
+use crate::spec::Spec;
+use crate::suggest::{any_of, nearest};
+use crate::units::{self, Quantity, UnitError};
+use nicety_types::{Duration, Frequency, Gap};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Nothing on a card takes longer; a longer time is a slip, and sums of times must stay far below 2^64 ps.
+const MAX_TIME: Duration = Duration::from_us(3_600_000_000);
+
+/// Reads a spec's sections, notes what was read and what was wrong with it, and says all of it at the end.
+#[derive(Debug)]
+pub struct Reader<'s> {
+    spec: &'s Spec,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Every key asked for.
+    asked: BTreeMap<String, Quantity>,
+    /// Every section asked for, with those around it.
+    sections: Vec<String>,
+    /// The required keys that are not there.
+    missing: Vec<String>,
+    parameters: Vec<Parameter>,
+    errors: Vec<SpecError>,
+}
+
+/// A section of a spec. Values that are missing or wrong read as a harmless one, and [`Reader::finish`] fails.
+#[derive(Clone, Debug)]
+pub struct Section<'r> {
+    reader: &'r Reader<'r>,
+    path: String,
+}
+
+/// A value read: itself, and its text in base units and lowest terms.
+type Parsed<T> = Result<(T, String), UnitError>;
+
+impl<'s> Reader<'s> {
+    pub(crate) fn new(spec: &'s Spec) -> Reader<'s> {
+        Reader { spec, state: RefCell::default() }
+    }
+
+    /// The section `[path]`; nested ones are dotted, `hpu.cycles`.
+    pub fn section(&self, path: &str) -> Section<'_> {
+        let mut state = self.state.borrow_mut();
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        for end in ends {
+            if !state.sections.iter().any(|known| known == &path[..end]) {
+                state.sections.push(path[..end].to_owned());
+            }
+        }
+        Section { reader: self, path: path.to_owned() }
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Everything that was wrong: values, missing keys, and keys and sections nobody asked for.
+    pub fn finish(self) -> Result<Listing, SpecErrors> {
+        let (spec, mut state) = (self.spec, self.state.into_inner());
+        state.errors.extend(spec.errors.iter().cloned());
+        crate::unknown::report(spec, &state.asked, &state.sections, &mut state.missing, &mut state.errors);
+        report_missing(spec, &state.asked, &state.missing, &mut state.errors);
+        if !state.errors.is_empty() {
+            return Err(SpecErrors::new(state.errors));
+        }
+        Ok(Listing {
+            name: spec.name.clone(),
+            title: spec.title.clone(),
+            design: spec.design().to_owned(),
+            paper: spec.paper.clone(),
+            source: spec.source.clone(),
+            extends: spec.extends.clone(),
+            overrides: spec.overrides.clone(),
+            hash: hash(spec.design(), &state.parameters),
+            parameters: state.parameters,
+        })
+    }
+}
+
+impl<'r> Section<'r> {
+    /// The section's path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The section `[path.name]`.
+    pub fn section(&self, name: &str) -> Section<'r> {
+        self.reader.section(&format!("{}.{name}", self.path))
+    }
+
+    /// Whether the spec has a value for `key`. Asking makes the key no known one.
+    pub fn has(&self, key: &str) -> bool {
+        self.reader.spec.values.contains_key(&self.full(key))
+    }
+
+    /// A time of at most an hour, such as "250 ns".
+    pub fn time(&self, key: &str, doc: &str) -> Duration {
+        self.read(key, doc, Quantity::Time, None, None, time).unwrap_or(Duration::ZERO)
+    }
+
+    /// A time that may be left out; `default` is written as in a spec.
+    ///
+    /// # Panics
+    /// Here and in all `_or`, when the default is not a value the key may have.
+    pub fn time_or(&self, key: &str, default: &str, doc: &str) -> Duration {
+        self.read(key, doc, Quantity::Time, None, Some(default), time).unwrap_or(Duration::ZERO)
+    }
+
+    /// Time a byte such as "15.6 ps/B", or a bandwidth such as "400 Gb/s"; at most 1 ms a byte.
+    pub fn gap(&self, key: &str, doc: &str) -> Gap {
+        self.read(key, doc, Quantity::Gap, None, None, gap).unwrap_or(Gap::ZERO)
+    }
+
+    /// A gap that may be left out.
+    pub fn gap_or(&self, key: &str, default: &str, doc: &str) -> Gap {
+        self.read(key, doc, Quantity::Gap, None, Some(default), gap).unwrap_or(Gap::ZERO)
+    }
+
+    /// A clock's frequency such as "2.5 GHz".
+    pub fn frequency(&self, key: &str, doc: &str) -> Frequency {
+        self.read(key, doc, Quantity::Frequency, None, None, frequency).unwrap_or(HARMLESS_CLOCK)
+    }
+
+    /// A frequency that may be left out.
+    pub fn frequency_or(&self, key: &str, default: &str, doc: &str) -> Frequency {
+        self.read(key, doc, Quantity::Frequency, None, Some(default), frequency).unwrap_or(HARMLESS_CLOCK)
+    }
+
+    /// A size in bytes such as "4 KiB", within `range`.
+    pub fn size(&self, key: &str, range: RangeInclusive<u64>, doc: &str) -> u64 {
+        self.size_with(key, range, None, doc)
+    }
+
+    /// A size that may be left out.
+    pub fn size_or(&self, key: &str, range: RangeInclusive<u64>, default: &str, doc: &str) -> u64 {
+        self.size_with(key, range, Some(default), doc)
+    }
+
+    fn size_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
+        let allowed =
+            format!("from {} to {}", units::print_size(*range.start()), units::print_size(*range.end()));
+        let parse = |raw: &Raw| {
+            let bytes = units::parse_size(&unit_text(raw, Quantity::Size)?)?;
+            within(bytes, &range, || format!("expected a size {allowed}"))?;
+            Ok((bytes, format!("{bytes} B")))
+        };
+        self.read(key, doc, Quantity::Size, Some(&allowed), default, parse).unwrap_or(*range.start())
+    }
+
+    /// A whole number within `range`.
+    pub fn count(&self, key: &str, range: RangeInclusive<u64>, doc: &str) -> u64 {
+        self.count_with(key, range, None, doc)
+    }
+
+    /// A whole number that may be left out.
+    pub fn count_or(&self, key: &str, range: RangeInclusive<u64>, default: u64, doc: &str) -> u64 {
+        self.count_with(key, range, Some(&default.to_string()), doc)
+    }
+
+    fn count_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
+        let allowed = format!("from {} to {}", range.start(), range.end());
+        let parse = |raw: &Raw| {
+            let digits = raw.text();
+            let n = digits.parse::<u64>().ok().filter(|n| range.contains(n));
+            match (n, raw) {
+                (Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
+                // In quotes: the digits are right, so they are what to write.
+                (meant, _) => {
+                    let message = format!("expected a whole number {allowed}");
+                    let suggestion = meant.filter(|_| matches!(raw, Raw::Text(_))).map(|n| n.to_string());
+                    Err(UnitError { message, suggestion })
+                }
+            }
+        };
+        self.read(key, doc, Quantity::Count, Some(&allowed), default, parse).unwrap_or(*range.start())
+    }
+
+    /// A share or factor within `range`, such as `0.25` or "25 %".
+    pub fn ratio(&self, key: &str, range: RangeInclusive<Ratio>, doc: &str) -> Ratio {
+        self.ratio_with(key, range, None, doc)
+    }
+
+    /// A ratio that may be left out.
+    pub fn ratio_or(&self, key: &str, range: RangeInclusive<Ratio>, default: &str, doc: &str) -> Ratio {
+        self.ratio_with(key, range, Some(default), doc)
+    }
+
+    fn ratio_with(&self, key: &str, range: RangeInclusive<Ratio>, default: Option<&str>, doc: &str) -> Ratio {
+        let allowed = format!("from {} to {}", range.start(), range.end());
+        let expected = || format!("expected a ratio {allowed}");
+        let parse = |raw: &Raw| match raw {
+            Raw::Number(text) | Raw::Text(text) | Raw::Loose(text) => {
+                let ratio = Ratio::parse(text).map_err(|_| refusal(expected()))?;
+                within(ratio, &range, expected)?;
+                Ok((ratio, format!("{}/{}", ratio.numerator(), ratio.denominator())))
+            }
+            _ => Err(refusal(expected())),
+        };
+        self.read(key, doc, Quantity::Ratio, Some(&allowed), default, parse).unwrap_or(*range.start())
+    }
+
+    /// One of `words`, of which there is at least one.
+    pub fn choice(&self, key: &str, words: &[&'static str], doc: &str) -> &'static str {
+        self.choice_with(key, words, None, doc)
+    }
+
+    /// A choice that may be left out.
+    pub fn choice_or(&self, key: &str, words: &[&'static str], default: &str, doc: &str) -> &'static str {
+        self.choice_with(key, words, Some(default), doc)
+    }
+
+    fn choice_with(
+        &self,
+        key: &str,
+        words: &[&'static str],
+        default: Option<&str>,
+        doc: &str,
+    ) -> &'static str {
+        let allowed = any_of(words);
+        let parse = |raw: &Raw| {
+            let text = raw.text();
+            match words.iter().find(|word| **word == text) {
+                Some(word) if matches!(raw, Raw::Text(_) | Raw::Loose(_)) => Ok((*word, (*word).to_owned())),
+                _ => {
+                    let suggestion = nearest(&text, words.iter().copied()).unwrap_or(words[0]).to_owned();
+                    Err(UnitError { message: format!("expected {allowed}"), suggestion: Some(suggestion) })
+                }
+            }
+        };
+        self.read(key, doc, Quantity::Choice, Some(&allowed), default, parse).unwrap_or(words[0])
+    }
+
+    /// Any text.
+    pub fn text(&self, key: &str, doc: &str) -> String {
+        self.read(key, doc, Quantity::Text, None, None, text).unwrap_or_default()
+    }
+
+    /// A text that may be left out.
+    pub fn text_or(&self, key: &str, default: &str, doc: &str) -> String {
+        self.read(key, doc, Quantity::Text, None, Some(default), text).unwrap_or_default()
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self, key: &str, doc: &str) -> bool {
+        self.read(key, doc, Quantity::Flag, None, None, flag).unwrap_or_default()
+    }
+
+    /// A flag that may be left out.
+    pub fn flag_or(&self, key: &str, default: bool, doc: &str) -> bool {
+        self.read(key, doc, Quantity::Flag, None, Some(&default.to_string()), flag).unwrap_or_default()
+    }
+
+    /// Refuses the value of `key` for a reason that only its reader knows, such as another value it does not go
+    /// with. `help` says what to write instead.
+    pub fn refuse(&self, key: &str, message: &str, help: &str) {
+        let path = self.full(key);
+        let mut error = match self.reader.spec.values.get(&path) {
+            Some(entry) => locate(SpecError::new(message), entry),
+            None => SpecError::new(message),
+        };
+        error = error.about(path).help(help);
+        self.reader.state.borrow_mut().errors.push(error);
+    }
+
+    fn full(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
+
+    /// Reads a value and notes it, or what is wrong with it.
+    fn read<T>(
+        &self,
+        key: &str,
+        doc: &str,
+        quantity: Quantity,
+        allowed: Option<&str>,
+        default: Option<&str>,
+        parse: impl Fn(&Raw) -> Parsed<T>,
+    ) -> Option<T> {
+        let path = self.full(key);
+        let spec = self.reader.spec;
+        let mut state = self.reader.state.borrow_mut();
+        let again = state.asked.insert(path.clone(), quantity).is_some();
+        let Some(entry) = spec.values.get(&path) else {
+            let default = default.filter(|_| !spec.sections.contains_key(&path));
+            let Some(written) = default else {
+                if !again {
+                    state.missing.push(path);
+                }
+                return None;
+            };
+            let (value, exact) = parse(&Raw::Loose(written.to_owned()))
+                .unwrap_or_else(|error| panic!("the default of {path} is wrong: {error}"));
+            if !again {
+                let source = "the default of the part that reads it".to_owned();
+                let (value, kind) = (written.to_owned(), Kind::Default);
+                state.parameters.push(Parameter {
+                    section: self.path.clone(),
+                    key: key.to_owned(),
+                    value,
+                    exact,
+                    quantity,
+                    doc: doc.to_owned(),
+                    allowed: allowed.map(str::to_owned),
+                    kind,
+                    source,
+                    note: None,
+                    against: None,
+                    place: String::new(),
+                    replaces: None,
+                });
+            }
+            return Some(value);
+        };
+        match parse(&entry.raw) {
+            Ok((value, exact)) => {
+                if !again {
+                    let replaces = entry.replaces.as_ref();
+                    state.parameters.push(Parameter {
+                        section: self.path.clone(),
+                        key: key.to_owned(),
+                        value: entry.raw.text(),
+                        exact,
+                        quantity,
+                        doc: doc.to_owned(),
+                        allowed: allowed.map(str::to_owned),
+                        kind: entry.kind,
+                        source: entry.source.clone(),
+                        note: entry.note.clone(),
+                        against: entry.against.clone(),
+                        place: match &entry.origin {
+                            Origin::File { value, .. } => value.line(),
+                            Origin::Option(option) => option.clone(),
+                        },
+                        replaces: replaces.map(|(raw, spec)| format!("{} ({spec})", raw.text())),
+                    });
+                }
+                Some(value)
+            }
+            Err(error) => {
+                if !again {
+                    state.errors.push(refused(spec, path, key, entry, quantity, error));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// What a clock reads as when its frequency is wrong.
+const HARMLESS_CLOCK: Frequency = Frequency::from_hz(1_000_000_000);
+
+fn refusal(message: String) -> UnitError {
+    UnitError { message, suggestion: None }
+}
+
+fn within<T: PartialOrd>(
+    value: T,
+    range: &RangeInclusive<T>,
+    message: impl Fn() -> String,
+) -> Result<(), UnitError> {
+    if range.contains(&value) { Ok(()) } else { Err(refusal(message())) }
+}
+
+/// The text a quantity with a unit is read from.
+fn unit_text(raw: &Raw, quantity: Quantity) -> Result<String, UnitError> {
+    match raw {
+        // Without a unit, which the parser of units refuses with its own words.
+        Raw::Text(text) | Raw::Loose(text) | Raw::Number(text) => Ok(text.clone()),
+        _ => Err(refusal(format!("expected {} such as \"{}\"", quantity.article(), quantity.example()))),
+    }
+}
+
+fn time(raw: &Raw) -> Parsed<Duration> {
+    let time = units::parse_time(&unit_text(raw, Quantity::Time)?)?;
+    within(time, &(Duration::ZERO..=MAX_TIME), || format!("{} is more than an hour", raw.text()))?;
+    Ok((time, format!("{} ps", time.ps())))
+}
+
+fn gap(raw: &Raw) -> Parsed<Gap> {
+    let (numerator, denominator) = units::gap_fraction(&unit_text(raw, Quantity::Gap)?)?;
+    if numerator / denominator > 1_000_000_000 {
+        return Err(refusal(format!("{} is more than 1 ms a byte", raw.text())));
+    }
+    Ok((Gap::new(numerator, denominator), format!("{numerator}/{denominator} ps/B")))
+}
+
+fn frequency(raw: &Raw) -> Parsed<Frequency> {
+    let frequency = units::parse_frequency(&unit_text(raw, Quantity::Frequency)?)?;
+    Ok((frequency, format!("{} Hz", frequency.hz())))
+}
+
+fn text(raw: &Raw) -> Parsed<String> {
+    match raw {
+        Raw::Text(text) | Raw::Loose(text) => Ok((text.clone(), text.clone())),
+        Raw::Number(_) | Raw::Flag(_) => {
+            Err(UnitError { message: "expected a text in quotes".to_owned(), suggestion: Some(raw.text()) })
+        }
+        Raw::Other(_) => Err(refusal("expected a text in quotes".to_owned())),
+    }
+}
+
+fn flag(raw: &Raw) -> Parsed<bool> {
+    let flag = match (raw, raw.text().as_str()) {
+        (Raw::Flag(flag), _) => return Ok((*flag, flag.to_string())),
+        (Raw::Loose(_), word @ ("true" | "false")) => word == "true",
+        (_, word) => {
+            let suggestion = Some(word.to_lowercase()).filter(|word| word == "true" || word == "false");
+            return Err(UnitError { message: "expected true or false".to_owned(), suggestion });
+        }
+    };
+    Ok((flag, flag.to_string()))
+}
+
+/// Points an error at a value.
+pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
+    match &entry.origin {
+        Origin::File { value, .. } => error = error.at(value),
+        Origin::Option(option) => error.option = Some(option.clone()),
+    }
+    error
+}
+
+/// The error for a value that is there but wrong.
+fn refused(
+    spec: &Spec,
+    path: String,
+    key: &str,
+    entry: &Entry,
+    quantity: Quantity,
+    error: UnitError,
+) -> SpecError {
+    let precedent = spec.precedent(&path).map(|(raw, name)| (raw.text(), name));
+    let known = precedent.as_ref().map(|(value, _)| value.clone());
+    let value = error.suggestion.clone().or(known).unwrap_or_else(|| quantity.example().to_owned());
+    let fault = locate(SpecError::new(error.message), entry).about(&*path);
+    let wrapped = match entry.origin {
+        // Without blanks a value needs no quotes in a shell.
+        Origin::Option(_) => return fault.help(format!("e.g. --set {path}={}", value.replace(' ', ""))),
+        Origin::File { wrapped, .. } => wrapped,
+    };
+    let shown = if quantity.is_quoted() { format!("\"{value}\"") } else { value.clone() };
+    let key = if wrapped { "value" } else { key };
+    match (error.suggestion, precedent) {
+        (None, Some((_, name))) => fault.help(format!("write {key} = {shown}, as {name} has it")),
+        (None, None) => fault.help(format!("write for example {key} = {shown}")),
+        (Some(_), Some((other, name))) if other != value => {
+            fault.help(format!("write {key} = {shown} ({name} has {other})"))
+        }
+        (Some(_), _) => fault.help(format!("write {key} = {shown}")),
+    }
+}
+
+/// One error a section for the required keys it lacks.
+fn report_missing(
+    spec: &Spec,
+    asked: &BTreeMap<String, Quantity>,
+    missing: &[String],
+    errors: &mut Vec<SpecError>,
+) {
+    let mut by_section: BTreeMap<&str, Vec<(&str, &String)>> = BTreeMap::new();
+    for path in missing {
+        if let Some(table) = spec.sections.get(path) {
+            let quantity = asked[path];
+            let message = format!("expected {}, but this is a section", quantity.article());
+            let error = SpecError::new(message).at(table).about(path);
+            errors.push(
+                error.help("a value with its source is written { value = ..., kind = ..., source = ... }"),
+            );
+            continue;
+        }
+        let (section, key) = path.rsplit_once('.').expect("a key stands in a section");
+        by_section.entry(section).or_default().push((key, path));
+    }
+    for (section, keys) in by_section {
+        let names: Vec<_> = keys.iter().map(|(key, _)| *key).collect();
+        let mut error = match spec.sections.get(section) {
+            Some(span) => SpecError::new(format!("missing {}", names.join(", "))).at(span).about(section),
+            None => SpecError::new(format!("{} has no section [{section}]", spec.file)),
+        };
+        for (key, path) in keys {
+            let quantity = asked[path];
+            let (value, origin) = match spec.precedent(path) {
+                Some((raw, name)) => (raw.text(), format!("as {name} has it")),
+                None => (quantity.example().to_owned(), "for example".to_owned()),
+            };
+            let shown = if quantity.is_quoted() { format!("\"{value}\"") } else { value };
+            error = error.help(format!("add to [{section}]: {key} = {shown}, {origin}"));
+        }
+        if spec.extends.is_empty()
+            && let Some(base) = spec.possible_base()
+        {
+            error = error.help(format!("or begin with extends = \"{base}\""));
+        }
+        errors.push(error);
+    }
+}

@@ -1,0 +1,52 @@
+//! 'Did you mean': the known name nearest to a mistyped one.
+
+/// The nearest of `known`, unless it takes more than a third of the letters to get there.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A name far longer than any key cannot be near one, and distance takes quadratic time.
+    if name.len() > 100 {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let tidy = |text: &str| text.to_lowercase().replace('-', "_");
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&tidy(&lower), &tidy(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Words in a sentence: `a, b or c`.
+pub(crate) fn any_of<S: AsRef<str>>(words: &[S]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} or {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_meant() {
+        let known = ["latency", "gap", "cores"];
+        assert_eq!(nearest("latncy", known), Some("latency"));
+        assert_eq!(nearest("Cores", known), Some("cores"));
+        assert_eq!(nearest("gpa", known), Some("gap"));
+        assert_eq!(nearest("bandwidth", known), None);
+        assert_eq!(nearest(&"x".repeat(1_000), known), None);
+        assert_eq!(nearest("memory-gap", ["memory_gap"]), Some("memory_gap"));
+    }
+
+    #[test]
+    fn words_make_a_sentence() {
+        assert_eq!(any_of::<&str>(&[]), "");
+        assert_eq!(any_of(&["a"]), "a");
+        assert_eq!(any_of(&["a", "b", "c"]), "a, b or c");
+    }
+}

@@ -1,0 +1,116 @@
+//! What stands in a spec and nobody asked for: slips of the pen, with what was probably meant.
+
+use crate::document::{Entry, META, Origin};
+use crate::error::SpecError;
+use crate::spec::Spec;
+use crate::suggest::{any_of, nearest};
+use crate::units::Quantity;
+use std::collections::BTreeMap;
+
+/// Reports keys and sections that no part read. A key that is plainly a mistyped required one is taken off
+/// `missing`: one slip is one error.
+pub(crate) fn report(
+    spec: &Spec,
+    asked: &BTreeMap<String, Quantity>,
+    sections: &[String],
+    missing: &mut Vec<String>,
+    errors: &mut Vec<SpecError>,
+) {
+    let known_section = |path: &str| sections.iter().any(|known| known == path);
+    let mut unknown_sections = Vec::new();
+    for (path, span) in &spec.sections {
+        let outer = parent(path);
+        // A section where a value was expected, or one inside an unknown one, is reported once, elsewhere.
+        if known_section(path) || asked.contains_key(path) || !(outer.is_empty() || known_section(outer)) {
+            continue;
+        }
+        let meant = nearest(path, sections.iter().map(String::as_str));
+        let mut error = SpecError::new(format!("there is no section [{path}]")).at(span);
+        error = match meant {
+            Some(meant) => error.help(format!("did you mean [{meant}]?")),
+            None => error.help(format!("the sections are {}", list(sections.iter().map(String::as_str)))),
+        };
+        if let Some(meant) = meant {
+            // Unless it is there as well, all that is missing of it stands under the wrong name.
+            missing.retain(|path| parent(path) != meant || spec.sections.contains_key(meant));
+        }
+        unknown_sections.push(path);
+        errors.push(error);
+    }
+    for (path, entry) in spec.values.iter().filter(|(path, _)| !asked.contains_key(*path)) {
+        let section = parent(path);
+        let in_file = matches!(entry.origin, Origin::File { .. });
+        let inside = |outer: &str| {
+            section == outer || section.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let reported = spec
+            .sections
+            .keys()
+            .any(|outer| inside(outer) && (unknown_sections.contains(&outer) || asked.contains_key(outer)));
+        if !(in_file && reported) {
+            errors.push(unknown_key(path, entry, asked, sections, missing));
+        }
+    }
+}
+
+fn unknown_key(
+    path: &str,
+    entry: &Entry,
+    asked: &BTreeMap<String, Quantity>,
+    sections: &[String],
+    missing: &mut Vec<String>,
+) -> SpecError {
+    let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let fault = match &entry.origin {
+        Origin::File { key: span, .. } => SpecError::new("unknown key").at(span).about(path),
+        Origin::Option(option) => {
+            let mut error = SpecError::new("unknown key").about(path);
+            error.option = Some(option.clone());
+            error
+        }
+    };
+    if sections.iter().any(|known| known == path) {
+        let keys: Vec<_> = keys_of(path, asked).collect();
+        return fault.help(format!("[{path}] is a section, its keys are {}", list(keys)));
+    }
+    let option = matches!(entry.origin, Origin::Option(_));
+    let meant = |meant: String| format!("did you mean {meant}?");
+    if let Some(near) = nearest(key, keys_of(section, asked)) {
+        let near_path = format!("{section}.{near}");
+        missing.retain(|path| *path != near_path);
+        return fault.help(meant(if option { near_path } else { near.to_owned() }));
+    }
+    let elsewhere: Vec<_> =
+        asked.keys().filter(|known| known.rsplit_once('.').is_some_and(|(_, k)| k == key)).collect();
+    if !elsewhere.is_empty() && elsewhere.len() <= 3 {
+        return fault.help(meant(any_of(&elsewhere)));
+    }
+    if let Some(near) = nearest(path, asked.keys().map(String::as_str)) {
+        return fault.help(meant(near.to_owned()));
+    }
+    if section.is_empty() {
+        let all = list(META);
+        return fault
+            .help(format!("above the sections there are {all}; everything else stands in a section"));
+    }
+    match keys_of(section, asked).collect::<Vec<_>>() {
+        keys if keys.is_empty() => {
+            fault.help(format!("the sections are {}", list(sections.iter().map(String::as_str))))
+        }
+        keys => fault.help(format!("[{section}] has {}", list(keys))),
+    }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(section, _)| section)
+}
+
+fn keys_of<'a>(section: &'a str, asked: &'a BTreeMap<String, Quantity>) -> impl Iterator<Item = &'a str> {
+    asked
+        .keys()
+        .filter_map(move |path| path.rsplit_once('.').filter(|(of, _)| *of == section).map(|(_, key)| key))
+}
+
+fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().collect::<Vec<_>>().join(", ")
+}
