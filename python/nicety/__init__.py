@@ -1,0 +1,66 @@
+"""nicety: is code for a network card right, does it keep up with the wire, and what does it buy the application?
+
+    import nicety
+
+    program = nicety.compile_handlers(["handlers.c"])
+    table = nicety.run_benchmark("latency", nics=["spin-discrete"], sizes=[8, 4096])
+
+Times are in nanoseconds and sizes in bytes wherever a name says nothing else. Whatever goes wrong is a
+`nicety.Error`; see `nicety.errors`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nicety.benchmarks import run_benchmark
+    from nicety.compiler import Compiled, compile_handlers
+    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
+
+    __version__: str
+
+__all__ = [
+    "CompileError",
+    "Compiled",
+    "Deadlock",
+    "Error",
+    "HandlerTrap",
+    "InputError",
+    "RunError",
+    "__version__",
+    "compile_handlers",
+    "run_benchmark",
+]
+
+# Loaded when first used: the command line must not pay for what a command does not need.
+_HOMES = {
+    "CompileError": "nicety.errors",
+    "Compiled": "nicety.compiler",
+    "Deadlock": "nicety.errors",
+    "Error": "nicety.errors",
+    "HandlerTrap": "nicety.errors",
+    "InputError": "nicety.errors",
+    "RunError": "nicety.errors",
+    "compile_handlers": "nicety.compiler",
+    "run_benchmark": "nicety.benchmarks",
+}
+
+
+def __getattr__(name: str) -> object:
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("nicety")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'nicety' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

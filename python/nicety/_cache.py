@@ -32,8 +32,7 @@ def make_dir(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{path}: cannot make this cache folder ({error.strerror}); "
-            "set NICETY_CACHE to a folder that you can write"
+            f"{path}: cannot make this cache folder ({error.strerror}); set NICETY_CACHE to a folder that you can write"
         ) from error
     return path
 
@@ -49,11 +48,11 @@ def write_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            os.chmod(name, mode)
-            os.replace(name, path)
+            Path(name).chmod(mode)
+            Path(name).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name)
+                Path(name).unlink()
             raise
     except OSError as error:
         raise InputError(f"{path}: cannot write it ({error.strerror})") from error

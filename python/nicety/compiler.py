@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -126,7 +125,7 @@ class _Build:
     def key(self, sources: Sequence[Path]) -> str:
         """A digest of all that shapes the program, headers of the user's apart."""
         # The working folder is in it because debug information names it.
-        parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, os.getcwd()]
+        parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
         parts += [self.library.name, *self.arguments]
         for source in sources:
             parts += [str(source), source.read_bytes()]
@@ -234,9 +233,7 @@ def _symbols(unit: Path, source: Path) -> Symbols:
     try:
         return read_symbols(unit.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{source}: the compiler's object is {error}; name a compiler for RV32 with --cc"
-        ) from error
+        raise InputError(f"{source}: the compiler's object is {error}; name a compiler for RV32 with --cc") from error
 
 
 def _dependencies(rules: Path) -> set[Path]:

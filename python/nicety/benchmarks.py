@@ -1,0 +1,126 @@
+"""The benchmarks: latency, bandwidth and message rate between two hosts, with the cards' handlers compiled first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from nicety import _native
+from nicety.compiler import compile_handlers, library_source
+from nicety.errors import InputError
+
+BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
+BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
+
+
+class Stage(TypedDict):
+    """A part of a latency: its name, and nanoseconds."""
+
+    stage: str
+    ns: float
+
+
+class Row(TypedDict):
+    """One measurement: a card, a mode and a message size.
+
+    Which of the figures it has depends on the benchmark; `verified` says that every byte was checked at its end.
+    """
+
+    nic: str
+    mode: str
+    size_bytes: int
+    iterations: int
+    verified: bool
+    latency_ns: NotRequired[float]
+    min_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    bandwidth_bytes_per_s: NotRequired[float]
+    messages_per_s: NotRequired[float]
+    stages: NotRequired[list[Stage]]
+
+
+class Report(TypedDict):
+    """What a benchmark gives; `nicety bench --json` prints just this.
+
+    The manifest names what the figures depend on: the cards' spec hashes, the overrides, the compiler and its flags.
+    """
+
+    benchmark: BenchmarkName
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[Row]
+
+
+def run_benchmark(
+    benchmark: BenchmarkName,
+    *,
+    nics: Sequence[str],
+    modes: Sequence[str] | None = None,
+    sizes: Sequence[int],
+    iterations: int | None = None,
+    warmup: int | None = None,
+    window: int | None = None,
+    overrides: Sequence[str] = (),
+    seed: int = 1,
+    handlers: Path | str | None = None,
+    cc: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Run a benchmark on one or several cards.
+
+    Args:
+        benchmark: `latency` is half a round trip of send and receive, `bandwidth` and `message-rate` are a window of
+            messages one way, from the first post to the last completion.
+        nics: cards: names of specs, or paths of spec files.
+        modes: who answers, for example `rdma` or `spin-stream`; all that a card has where it is left out.
+        sizes: message sizes in bytes.
+        iterations: how many round trips, or windows, are measured.
+        warmup: how many run before these.
+        window: messages under way at once, in the two benchmarks that go one way.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        seed: of every random stream; the same seed gives the same report to the last byte.
+        handlers: the user's own handlers in C, instead of nicety's.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card, mode, size, override or handler that does not exist or cannot be.
+        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
+    """
+    request = json.dumps(
+        {
+            "benchmark": benchmark,
+            "nics": list(nics),
+            "modes": None if modes is None else list(modes),
+            "sizes": list(sizes),
+            "iterations": iterations,
+            "warmup": warmup,
+            "window": window,
+            "overrides": list(overrides),
+            "seed": seed,
+            "handlers": handlers is not None,
+        }
+    )
+    plan = json.loads(_native.bench_plan(request))["compile"]
+    if handlers is not None and not plan:
+        raise InputError(f"{handlers}: no mode of this run takes handlers; name one that does with --mode")
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in plan:
+        source = Path(handlers) if handlers is not None else library_source(item["source"])
+        program = compile_handlers([source], isa=item["isa"], cc=cc)
+        key = f"{item['nic']}/{item['mode']}"
+        elfs[key] = program.elf
+        compiler[key] = {
+            "source": str(source) if handlers is not None else source.name,
+            "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+            "version": program.compiler,
+            "flags": program.flags,
+        }
+    report = json.loads(_native.bench(request, elfs, progress))
+    report["manifest"]["compiler"] = compiler
+    return cast(Report, report)

@@ -1,0 +1,189 @@
+"""The commands and their options. What a command needs is imported when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+def _group(text: str) -> typer.Typer:
+    return typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=_SETTINGS,
+    )
+
+
+app = _group("Simulate programs that run on network cards: right, fast enough, and worth it?")
+specs = _group("The cards that nicety knows, and the user's own.")
+hpu = _group("Handler processors on their own.")
+app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
+app.add_typer(hpu, name="hpu")
+
+
+class Benchmark(StrEnum):
+    """What `nicety bench` measures."""
+
+    LATENCY = "latency"
+    BANDWIDTH = "bandwidth"
+    MESSAGE_RATE = "message-rate"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the card, for example hpu.cores=8."),
+]
+Compiler = Annotated[
+    str | None,
+    typer.Option("--cc", metavar="PROGRAM", help="A clang or RISC-V gcc, instead of the ziglang package's."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import nicety
+
+        typer.echo(f"nicety {nicety.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+@specs.callback()
+def _list_specs(context: typer.Context, as_json: Json = False) -> None:
+    if context.invoked_subcommand is None:
+        from nicety.cli.specs import list_specs
+
+        list_specs(as_json=as_json)
+
+
+@specs.command("show")
+def _show_spec(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A card's name, or the path of a spec file.")],
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Print every value of a card, its source and how well it is founded."""
+    from nicety.cli.specs import show_spec
+
+    show_spec(name, overrides or [], as_json=as_json)
+
+
+@specs.command("check")
+def _check_spec(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The path of a spec file.")],
+) -> None:
+    """Check a spec file; say where it is wrong and what to write."""
+    from nicety.cli.specs import check_spec
+
+    check_spec(file)
+
+
+@app.command("cc")
+def _cc(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.c...", help="C or assembler sources.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE.elf", help="Where to write it; by default FILE.elf in this folder."),
+    ] = None,
+    include_dirs: Annotated[
+        list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")
+    ] = None,
+    defines: Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")] = None,
+    isa: Annotated[
+        str, typer.Option(metavar="ISA", help="The processor's extensions, as a card's hpu.isa has them.")
+    ] = "rv32imac_zicsr",
+    cc: Compiler = None,
+) -> None:
+    """Compile C handlers, or a bare program, to an RV32 ELF file."""
+    from nicety.cli.cc import compile_files
+
+    compile_files(files, output, include_dirs or [], defines or [], isa, cc)
+
+
+@hpu.command("run")
+def _run_program(
+    file: Annotated[Path, typer.Argument(metavar="FILE.elf", help="An RV32 program, as nicety cc writes it.")],
+    entry: Annotated[
+        str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
+    ] = None,
+    max_cycles: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop with a trap after these.")] = None,
+    spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card whose processor it runs on.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
+
+    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 0 whatever the exit code, and 1 where the
+    program trapped or used up its cycles. With --json the program's output goes to stderr.
+    """
+    from nicety.cli.hpu import run_program
+
+    run_program(file, entry, max_cycles, spec, as_json=as_json)
+
+
+@app.command("bench")
+def _bench(
+    benchmark: Annotated[Benchmark, typer.Argument(help="What to measure.")],
+    nic: Annotated[list[str], typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files.")],
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M[,N]", help="Who answers; all modes of the card if left out."),
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANGE",
+            help="Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list. "
+            "Default 8:4Mi, and 8:4Ki for message-rate.",
+        ),
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, metavar="N", help="Measured repetitions a size.")] = None,
+    warmup: Annotated[int | None, typer.Option(min=0, metavar="N", help="Repetitions before these.")] = None,
+    window: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Messages under way at once; not for latency.")
+    ] = None,
+    handlers: Annotated[
+        Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
+    ] = None,
+    cc: Compiler = None,
+    overrides: Overrides = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, metavar="N", help="Of every random stream.")] = 1,
+    breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure latency, bandwidth or message rate between two hosts."""
+    from nicety.cli.bench import Request, bench
+
+    bench(
+        Request(
+            benchmark=benchmark.value,
+            nics=nic,
+            modes=mode,
+            sizes=sizes,
+            iterations=iterations,
+            warmup=warmup,
+            window=window,
+            handlers=handlers,
+            cc=cc,
+            overrides=overrides or [],
+            seed=seed,
+        ),
+        breakdown=breakdown,
+        as_json=as_json,
+    )

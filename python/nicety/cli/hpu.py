@@ -1,0 +1,45 @@
+"""`nicety hpu run`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+
+from nicety import _native
+from nicety.cli.output import note, print_json
+from nicety.errors import InputError
+from nicety.tables import align
+
+
+def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str | None, *, as_json: bool) -> None:
+    """Run a bare program and report what it came to; leave with status 1 where it trapped."""
+    try:
+        elf = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot read it ({error.strerror})") from error
+    try:
+        text, written = _native.hpu_run(elf, entry, max_cycles, spec)
+    except InputError as error:
+        # The processor saw bytes, not the file they came from.
+        raise InputError(f"{file}: {error}") from error
+    report = json.loads(text)
+    stream = sys.stderr if as_json else sys.stdout
+    stream.flush()
+    stream.buffer.write(written)
+    stream.buffer.flush()
+    if as_json:
+        print_json(report)
+    else:
+        if written and not written.endswith(b"\n"):
+            sys.stdout.write("\n")
+        rows = [[name, "-" if report[name] is None else str(report[name])] for name in _REPORTED]
+        sys.stdout.write("\n".join(align(rows)) + "\n")
+    if report["trap"] is not None:
+        note(f"{file}: {report['trap']}")
+        raise typer.Exit(1)
+
+
+_REPORTED = ("exit_code", "instructions", "cycles", "trap")

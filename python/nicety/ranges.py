@@ -1,0 +1,100 @@
+"""Lists of whole numbers as the command line writes them.
+
+    8            one number
+    8:4Mi        8, 16, 32 and so on, doubling; the last one, 4 MiB, is always there; 0 is followed by 1
+    1..4         1, 2, 3, 4
+    8,64,1Ki:1Mi several of these, in this order
+
+`Ki`, `Mi` and `Gi` stand for 1024, 1024^2 and 1024^3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nicety.errors import InputError
+
+_SUFFIXES = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_NUMBER = re.compile(r"([0-9]+)(Ki|Mi|Gi)?")
+# What people write instead, and what they mean by it.
+_MEANT = {"k": "Ki", "m": "Mi", "g": "Gi"}
+
+MAX_NUMBER = 2**63 - 1
+MAX_COUNT = 65536
+
+
+def parse_ranges(text: str, option: str) -> list[int]:
+    """The numbers of a list, in its order, each once.
+
+    Args:
+        text: the list, for example `8:4Mi`.
+        option: where it was written, for messages: `--sizes`.
+
+    Raises:
+        InputError: it is no such list, a range runs downwards, or it holds more than `MAX_COUNT` numbers.
+    """
+    numbers: dict[int, None] = {}
+    for item in text.split(","):
+        for number in _item(item.strip(), text, option):
+            numbers[number] = None
+            if len(numbers) > MAX_COUNT:
+                raise InputError(f"{option} {text}: more than {MAX_COUNT} numbers; write 'a:b' to double from a to b")
+    return list(numbers)
+
+
+def _item(item: str, text: str, option: str) -> Iterator[int]:
+    if not item:
+        raise InputError(
+            f"{option} {text!r}: an empty item; write numbers or ranges between commas, as in 8,64,1Ki:1Mi"
+        )
+    for sign, expand in (("..", _step), (":", _double)):
+        if sign in item:
+            left, _, right = item.partition(sign)
+            if not left or not right or sign in right:
+                raise InputError(f"{option} {text}: {item!r} is not a range; write it as 8{sign}64")
+            first, last = (_number(end.strip(), text, option) for end in (left, right))
+            if first > last:
+                raise InputError(f"{option} {text}: {item!r} runs downwards; write {right}{sign}{left}")
+            return expand(first, last)
+    return iter([_number(item, text, option)])
+
+
+def _step(first: int, last: int) -> Iterator[int]:
+    return iter(range(first, last + 1))
+
+
+def _double(first: int, last: int) -> Iterator[int]:
+    number = first
+    while number < last:
+        yield number
+        number = number * 2 or 1
+    yield last
+
+
+def _number(word: str, text: str, option: str) -> int:
+    match = _NUMBER.fullmatch(word)
+    if match is None:
+        raise InputError(f"{option} {text}: {word!r} is not a number; {_advice(word)}")
+    number = int(match[1]) * _SUFFIXES[match[2] or ""]
+    if number > MAX_NUMBER:
+        raise InputError(f"{option} {text}: {word} is too large; the largest number is {MAX_NUMBER}")
+    return number
+
+
+def _advice(word: str) -> str:
+    match = re.fullmatch(r"([0-9]+) ?([kmg])(?:i?b?)", word, re.IGNORECASE)
+    if match:
+        return f"write {match[1]}{_MEANT[match[2].lower()]}"
+    match = re.fullmatch(r"([0-9]+) ?b", word, re.IGNORECASE)
+    if match:
+        return f"write {match[1]}"
+    return "write a whole number, with Ki, Mi or Gi behind it for powers of 1024, as in 4Mi"
+
+
+def format_size(number: int) -> str:
+    """A number with the largest suffix that divides it: 4Mi for 4194304."""
+    for suffix in ("Gi", "Mi", "Ki"):
+        if number and number % _SUFFIXES[suffix] == 0:
+            return f"{number // _SUFFIXES[suffix]}{suffix}"
+    return str(number)
