@@ -91,7 +91,7 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
     rows = [row for row in rows if row.get("stages")]
     if not rows:
         return []
-    columns = [{stage["stage"]: stage["ns"] for stage in row.get("stages", [])} for row in rows]
+    columns = [_by_stage(row) for row in rows]
     table = [["# Stage", *(row["mode"] for row in rows)]]
     table += [
         [name, *(f"{column[name]:.3f}" if name in column else "-" for column in columns)]
@@ -99,6 +99,14 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
     ]
     table.append(["sum", *(f"{sum(column.values()):.3f}" for column in columns)])
     return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
+
+
+def _by_stage(row: Row) -> dict[str, float]:
+    """Nanoseconds by stage; a stage that was passed twice counts with both."""
+    total: dict[str, float] = {}
+    for stage in row.get("stages", []):
+        total[stage["stage"]] = total.get(stage["stage"], 0.0) + stage["ns"]
+    return total
 
 
 def _merged(orders: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,93 @@
+# Everything a developer does. Each target sets up what it needs: a fresh clone with git, make, a C compiler,
+# Python 3.11 or newer and stable Rust is enough.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+CARGO ?= cargo
+PYTEST_FLAGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+# What the extension module is built from.
+SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers)
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+.PHONY: setup
+setup: $(VENV)/.extension ## make .venv with nicety and everything that its development takes
+
+.PHONY: check-tools
+check-tools:
+	@command -v $(PYTHON) >/dev/null || { echo "nicety needs Python 3.11 or newer, and there is no $(PYTHON);" \
+	    "install it, or name yours: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nicety needs Python 3.11 or newer," \
+	    "and $(PYTHON) is $$($(PYTHON) -V 2>&1); name a newer one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments;" \
+	    "install its venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo "nicety needs stable Rust, and there is no cargo;" \
+	    "install it from https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "Rust needs a C compiler to link with, and there is no cc;" \
+	    "install one (on Debian and Ubuntu: apt install gcc)" >&2; exit 1; }
+
+$(VENV)/.tools: requirements.lock | check-tools
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.extension: $(VENV)/.tools pyproject.toml $(SOURCES)
+	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --locked
+	@touch $@
+
+.PHONY: demo
+demo: setup ## ping-pong in four modes on two cards, and where the time goes
+	@$(BIN)/nicety bench latency --nic spin-discrete,spin-integrated --mode rdma,portals4,spin-store,spin-stream \
+	    --sizes 8:4Mi
+	@echo
+	@$(BIN)/nicety bench latency --nic spin-discrete,spin-integrated --mode rdma,portals4,spin-store,spin-stream \
+	    --sizes 8,64Ki --breakdown
+
+.PHONY: test
+test: setup ## all tests
+	$(CARGO) test --workspace --locked
+	$(BIN)/python -m pytest -rs $(PYTEST_FLAGS)
+
+.PHONY: bench
+bench: check-tools ## measure nicety itself: events, instructions and handlers a second
+	$(CARGO) bench --workspace --locked
+
+.PHONY: soak
+soak: setup ## the randomised tests, for long
+	PROPTEST_CASES=$${PROPTEST_CASES:-100000} $(CARGO) test --workspace --locked --release
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -rs $(PYTEST_FLAGS)
+
+.PHONY: lint
+lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation without a warning
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
+	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV)/.tools ## format Rust and Python
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix python tests
+	$(BIN)/ruff format python tests
+
+.PHONY: lock
+lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml
+	$(PYTHON) -m venv --clear target/lock
+	target/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	target/lock/bin/uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 \
+	    --generate-hashes --upgrade --custom-compile-command "make lock" --output-file requirements.lock
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf $(VENV) target python/nicety/*.so
