@@ -1,1 +1,72 @@
-//! Virtual time: clock, event queue, tasks, servers, signals, credits.
+//! Virtual time: a deterministic discrete-event kernel whose processes are Rust futures.
+//!
+//! ```
+//! use nicety_kernel::{Config, Server, World};
+//! use nicety_types::{Duration, Time};
+//!
+//! let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+//! let node = world.add_node();
+//! let sim = world.sim(node);
+//! let wash = Server::new(&sim);
+//! for car in 0..3 {
+//!     let (sim, wash) = (sim.clone(), wash.clone());
+//!     sim.clone().spawn_program(format!("car {car}"), async move {
+//!         sim.delay(Duration::from_ns(2 * car)).await; // drive there
+//!         wash.serve(Duration::from_ns(5)).await; // wait in line, be washed
+//!     });
+//! }
+//! assert_eq!(world.run()?.end, Time::from_ps(15_000));
+//! # Ok::<(), nicety_kernel::RunError>(())
+//! ```
+//!
+//! # The layers, from the top
+//! - [`World`]: all nodes of a run, spread over shards. Models build it, lay [wires](World::wire) between nodes
+//!   and run it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock that says who waits for what.
+//! - [`Sim`]: one node's handle: its clock, [`Delay`]s, tasks, named random streams ([`Rng`]).
+//! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]; [`join`],
+//!   [`race`] and [`timeout`] combine futures; [`describe`] says what a program waits for. All are fair (first
+//!   come, first served) and cancellation-safe: a future that is dropped gives back whatever it held.
+//! - Below, private: shards (tasks, wakes), the event queue, the tasks' memory.
+//!
+//! # What holds
+//! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and
+//!   the source's own count. There is no count over nodes, so the same model gives the same run to the last bit,
+//!   in any number of shards.
+//! - **Nodes share nothing.** Tasks of different nodes meet on wires only, at least a wire's latency later. Using
+//!   another node's primitive panics.
+//! - **No allocation in steady state.** Tasks, events, messages on wires and places in line use the memory of those
+//!   before them.
+//! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A future from
+//!   elsewhere works if it only passes on polls; one that waits for its waker to be called waits for ever.
+//!
+//! It is no real-time executor: nothing here waits for the world outside, and nothing is shared between threads
+//! but the interrupt flag in [`Config`].
+
+mod channel;
+mod combine;
+mod describe;
+mod error;
+mod memory;
+mod queue;
+mod rng;
+mod semaphore;
+mod server;
+mod shard;
+mod signal;
+mod sim;
+mod waiters;
+mod wire;
+mod world;
+
+pub use channel::{Channel, Receive, Send, SendError, TrySendError};
+pub use combine::{Either, Elapsed, Join, Race, Timeout, join, join_all, race, timeout};
+pub use describe::{Describe, describe};
+pub use error::{RunError, Waiting};
+pub use queue::QueueKind;
+pub use rng::Rng;
+pub use semaphore::Serve;
+pub use server::{Acquire, Credits, Guard, Permit, Pool, Server};
+pub use signal::{Signal, Wait, WaitUntil};
+pub use sim::{Delay, Sim, YieldNow};
+pub use wire::{Recv, WireRx, WireTx};
+pub use world::{Config, Summary, World};

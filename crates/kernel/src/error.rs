@@ -1,0 +1,67 @@
+//! How a run may end before its programs do.
+
+use nicety_types::{NodeId, Time};
+use std::fmt;
+
+/// A program that waits for what never comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The node it runs on.
+    pub node: NodeId,
+    /// Its name.
+    pub program: String,
+    /// What it waits for, as [`describe`](crate::describe) told it.
+    pub why: String,
+    /// When it last did something.
+    pub since: Time,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, program '{}', waits since {} for {}", self.node, self.program, self.since, self.why)
+    }
+}
+
+/// Why a run ended before its programs did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Nothing can happen any more, and programs still wait.
+    Deadlock {
+        /// When the last event happened.
+        at: Time,
+        /// The programs, by node and then in the order in which they were started.
+        waiting: Vec<Waiting>,
+    },
+    /// The flag in [`Config::interrupt`](crate::Config::interrupt) was set.
+    Interrupted {
+        /// How far the run had come.
+        at: Time,
+    },
+    /// The run came to [`Config::max_time`](crate::Config::max_time), and there was more to happen.
+    TimeLimit {
+        /// The limit.
+        at: Time,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Deadlock { at, waiting } => {
+                let programs = match waiting.len() {
+                    1 => "a program waits".to_owned(),
+                    n => format!("{n} programs wait"),
+                };
+                write!(f, "deadlock at {at}: nothing can happen any more, and {programs}")?;
+                waiting.iter().try_for_each(|w| write!(f, "\n  {w}"))
+            }
+            RunError::Interrupted { at } => write!(f, "interrupted at {at} of virtual time"),
+            RunError::TimeLimit { at } => {
+                write!(f, "the run came to its limit of {at} of virtual time, and there was more to happen")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

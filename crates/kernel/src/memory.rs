@@ -1,0 +1,182 @@
+//! The memory of tasks' futures, recycled by size, so that a task for each packet costs no allocation.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+/// Sizes are rounded up to multiples of this; recycled blocks are aligned to it.
+const STEP: usize = 64;
+/// Larger futures, or such of a stricter alignment, go back to the allocator.
+const LARGEST: usize = 16 * 1024;
+
+/// The block in which a future of this layout lives.
+fn block_of(layout: Layout) -> Layout {
+    let size = layout.size().max(1).next_multiple_of(STEP);
+    Layout::from_size_align(size, layout.align().max(STEP)).expect("a future that fits the address space")
+}
+
+fn is_recycled(block: Layout) -> bool {
+    block.size() <= LARGEST && block.align() == STEP
+}
+
+/// A future in a block of its own, pinned there until it is dropped.
+pub(crate) struct TaskFuture {
+    /// Points to a live future at the start of a block of `block_of(its layout)`, owned by this value.
+    future: NonNull<dyn Future<Output = ()>>,
+}
+
+impl TaskFuture {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the future is alive, this value alone owns it, and it never moves out of its block.
+        let future = unsafe { Pin::new_unchecked(self.future.as_mut()) };
+        future.poll(context)
+    }
+
+    fn block(&self) -> Layout {
+        // SAFETY: the future is alive, so its pointer may be read through.
+        block_of(Layout::for_value(unsafe { self.future.as_ref() }))
+    }
+}
+
+impl Drop for TaskFuture {
+    fn drop(&mut self) {
+        let block = self.block();
+        // SAFETY: the future is alive and dropped once, here; its block came from `alloc` with the same layout.
+        unsafe {
+            self.future.drop_in_place();
+            dealloc(self.future.cast().as_ptr(), block);
+        }
+    }
+}
+
+/// Blocks to be used again, by size. It holds as many as were in use at once.
+pub(crate) struct Memory {
+    free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
+}
+
+impl Memory {
+    pub(crate) fn new() -> Memory {
+        Memory { free: [const { Vec::new() }; LARGEST / STEP + 1] }
+    }
+
+    /// Moves a future into a block.
+    pub(crate) fn place<F: Future<Output = ()> + 'static>(&mut self, future: F) -> TaskFuture {
+        let block = block_of(Layout::new::<F>());
+        let recycled = if is_recycled(block) { self.free[block.size() / STEP].pop() } else { None };
+        let pointer = recycled.unwrap_or_else(|| {
+            // SAFETY: the size of a block is never zero.
+            let pointer = unsafe { alloc(block) };
+            NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(block))
+        });
+        let typed = pointer.cast::<F>();
+        // SAFETY: the block is large and aligned enough for an F, and nobody else has it.
+        unsafe { typed.write(future) };
+        TaskFuture { future: typed }
+    }
+
+    /// Takes back the block of a future that [`drop_future`] has dropped.
+    pub(crate) fn recycle(&mut self, block: Block) {
+        if is_recycled(block.layout) {
+            self.free[block.layout.size() / STEP].push(block.pointer);
+        } else {
+            // SAFETY: the block came from `alloc` with this layout, and its owner gave it up.
+            unsafe { dealloc(block.pointer.as_ptr(), block.layout) };
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for (step, free) in self.free.iter_mut().enumerate() {
+            for pointer in free.drain(..) {
+                let layout = Layout::from_size_align(step * STEP, STEP).expect("a block's layout");
+                // SAFETY: only blocks of this size and alignment from `alloc` are in this list, and nobody uses them.
+                unsafe { dealloc(pointer.as_ptr(), layout) };
+            }
+        }
+    }
+}
+
+/// A block whose future is gone.
+pub(crate) struct Block {
+    pointer: NonNull<u8>,
+    layout: Layout,
+}
+
+/// Drops a future and keeps its block. Apart from [`Memory::recycle`] because what the future owned may use the
+/// memory as it goes.
+pub(crate) fn drop_future(future: TaskFuture) -> Block {
+    let future = std::mem::ManuallyDrop::new(future);
+    let block = Block { pointer: future.future.cast(), layout: future.block() };
+    // SAFETY: the future is alive, and `ManuallyDrop` keeps it from being dropped again. Should its drop panic,
+    // the block is leaked.
+    unsafe { future.future.drop_in_place() };
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    struct Bomb(Rc<Cell<u32>>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[repr(align(128))]
+    struct Aligned(#[allow(dead_code, reason = "only its alignment matters")] u8);
+
+    #[test]
+    fn blocks_are_used_again_and_futures_dropped_once() {
+        let dropped = Rc::new(Cell::new(0));
+        let mut memory = Memory::new();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+
+        let bomb = Bomb(dropped.clone());
+        let mut future = memory.place(async move { drop(bomb) });
+        let address = future.future.cast::<u8>();
+        assert!(future.poll(&mut context).is_ready());
+        assert_eq!(dropped.get(), 1);
+        let block = drop_future(future);
+        memory.recycle(block);
+
+        let bomb = Bomb(dropped.clone());
+        let again = memory.place(async move {
+            let _bomb = bomb;
+            std::future::pending().await
+        });
+        assert_eq!(again.future.cast::<u8>(), address, "the same size class uses the same block");
+        drop(again);
+        assert_eq!(dropped.get(), 2);
+    }
+
+    #[test]
+    fn large_and_strictly_aligned_futures_work_too() {
+        let mut memory = Memory::new();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let large = [7u8; 40_000];
+        let mut future = memory.place(async move {
+            std::future::ready(()).await;
+            assert!(large.iter().all(|&b| b == 7));
+        });
+        assert!(future.poll(&mut context).is_ready());
+        let block = drop_future(future);
+        memory.recycle(block);
+
+        let aligned = Aligned(1);
+        let mut future = memory.place(async move {
+            let aligned = aligned;
+            std::future::ready(()).await;
+            assert_eq!(std::ptr::from_ref(&aligned).addr() % 128, 0);
+        });
+        assert!(future.poll(&mut context).is_ready());
+        let block = drop_future(future);
+        memory.recycle(block);
+    }
+}

@@ -1,0 +1,229 @@
+//! The event queue: what happens next, in the one order that every run of a model has.
+//!
+//! Keys are unique, so the order of events is total, and no choice inside a queue can change a result.
+//! [`Wheel`] is the queue of every run; [`Heap`], the standard library's heap, is what it is measured and
+//! checked against.
+
+mod bits;
+mod heap;
+mod wheel;
+
+use heap::Heap;
+use nicety_types::{LinkId, NodeId, Time};
+use wheel::Wheel;
+
+/// No event, no list.
+const NONE: u32 = u32::MAX;
+/// The `count` of a slot that holds no event to come.
+const GONE: u64 = u64::MAX;
+
+/// Where an event stands in the order: time, node, class, source, count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    time: Time,
+    /// Node, class and link in one number: 32 bits, 1 bit, 31 bits.
+    rank: u64,
+    count: u64,
+}
+
+impl Key {
+    /// The arrival of the `count`th message of a link at a node: class 0.
+    pub(crate) fn arrival(time: Time, node: NodeId, link: LinkId, count: u64) -> Key {
+        debug_assert!(link.0 < 1 << 31);
+        Key { time, rank: u64::from(node.0) << 32 | u64::from(link.0), count }
+    }
+
+    /// An event of the node's own: class 1.
+    pub(crate) fn own(time: Time, node: NodeId, count: u64) -> Key {
+        Key { time, rank: u64::from(node.0) << 32 | 1 << 31, count }
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        self.time
+    }
+
+    pub(crate) fn node(&self) -> NodeId {
+        NodeId((self.rank >> 32) as u32)
+    }
+
+    pub(crate) fn is_arrival(&self) -> bool {
+        self.rank & 1 << 31 == 0
+    }
+}
+
+/// An event in the queue. It may have happened since, which the queue notices by the event's count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventRef {
+    index: u32,
+    count: u64,
+}
+
+/// Where in a queue an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In a list of the wheel's buckets.
+    Near(u16),
+    /// In a list of the wheel's spans.
+    Far(u16),
+    /// In the heap of what comes after the wheel.
+    Beyond,
+    /// In the bucket that is being emptied.
+    Current,
+    /// Cancelled, but a heap still refers to it.
+    Dead,
+    Free,
+}
+
+/// What a queue knows of an event, in a slot that is reused.
+struct Event {
+    key: Key,
+    data: u64,
+    next: u32,
+    prev: u32,
+    place: Place,
+}
+
+/// Events by index; slots are reused, so that a run in steady state allocates nothing.
+struct Events {
+    slots: Vec<Event>,
+    free: u32,
+    live: usize,
+}
+
+impl Events {
+    fn new() -> Events {
+        Events { slots: Vec::new(), free: NONE, live: 0 }
+    }
+
+    fn insert(&mut self, key: Key, data: u64, place: Place) -> u32 {
+        self.live += 1;
+        let event = Event { key, data, next: NONE, prev: NONE, place };
+        if self.free == NONE {
+            self.slots.push(event);
+            u32::try_from(self.slots.len() - 1).expect("more than 2^32 events at once")
+        } else {
+            let index = self.free;
+            let slot = &mut self.slots[index as usize];
+            self.free = slot.next;
+            *slot = event;
+            index
+        }
+    }
+
+    /// Ends the life of an event; its slot is still taken.
+    fn retire(&mut self, index: u32, place: Place) {
+        self.live -= 1;
+        let slot = &mut self.slots[index as usize];
+        slot.key.count = GONE;
+        slot.place = place;
+    }
+
+    /// Gives the slot back.
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.place = Place::Free;
+        slot.next = self.free;
+        self.free = index;
+    }
+
+    /// Takes an event out for good.
+    fn take(&mut self, index: u32) -> u64 {
+        self.retire(index, Place::Free);
+        let data = self.slots[index as usize].data;
+        self.release(index);
+        data
+    }
+
+    fn is_dead(&self, index: u32) -> bool {
+        self.slots[index as usize].place == Place::Dead
+    }
+}
+
+/// A key and whose it is, as it is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    key: Key,
+    index: u32,
+}
+
+/// Which structure holds the events of a run. Results cannot depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Timing wheels with sorted buckets.
+    #[default]
+    Wheel,
+    /// The standard library's binary heap, for comparison.
+    BinaryHeap,
+}
+
+/// The events to come of a shard.
+pub(crate) enum Queue {
+    Wheel(Box<Wheel>),
+    Heap(Heap),
+}
+
+macro_rules! either {
+    ($self:ident, $queue:ident => $what:expr) => {
+        match $self {
+            Queue::Wheel($queue) => $what,
+            Queue::Heap($queue) => $what,
+        }
+    };
+}
+
+impl Queue {
+    pub(crate) fn new(kind: QueueKind) -> Queue {
+        match kind {
+            QueueKind::Wheel => Queue::Wheel(Box::new(Wheel::new())),
+            QueueKind::BinaryHeap => Queue::Heap(Heap::new()),
+        }
+    }
+
+    /// Adds an event; `data` comes out again with it.
+    pub(crate) fn push(&mut self, key: Key, data: u64) -> EventRef {
+        let index = either!(self, queue => queue.push(key, data));
+        EventRef { index, count: key.count }
+    }
+
+    /// Takes the next event if it comes before `limit`.
+    pub(crate) fn pop_before(&mut self, limit: Time) -> Option<(Key, u64)> {
+        either!(self, queue => queue.pop_before(limit))
+    }
+
+    /// Takes the next event if it is one of this node at the time of the last event.
+    pub(crate) fn pop_at(&mut self, time: Time, node: NodeId) -> Option<(Key, u64)> {
+        either!(self, queue => match queue.head() {
+            Some(key) if key.time() == time && key.node() == node => queue.pop_head(),
+            _ => None,
+        })
+    }
+
+    /// When the next event comes.
+    pub(crate) fn next_time(&mut self) -> Option<Time> {
+        either!(self, queue => queue.next_time())
+    }
+
+    fn events(&mut self) -> &mut Events {
+        either!(self, queue => &mut queue.events)
+    }
+
+    /// Takes back an event of the class 1, unless it has happened. Whether it had not.
+    pub(crate) fn cancel(&mut self, event: EventRef) -> bool {
+        let pending = self.events().slots[event.index as usize].key.count == event.count;
+        if pending {
+            either!(self, queue => queue.remove(event.index));
+        }
+        pending
+    }
+
+    /// Changes what comes out with an event of the class 1, unless it has happened.
+    pub(crate) fn retarget(&mut self, event: EventRef, data: u64) {
+        let slot = &mut self.events().slots[event.index as usize];
+        if slot.key.count == event.count {
+            slot.data = data;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Timing wheels with sorted buckets.
+//!
+//! Time is cut into buckets of 2^10 ps, and buckets into spans of 2048. The events of the running span and the
+//! next one are in a list per bucket, those of the following 4095 spans in a list per span, and what comes later
+//! still in a heap. So an event less than 2 us ahead is put into its bucket at once; one less than 8 ms
+//! ahead is moved once more. A bucket is sorted when its time comes. The lists run through the events
+//! themselves: nothing is allocated, and an event is cancelled in constant time.
+
+use super::bits::{Bits, SIZE};
+use super::{Entry, Events, Key, NONE, Place};
+use nicety_types::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A bucket is this power of two of picoseconds.
+const BUCKET_BITS: u32 = 10;
+/// A span is this power of two of buckets: half of the near lists.
+const SPAN_BITS: u32 = (SIZE / 2).ilog2();
+const MASK: u64 = SIZE as u64 - 1;
+/// Up to this length, the current bucket takes late events in their places; beyond, a heap takes them.
+const SHORT: usize = 64;
+
+/// A circle of lists of events.
+struct Lists {
+    heads: Box<[u32; SIZE]>,
+    /// The lists that are not empty.
+    used: Bits,
+}
+
+impl Lists {
+    fn new() -> Lists {
+        Lists { heads: Box::new([NONE; SIZE]), used: Bits::new() }
+    }
+
+    fn push(&mut self, events: &mut Events, list: usize, index: u32) {
+        let head = std::mem::replace(&mut self.heads[list], index);
+        events.slots[index as usize].next = head;
+        events.slots[index as usize].prev = NONE;
+        if head == NONE {
+            self.used.insert(list);
+        } else {
+            events.slots[head as usize].prev = index;
+        }
+    }
+
+    fn remove(&mut self, events: &mut Events, list: usize, index: u32) {
+        let (prev, next) = (events.slots[index as usize].prev, events.slots[index as usize].next);
+        if next != NONE {
+            events.slots[next as usize].prev = prev;
+        }
+        if prev != NONE {
+            events.slots[prev as usize].next = next;
+        } else {
+            self.heads[list] = next;
+            if next == NONE {
+                self.used.remove(list);
+            }
+        }
+    }
+
+    /// Empties a list and returns its head.
+    fn take(&mut self, list: usize) -> u32 {
+        self.used.remove(list);
+        std::mem::replace(&mut self.heads[list], NONE)
+    }
+
+    /// The earliest time in a list that is not empty.
+    fn earliest(&self, events: &Events, list: usize) -> Time {
+        let mut index = self.heads[list];
+        let mut earliest = Time::MAX;
+        while index != NONE {
+            let event = &events.slots[index as usize];
+            earliest = earliest.min(event.key.time());
+            index = event.next;
+        }
+        earliest
+    }
+}
+
+pub(crate) struct Wheel {
+    pub(super) events: Events,
+    /// The number of the current bucket, counted from the start of time. Whatever comes up to its end is in
+    /// `current` or `late`; the near lists hold the buckets after it in this span and the next.
+    bucket: u64,
+    /// Sorted, the next event last.
+    current: Vec<Entry>,
+    late: BinaryHeap<Reverse<Entry>>,
+    near: Lists,
+    far: Lists,
+    beyond: BinaryHeap<Reverse<Entry>>,
+    /// How many of `beyond` are cancelled.
+    beyond_dead: usize,
+}
+
+fn bucket_of(time: Time) -> u64 {
+    time.ps() >> BUCKET_BITS
+}
+
+fn span_of(time: Time) -> u64 {
+    time.ps() >> (BUCKET_BITS + SPAN_BITS)
+}
+
+impl Wheel {
+    pub(super) fn new() -> Wheel {
+        Wheel {
+            events: Events::new(),
+            bucket: 0,
+            current: Vec::with_capacity(SHORT),
+            late: BinaryHeap::new(),
+            near: Lists::new(),
+            far: Lists::new(),
+            beyond: BinaryHeap::new(),
+            beyond_dead: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, key: Key, data: u64) -> u32 {
+        let index = self.events.insert(key, data, Place::Current);
+        let bucket = bucket_of(key.time());
+        if bucket <= self.bucket {
+            self.push_current(Entry { key, index });
+            return index;
+        }
+        let spans_ahead = (bucket >> SPAN_BITS) - (self.bucket >> SPAN_BITS);
+        if spans_ahead <= 1 {
+            self.push_near(index, bucket);
+        } else if spans_ahead < SIZE as u64 {
+            let list = (bucket >> SPAN_BITS) & MASK;
+            self.events.slots[index as usize].place = Place::Far(list as u16);
+            self.far.push(&mut self.events, list as usize, index);
+        } else {
+            self.events.slots[index as usize].place = Place::Beyond;
+            self.beyond.push(Reverse(Entry { key, index }));
+        }
+        index
+    }
+
+    fn push_near(&mut self, index: u32, bucket: u64) {
+        let list = bucket & MASK;
+        self.events.slots[index as usize].place = Place::Near(list as u16);
+        self.near.push(&mut self.events, list as usize, index);
+    }
+
+    fn push_current(&mut self, entry: Entry) {
+        if self.current.len() < SHORT {
+            let at = self.current.partition_point(|e| *e > entry);
+            self.current.insert(at, entry);
+        } else {
+            self.late.push(Reverse(entry));
+        }
+    }
+
+    /// The next event, if it is in the current bucket.
+    pub(super) fn head(&mut self) -> Option<Key> {
+        while let Some(&Reverse(Entry { index, .. })) = self.late.peek() {
+            if !self.events.is_dead(index) {
+                break;
+            }
+            self.events.release(index);
+            self.late.pop();
+        }
+        match (self.current.last(), self.late.peek()) {
+            (Some(a), Some(Reverse(b))) => Some(a.key.min(b.key)),
+            (Some(a), None) => Some(a.key),
+            (None, Some(Reverse(b))) => Some(b.key),
+            (None, None) => None,
+        }
+    }
+
+    /// Takes what [`Wheel::head`] has just returned.
+    pub(super) fn pop_head(&mut self) -> Option<(Key, u64)> {
+        let from_late = match (self.current.last(), self.late.peek()) {
+            (Some(a), Some(Reverse(b))) => b < a,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        let Entry { key, index } =
+            if from_late { self.late.pop().map(|Reverse(e)| e) } else { self.current.pop() }?;
+        Some((key, self.events.take(index)))
+    }
+
+    pub(super) fn pop_before(&mut self, limit: Time) -> Option<(Key, u64)> {
+        loop {
+            match self.head() {
+                Some(key) if key.time() < limit => return self.pop_head(),
+                Some(_) => return None,
+                None if self.advance(limit) => (),
+                None => return None,
+            }
+        }
+    }
+
+    /// Moves on to the next bucket with events, if it begins before `limit`. Not further: what another shard
+    /// sends may still come before.
+    fn advance(&mut self, limit: Time) -> bool {
+        let begins_before = |bucket: u64| bucket << BUCKET_BITS < limit.ps();
+        let span = self.bucket >> SPAN_BITS;
+        if let Some(list) = self.near.used.next_from(((self.bucket + 1) & MASK) as usize) {
+            let bucket = self.bucket + ((list as u64).wrapping_sub(self.bucket) & MASK);
+            if !begins_before(bucket) {
+                return false;
+            }
+            self.bucket = bucket;
+            if bucket >> SPAN_BITS != span {
+                self.load(span + 2);
+            }
+            self.fill_current(list);
+            return true;
+        }
+        let Some(next) = self.next_span() else { return false };
+        if !begins_before(next << SPAN_BITS) {
+            return false;
+        }
+        // To the end of the span before, so that all of the next one is ahead.
+        self.bucket = (next << SPAN_BITS) - 1;
+        self.load(next);
+        true
+    }
+
+    /// Sorts a bucket into `current`, which is empty.
+    fn fill_current(&mut self, list: usize) {
+        let mut index = self.near.take(list);
+        while index != NONE {
+            let event = &mut self.events.slots[index as usize];
+            event.place = Place::Current;
+            self.current.push(Entry { key: event.key, index });
+            index = event.next;
+        }
+        if self.current.len() > 1 {
+            self.current.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// Puts the events of a span, the one after the current, into their buckets.
+    fn load(&mut self, span: u64) {
+        let mut index = self.far.take((span & MASK) as usize);
+        while index != NONE {
+            let event = &self.events.slots[index as usize];
+            let (next, bucket) = (event.next, bucket_of(event.key.time()));
+            debug_assert_eq!(bucket >> SPAN_BITS, span);
+            self.push_near(index, bucket);
+            index = next;
+        }
+        while let Some(&Reverse(Entry { key, index })) = self.beyond.peek() {
+            if self.events.is_dead(index) {
+                self.events.release(index);
+                self.beyond_dead -= 1;
+            } else if span_of(key.time()) <= span {
+                self.push_near(index, bucket_of(key.time()));
+            } else {
+                break;
+            }
+            self.beyond.pop();
+        }
+    }
+
+    /// The earliest time beyond the wheels, of an event that is not cancelled.
+    fn beyond_time(&mut self) -> Option<Time> {
+        while let Some(&Reverse(Entry { key, index })) = self.beyond.peek() {
+            if !self.events.is_dead(index) {
+                return Some(key.time());
+            }
+            self.events.release(index);
+            self.beyond_dead -= 1;
+            self.beyond.pop();
+        }
+        None
+    }
+
+    /// The list of the next span of the far wheel that has events.
+    fn next_far(&self) -> Option<usize> {
+        self.far.used.next_from((((self.bucket >> SPAN_BITS) + 1) & MASK) as usize)
+    }
+
+    /// The next span that has events, when the near wheel is empty.
+    fn next_span(&mut self) -> Option<u64> {
+        let span = self.bucket >> SPAN_BITS;
+        let far = self.next_far().map(|list| span + ((list as u64).wrapping_sub(span) & MASK));
+        let beyond = self.beyond_time().map(span_of);
+        far.into_iter().chain(beyond).min()
+    }
+
+    /// When the next event comes, without moving on.
+    pub(super) fn next_time(&mut self) -> Option<Time> {
+        if let Some(key) = self.head() {
+            return Some(key.time());
+        }
+        if let Some(list) = self.near.used.next_from(((self.bucket + 1) & MASK) as usize) {
+            return Some(self.near.earliest(&self.events, list));
+        }
+        let far = self.next_far().map(|list| self.far.earliest(&self.events, list));
+        far.into_iter().chain(self.beyond_time()).min()
+    }
+
+    pub(super) fn remove(&mut self, index: u32) {
+        let slot = &self.events.slots[index as usize];
+        let (key, place) = (slot.key, slot.place);
+        match place {
+            Place::Near(list) => self.near.remove(&mut self.events, usize::from(list), index),
+            Place::Far(list) => self.far.remove(&mut self.events, usize::from(list), index),
+            Place::Current => {
+                let entry = Entry { key, index };
+                match self.current.binary_search_by(|e| entry.cmp(e)) {
+                    Ok(at) => drop(self.current.remove(at)),
+                    // In the heap of late ones, which skips it when it gets there.
+                    Err(_) => return self.events.retire(index, Place::Dead),
+                }
+            }
+            Place::Beyond => {
+                self.events.retire(index, Place::Dead);
+                self.beyond_dead += 1;
+                if self.beyond_dead > 64 && self.beyond_dead > self.beyond.len() / 2 {
+                    self.sweep();
+                }
+                return;
+            }
+            Place::Dead | Place::Free => unreachable!("an event that is gone has no place in the queue"),
+        }
+        self.events.take(index);
+    }
+
+    /// Forgets what is cancelled beyond the wheels, so that timeouts that never come do not pile up.
+    fn sweep(&mut self) {
+        let events = &mut self.events;
+        self.beyond.retain(|&Reverse(Entry { index, .. })| {
+            let dead = events.is_dead(index);
+            if dead {
+                events.release(index);
+            }
+            !dead
+        });
+        self.beyond_dead = 0;
+    }
+}

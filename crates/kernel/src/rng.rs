@@ -1,0 +1,115 @@
+//! Named random streams, the same on every machine.
+
+use nicety_types::NodeId;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
+/// A stream of random numbers: xoshiro256++, seeded through SplitMix64 from the run's seed, the node and the
+/// stream's name (by FNV-1a). All three are fixed algorithms, so a seed means the same everywhere and for good.
+#[derive(Clone, Debug)]
+pub struct Rng(Xoshiro256PlusPlus);
+
+impl Rng {
+    pub(crate) fn named(seed: u64, node: NodeId, name: &str) -> Rng {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..].copy_from_slice(&node.0.to_le_bytes());
+        let hash = bytes.iter().chain(name.as_bytes()).fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Rng(Xoshiro256PlusPlus::seed_from_u64(hash))
+    }
+
+    /// Any number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number from 0 to `bound`, exclusive, each as likely as any other.
+    ///
+    /// # Panics
+    /// When `bound` is zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        assert!(bound > 0, "there is no number below zero");
+        // Lemire, 'Fast random integer generation in an interval', ACM TOMACS 29(1), 2019.
+        loop {
+            let product = u128::from(self.next_u64()) * u128::from(bound);
+            let low = product as u64;
+            if low >= bound || low >= bound.wrapping_neg() % bound {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// A number from 0 to 1, exclusive, a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Fills a slice with random bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+
+    /// Puts a slice into random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rng(seed: u64, node: u32, name: &str) -> Rng {
+        Rng::named(seed, NodeId(node), name)
+    }
+
+    #[test]
+    fn a_stream_depends_on_seed_node_and_name_only() {
+        let first = |mut rng: Rng| rng.next_u64();
+        assert_eq!(first(rng(1, 2, "loss")), first(rng(1, 2, "loss")));
+        let all =
+            [rng(1, 2, "loss"), rng(2, 2, "loss"), rng(1, 3, "loss"), rng(1, 2, "jitter"), rng(1, 2, "")];
+        let mut all: Vec<u64> = all.into_iter().map(first).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 5);
+    }
+
+    #[test]
+    fn numbers_are_in_their_range_and_spread() {
+        let mut rng = rng(7, 0, "range");
+        let mut counts = [0u32; 10];
+        for _ in 0..10_000 {
+            counts[rng.below(10) as usize] += 1;
+            assert!((0.0..1.0).contains(&rng.unit()));
+        }
+        assert!(counts.iter().all(|&n| (850..1150).contains(&n)), "{counts:?}");
+        assert_eq!(rng.below(1), 0);
+        assert!(rng.below(u64::MAX) < u64::MAX);
+        let heads = (0..10_000).filter(|_| rng.chance(0.25)).count();
+        assert!((2300..2700).contains(&heads), "{heads}");
+        assert!(!rng.chance(0.0) && rng.chance(1.0));
+    }
+
+    #[test]
+    fn a_shuffle_keeps_what_there_is() {
+        let mut rng = rng(7, 0, "shuffle");
+        let mut items: Vec<u32> = (0..100).collect();
+        rng.shuffle(&mut items);
+        assert_ne!(items, (0..100).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+        let mut bytes = [0; 64];
+        rng.fill(&mut bytes);
+        assert!(bytes.iter().any(|&b| b != 0));
+    }
+}

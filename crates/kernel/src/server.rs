@@ -1,0 +1,201 @@
+//! [`Server`] and [`Pool`]: one or several that serve one at a time, first come, first served; [`Credits`]: a
+//! count that is taken in any amounts.
+
+use crate::semaphore::{Semaphore, Serve, Take};
+use crate::sim::Sim;
+use nicety_types::Duration;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Units held; dropped, they go back to where they are from, and to whoever waits for them.
+#[must_use = "a permit that is dropped gives its units back at once"]
+pub struct Permit {
+    semaphore: Rc<Semaphore>,
+    amount: u64,
+}
+
+impl Permit {
+    /// How many units are held.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// Keeps the units from going back by themselves: somebody else will
+    /// [release](Credits::release) them, such as a credit that comes back over a wire.
+    pub fn forget(mut self) {
+        self.amount = 0;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.amount > 0 {
+            self.semaphore.release(self.amount);
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Permit({})", self.amount)
+    }
+}
+
+/// What the one served by a [`Server`] holds.
+pub type Guard = Permit;
+
+/// Waits for units; see [`Credits::acquire`]. Dropped, it gives up its turn.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Acquire(Take);
+
+impl Future for Acquire {
+    type Output = Permit;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Permit> {
+        let Take { amount, .. } = self.0;
+        let taken = self.0.poll_take();
+        taken.map(|result| match result {
+            Ok(()) => Permit { semaphore: self.0.semaphore.clone(), amount },
+            Err(_) => unreachable!("credits, pools and servers are never closed"),
+        })
+    }
+}
+
+/// A number of equal servers with one line in front of them. Clones are the same pool.
+#[derive(Clone)]
+pub struct Pool {
+    semaphore: Rc<Semaphore>,
+    servers: u64,
+}
+
+impl Pool {
+    /// A pool of `servers`, all free.
+    ///
+    /// # Panics
+    /// When there are none: whoever comes would wait for ever.
+    pub fn new(sim: &Sim, servers: usize) -> Pool {
+        assert!(servers > 0, "a pool has one server at least");
+        Pool { semaphore: Semaphore::new(sim, servers as u64), servers: servers as u64 }
+    }
+
+    /// Waits for a server and holds it until the permit is dropped.
+    pub fn acquire(&self) -> Acquire {
+        Acquire(Take::new(&self.semaphore, 1))
+    }
+
+    /// A server, if one is free and nobody waits.
+    pub fn try_acquire(&self) -> Option<Permit> {
+        self.semaphore.try_take(1).then(|| Permit { semaphore: self.semaphore.clone(), amount: 1 })
+    }
+
+    /// Waits for a server and is served for `duration`. Ready at the end, with the instant at which the service
+    /// began; from the call to that was waiting.
+    pub fn serve(&self, duration: Duration) -> Serve {
+        Serve::new(&self.semaphore, duration)
+    }
+
+    /// How many servers are free.
+    pub fn available(&self) -> usize {
+        self.semaphore.available() as usize
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.servers as usize
+    }
+
+    /// How many stand in line.
+    pub fn waiting(&self) -> usize {
+        self.semaphore.waiting()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({:?} of {})", self.semaphore, self.servers)
+    }
+}
+
+/// A single server with a line in front of it: a bus, a matching unit, a port. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct Server(Pool);
+
+impl Server {
+    /// A free server.
+    pub fn new(sim: &Sim) -> Server {
+        Server(Pool::new(sim, 1))
+    }
+
+    /// Waits for the server and is served for `duration`. Ready at the end, with the instant at which the service
+    /// began; from the call to that was waiting.
+    pub fn serve(&self, duration: Duration) -> Serve {
+        self.0.serve(duration)
+    }
+
+    /// Waits for the server and holds it until the guard is dropped.
+    pub fn acquire(&self) -> Acquire {
+        self.0.acquire()
+    }
+
+    /// The server, if it is free and nobody waits.
+    pub fn try_acquire(&self) -> Option<Guard> {
+        self.0.try_acquire()
+    }
+
+    /// Whether nobody is served.
+    pub fn is_free(&self) -> bool {
+        self.0.available() > 0
+    }
+
+    /// How many stand in line.
+    pub fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+}
+
+/// A count of equal things that are taken in any amounts: buffer space, slots of the far end. First come, first
+/// served: who asks for much is not overtaken by who asks for little. Clones are the same count.
+#[derive(Clone)]
+pub struct Credits(Rc<Semaphore>);
+
+impl Credits {
+    /// A count that begins at `available`.
+    pub fn new(sim: &Sim, available: u64) -> Credits {
+        Credits(Semaphore::new(sim, available))
+    }
+
+    /// Waits for `amount` credits and holds them until the permit is dropped.
+    pub fn acquire(&self, amount: u64) -> Acquire {
+        Acquire(Take::new(&self.0, amount))
+    }
+
+    /// `amount` credits, if they are there and nobody waits.
+    pub fn try_acquire(&self, amount: u64) -> Option<Permit> {
+        self.0.try_take(amount).then(|| Permit { semaphore: self.0.clone(), amount })
+    }
+
+    /// Adds credits, or gives back those of a permit that was [forgotten](Permit::forget).
+    pub fn release(&self, amount: u64) {
+        self.0.release(amount);
+    }
+
+    /// How many credits are there to be taken.
+    pub fn available(&self) -> u64 {
+        self.0.available()
+    }
+
+    /// How many stand in line.
+    pub fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+}
+
+impl fmt::Debug for Credits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credits({:?})", self.0)
+    }
+}

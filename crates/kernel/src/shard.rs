@@ -1,0 +1,401 @@
+//! A shard: some nodes with one clock, one queue and their tasks, in one thread.
+//!
+//! A wake at the current instant is an event of the class 1 with the node's next sequence number. Sequence
+//! numbers grow, and nothing but wakes can be added at the current instant, so a plain queue of wakes that is
+//! served when the event queue holds no further event of this node and instant gives exactly that order.
+//! The node's own count of events may skip numbers for the same reason that it may be shared by all nodes of the
+//! shard: two events are compared by it only if they are of the same node, and then only its growth counts.
+
+use crate::describe;
+use crate::memory::{Memory, TaskFuture, drop_future};
+use crate::queue::{EventRef, Key, Queue, QueueKind};
+use nicety_types::{LinkId, NodeId, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
+
+/// A task, once: a slot and which of its users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskRef {
+    index: u32,
+    generation: u32,
+}
+
+impl TaskRef {
+    /// No task.
+    pub(crate) const NONE: TaskRef = TaskRef { index: u32::MAX, generation: u32::MAX };
+
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.generation)
+    }
+
+    fn from_bits(bits: u64) -> TaskRef {
+        TaskRef { index: (bits >> 32) as u32, generation: bits as u32 }
+    }
+}
+
+struct Slot {
+    /// None while it is polled and after it has ended.
+    future: Option<TaskFuture>,
+    generation: u32,
+    node: NodeId,
+    /// Whether a wake of it stands in the queue of wakes.
+    woken: bool,
+    /// When it was last polled.
+    since: Time,
+}
+
+#[derive(Default)]
+struct Tasks {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+/// A task whose end the run waits for.
+pub(crate) struct Program {
+    pub(crate) node: NodeId,
+    pub(crate) name: String,
+    task: TaskRef,
+}
+
+/// A program that waits when nothing can happen any more.
+pub(crate) struct Stuck {
+    pub(crate) node: NodeId,
+    pub(crate) program: String,
+    pub(crate) why: String,
+    pub(crate) since: Time,
+}
+
+/// Where messages arrive. `slot` says which message, in the receiver's own numbering.
+pub(crate) trait Arrivals {
+    fn arrive(&self, slot: u32);
+}
+
+/// The user asked to stop.
+pub(crate) struct Interrupted;
+
+/// How many events pass between two looks at the interrupt flag.
+const INTERRUPT_INTERVAL: u64 = 1024;
+
+pub(crate) struct Shard {
+    now: Cell<Time>,
+    /// Whose event happens, or happened last.
+    node: Cell<NodeId>,
+    running: Cell<bool>,
+    closed: Cell<bool>,
+    current: Cell<TaskRef>,
+    sequence: Cell<u64>,
+    events: Cell<u64>,
+    queue: RefCell<Queue>,
+    wakes: RefCell<VecDeque<TaskRef>>,
+    tasks: RefCell<Tasks>,
+    memory: RefCell<Memory>,
+    programs: RefCell<Vec<Program>>,
+    receivers: RefCell<Vec<Rc<dyn Arrivals>>>,
+    interrupt: Option<Arc<AtomicBool>>,
+    pub(crate) seed: u64,
+}
+
+/// Marks the shard as running, until the end of the scope or a panic.
+struct Running<'a>(&'a Shard);
+
+impl<'a> Running<'a> {
+    fn new(shard: &'a Shard) -> Running<'a> {
+        assert!(!shard.running.replace(true), "a run inside a run");
+        Running(shard)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.set(false);
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(seed: u64, interrupt: Option<Arc<AtomicBool>>, queue: QueueKind) -> Rc<Shard> {
+        Rc::new(Shard {
+            now: Cell::new(Time::ZERO),
+            node: Cell::new(NodeId(u32::MAX)),
+            running: Cell::new(false),
+            closed: Cell::new(false),
+            current: Cell::new(TaskRef::NONE),
+            sequence: Cell::new(0),
+            events: Cell::new(0),
+            queue: RefCell::new(Queue::new(queue)),
+            wakes: RefCell::default(),
+            tasks: RefCell::default(),
+            memory: RefCell::new(Memory::new()),
+            programs: RefCell::default(),
+            receivers: RefCell::default(),
+            interrupt,
+            seed,
+        })
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Events that have happened: arrivals, delays, wakes.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.get()
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        if self.wakes.borrow().is_empty() { self.queue.borrow_mut().next_time() } else { Some(self.now()) }
+    }
+
+    /// Sets the clock of a shard that does not run, when all shards have come to their end.
+    pub(crate) fn set_now(&self, now: Time) {
+        debug_assert!(!self.running.get() && now >= self.now());
+        self.now.set(now);
+    }
+
+    /// The task that is being polled, for a primitive of `node`.
+    pub(crate) fn current(&self, node: NodeId) -> TaskRef {
+        if !self.running.get() || self.node.get() != node {
+            self.foreign(node);
+        }
+        self.current.get()
+    }
+
+    #[cold]
+    fn foreign(&self, node: NodeId) -> ! {
+        panic!(
+            "something of {node} was used outside a task of {node}: nodes share nothing, and futures of virtual \
+             time are awaited by tasks of their node"
+        );
+    }
+
+    fn next_key(&self, time: Time, node: NodeId) -> Key {
+        let sequence = self.sequence.get();
+        self.sequence.set(sequence + 1);
+        Key::own(time, node, sequence)
+    }
+
+    /// Polls `task` at `time`, which is later than now. Never, if that is the end of time.
+    pub(crate) fn schedule(&self, time: Time, node: NodeId, task: TaskRef) -> Option<EventRef> {
+        debug_assert!(time > self.now());
+        if time == Time::MAX {
+            return None;
+        }
+        let key = self.next_key(time, node);
+        Some(self.queue.borrow_mut().push(key, task.to_bits()))
+    }
+
+    pub(crate) fn cancel(&self, event: EventRef) {
+        self.queue.borrow_mut().cancel(event);
+    }
+
+    pub(crate) fn retarget(&self, event: EventRef, task: TaskRef) {
+        self.queue.borrow_mut().retarget(event, task.to_bits());
+    }
+
+    /// Polls a task at the current instant, after what is due already. A task that has ended is not polled.
+    pub(crate) fn wake(&self, task: TaskRef) {
+        let mut tasks = self.tasks.borrow_mut();
+        let Some(slot) = tasks.slots.get_mut(task.index as usize) else { return };
+        if slot.generation != task.generation || slot.woken || self.closed.get() {
+            return;
+        }
+        let node = slot.node;
+        if self.running.get() {
+            if self.node.get() != node && !std::thread::panicking() {
+                self.foreign(node);
+            }
+            slot.woken = true;
+            self.wakes.borrow_mut().push_back(task);
+        } else {
+            let key = self.next_key(self.now(), node);
+            self.queue.borrow_mut().push(key, task.to_bits());
+        }
+    }
+
+    pub(crate) fn spawn<F: Future<Output = ()> + 'static>(&self, node: NodeId, future: F) -> TaskRef {
+        if self.closed.get() {
+            return TaskRef::NONE;
+        }
+        let future = self.memory.borrow_mut().place(future);
+        let task = {
+            let mut tasks = self.tasks.borrow_mut();
+            match tasks.free.pop() {
+                Some(index) => {
+                    let slot = &mut tasks.slots[index as usize];
+                    slot.future = Some(future);
+                    slot.node = node;
+                    slot.woken = false;
+                    TaskRef { index, generation: slot.generation }
+                }
+                None => {
+                    let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
+                    let since = self.now();
+                    let future = Some(future);
+                    tasks.slots.push(Slot { future, generation: 0, node, woken: false, since });
+                    TaskRef { index, generation: 0 }
+                }
+            }
+        };
+        self.wake(task);
+        task
+    }
+
+    pub(crate) fn spawn_program<F: Future<Output = ()> + 'static>(
+        &self,
+        node: NodeId,
+        name: String,
+        future: F,
+    ) {
+        let task = self.spawn(node, future);
+        self.programs.borrow_mut().push(Program { node, name, task });
+    }
+
+    /// Adds a receiver and returns its number.
+    pub(crate) fn add_receiver(&self, receiver: Rc<dyn Arrivals>) -> u32 {
+        let mut receivers = self.receivers.borrow_mut();
+        receivers.push(receiver);
+        u32::try_from(receivers.len() - 1).expect("fewer than 2^31 links")
+    }
+
+    /// The message in `slot` arrives at `receiver` of `node`.
+    pub(crate) fn push_arrival(&self, at: Arrival, receiver: u32, slot: u32) {
+        let key = Key::arrival(at.time, at.node, at.link, at.count);
+        self.queue.borrow_mut().push(key, u64::from(receiver) << 32 | u64::from(slot));
+    }
+
+    /// Lets everything happen that comes before `limit`.
+    pub(crate) fn run_before(&self, limit: Time) -> Result<(), Interrupted> {
+        let _running = Running::new(self);
+        loop {
+            self.serve_wakes()?;
+            let Some((key, data)) = self.queue.borrow_mut().pop_before(limit) else { return Ok(()) };
+            debug_assert!(key.time() >= self.now());
+            self.now.set(key.time());
+            self.node.set(key.node());
+            self.happen(key, data)?;
+            loop {
+                let due = self.queue.borrow_mut().pop_at(key.time(), key.node());
+                let Some((key, data)) = due else { break };
+                self.happen(key, data)?;
+            }
+        }
+    }
+
+    fn serve_wakes(&self) -> Result<(), Interrupted> {
+        loop {
+            let Some(task) = self.wakes.borrow_mut().pop_front() else { return Ok(()) };
+            {
+                let slot = &mut self.tasks.borrow_mut().slots[task.index as usize];
+                if slot.generation != task.generation {
+                    continue; // it has ended meanwhile
+                }
+                slot.woken = false;
+            }
+            self.poll(task);
+            self.count_event()?;
+        }
+    }
+
+    fn happen(&self, key: Key, data: u64) -> Result<(), Interrupted> {
+        if key.is_arrival() {
+            self.receivers.borrow()[(data >> 32) as usize].arrive(data as u32);
+        } else {
+            self.poll(TaskRef::from_bits(data));
+        }
+        self.count_event()
+    }
+
+    fn count_event(&self) -> Result<(), Interrupted> {
+        let events = self.events.get() + 1;
+        self.events.set(events);
+        if events.is_multiple_of(INTERRUPT_INTERVAL) && self.is_interrupted() {
+            Err(Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Polls a task, unless it has ended.
+    fn poll(&self, task: TaskRef) {
+        let future = {
+            let mut tasks = self.tasks.borrow_mut();
+            let slot = &mut tasks.slots[task.index as usize];
+            if slot.generation != task.generation {
+                return;
+            }
+            slot.since = self.now();
+            slot.future.take()
+        };
+        let Some(mut future) = future else { return };
+        self.current.set(task);
+        let done = future.poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        let mut tasks = self.tasks.borrow_mut();
+        let slot = &mut tasks.slots[task.index as usize];
+        if !done {
+            slot.future = Some(future);
+            return;
+        }
+        slot.generation = slot.generation.wrapping_add(1);
+        tasks.free.push(task.index);
+        drop(tasks);
+        // What the future owned may wake and spawn as it goes, so nothing is borrowed here.
+        let block = drop_future(future);
+        self.memory.borrow_mut().recycle(block);
+    }
+
+    /// Forgets the programs that have ended, and asks the others what they wait for.
+    pub(crate) fn stuck_programs(&self) -> Vec<Stuck> {
+        self.programs.borrow_mut().retain(|program| {
+            let tasks = self.tasks.borrow();
+            tasks
+                .slots
+                .get(program.task.index as usize)
+                .is_some_and(|s| s.generation == program.task.generation)
+        });
+        let _running = Running::new(self);
+        let waiting: Vec<_> =
+            self.programs.borrow().iter().map(|p| (p.node, p.name.clone(), p.task)).collect();
+        let ask = |(node, program, task): (NodeId, String, TaskRef)| {
+            let since = self.tasks.borrow().slots[task.index as usize].since;
+            self.node.set(node);
+            let why = describe::collect(|| self.poll(task));
+            self.tasks.borrow_mut().slots[task.index as usize].since = since;
+            Stuck { node, program, why, since }
+        };
+        waiting.into_iter().map(ask).collect()
+    }
+
+    /// Drops all tasks. They hold the shard, and it holds them, so somebody has to.
+    pub(crate) fn close(&self) {
+        self.closed.set(true);
+        let slots = self.tasks.borrow().slots.len();
+        for index in 0..slots {
+            let future = {
+                let mut tasks = self.tasks.borrow_mut();
+                let slot = &mut tasks.slots[index];
+                slot.generation = slot.generation.wrapping_add(1);
+                slot.future.take()
+            };
+            drop(future);
+        }
+        let receivers = self.receivers.take();
+        drop(receivers);
+    }
+}
+
+/// When and where a message arrives, and which one of its link it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) time: Time,
+    pub(crate) node: NodeId,
+    pub(crate) link: LinkId,
+    pub(crate) count: u64,
+}

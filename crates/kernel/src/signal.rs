@@ -1,0 +1,166 @@
+//! [`Signal`]: 'something has changed, look again'.
+
+use crate::describe;
+use crate::shard::TaskRef;
+use crate::sim::Sim;
+use crate::waiters::{Line, NOBODY};
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Wakes those who wait for a change of something else. It remembers nothing: who comes after a notification
+/// waits for the next one, so look before you wait, or use [`wait_until`](Signal::wait_until). Clones are the
+/// same signal.
+#[derive(Clone)]
+pub struct Signal(Rc<Shared>);
+
+struct Shared {
+    sim: Sim,
+    line: RefCell<Line<Waiter>>,
+}
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    task: TaskRef,
+    notified: Notified,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notified {
+    No,
+    /// As the only one: the notification is passed on if it is not used.
+    Alone,
+    WithAll,
+}
+
+impl Signal {
+    /// A signal that nobody waits for.
+    pub fn new(sim: &Sim) -> Signal {
+        Signal(Rc::new(Shared { sim: sim.clone(), line: RefCell::new(Line::new()) }))
+    }
+
+    /// Wakes the one who has waited longest, if anybody waits.
+    pub fn notify_one(&self) {
+        self.notify(Notified::Alone);
+    }
+
+    /// Wakes all who wait now, in the order in which they came.
+    pub fn notify_all(&self) {
+        while self.notify(Notified::WithAll) {}
+    }
+
+    fn notify(&self, how: Notified) -> bool {
+        let mut line = self.0.line.borrow_mut();
+        let Some(number) = line.first() else { return false };
+        line.leave(number);
+        let waiter = line.get(number);
+        waiter.notified = how;
+        self.0.sim.wake(waiter.task);
+        true
+    }
+
+    /// Waits for a notification that comes after it was first polled. Dropped when it alone was notified and
+    /// has not been polled since, it passes the notification on.
+    pub fn wait(&self) -> Wait {
+        Wait { signal: self.clone(), place: NOBODY }
+    }
+
+    /// Waits until `condition` holds: looks at once, and after each notification. Where several wait for different
+    /// conditions, [`notify_all`](Signal::notify_all): a single notification that reaches one whose condition
+    /// does not hold is used up.
+    pub fn wait_until<C: FnMut() -> bool + Unpin>(&self, condition: C) -> WaitUntil<C> {
+        WaitUntil { wait: self.wait(), condition }
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.0.line.borrow().len()
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signal({} waiting)", self.waiting())
+    }
+}
+
+/// Waits for a notification; see [`Signal::wait`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Wait {
+    signal: Signal,
+    place: u32,
+}
+
+impl Wait {
+    /// Leaves the line, and says how it was notified.
+    fn leave(&mut self) -> Notified {
+        let mut line = self.signal.0.line.borrow_mut();
+        let notified = line.get(self.place).notified;
+        if notified == Notified::No {
+            line.leave(self.place);
+        }
+        line.free(self.place);
+        self.place = NOBODY;
+        notified
+    }
+}
+
+impl Future for Wait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let Shared { sim, line } = &*this.signal.0;
+        let task = sim.current();
+        if this.place == NOBODY {
+            this.place = line.borrow_mut().push(Waiter { task, notified: Notified::No });
+            return Poll::Pending;
+        }
+        let mut waiters = line.borrow_mut();
+        let waiter = waiters.get(this.place);
+        waiter.task = task;
+        if waiter.notified == Notified::No {
+            describe::leaf(|| "a signal".to_owned());
+            return Poll::Pending;
+        }
+        drop(waiters);
+        this.leave();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if self.place != NOBODY && self.leave() == Notified::Alone {
+            self.signal.notify_one();
+        }
+    }
+}
+
+/// Waits until a condition holds; see [`Signal::wait_until`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct WaitUntil<C> {
+    wait: Wait,
+    condition: C,
+}
+
+impl<C: FnMut() -> bool + Unpin> Future for WaitUntil<C> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // When programs are asked what they wait for, a condition that holds by now would let one run on.
+        if !describe::is_describing() && (self.condition)() {
+            if self.wait.place != NOBODY {
+                self.wait.leave();
+            }
+            return Poll::Ready(());
+        }
+        while Pin::new(&mut self.wait).poll(context).is_ready() {}
+        Poll::Pending
+    }
+}

@@ -1,0 +1,192 @@
+//! [`Sim`], a node's view of virtual time, and [`Delay`], the future that lets it pass.
+
+use crate::describe;
+use crate::queue::EventRef;
+use crate::rng::Rng;
+use crate::shard::{Shard, TaskRef};
+use nicety_types::{Duration, NodeId, Time};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// A node's handle on virtual time: its clock, its tasks, its random streams. Cheap to clone.
+///
+/// What is made from it belongs to the node and is used by the node's tasks only; use by a task of another
+/// node panics, because nodes share nothing but wires.
+#[derive(Clone)]
+pub struct Sim {
+    shard: Rc<Shard>,
+    node: NodeId,
+}
+
+impl Sim {
+    pub(crate) fn new(shard: Rc<Shard>, node: NodeId) -> Sim {
+        Sim { shard, node }
+    }
+
+    /// The current instant.
+    pub fn now(&self) -> Time {
+        self.shard.now()
+    }
+
+    /// The node this handle belongs to.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Waits for `duration`, counted from this call. No time at all is ready at once, without an event.
+    pub fn delay(&self, duration: Duration) -> Delay {
+        self.until(self.now() + duration)
+    }
+
+    /// Waits until `time`. An instant that is not later than now is ready at once, without an event; `Time::MAX`
+    /// never comes.
+    pub fn until(&self, time: Time) -> Delay {
+        Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
+    }
+
+    /// Lets everything else that is due at this instant on this node go first.
+    pub fn yield_now(&self) -> YieldNow {
+        YieldNow { sim: self.clone(), yielded: false }
+    }
+
+    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the way of one
+    /// packet. It is polled first at the current instant, after what is due already. Its memory is used again
+    /// by later tasks of about the same size.
+    pub fn spawn<F: Future<Output = ()> + 'static>(&self, future: F) {
+        self.shard.spawn(self.node, future);
+    }
+
+    /// Starts a program: a task whose end the run waits for. If no event is left and it still waits, that is a
+    /// [deadlock](crate::RunError::Deadlock).
+    pub fn spawn_program<F: Future<Output = ()> + 'static>(&self, name: impl Into<String>, future: F) {
+        self.shard.spawn_program(self.node, name.into(), future);
+    }
+
+    /// The random stream of this name. The same seed, node and name give the same stream on every machine, and
+    /// streams of different names have nothing to do with each other.
+    pub fn rng(&self, name: &str) -> Rng {
+        Rng::named(self.shard.seed, self.node, name)
+    }
+
+    pub(crate) fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// The task that is being polled.
+    pub(crate) fn current(&self) -> TaskRef {
+        self.shard.current(self.node)
+    }
+
+    pub(crate) fn wake(&self, task: TaskRef) {
+        self.shard.wake(task);
+    }
+
+    /// A timer that polls `task` at `time`, which is later than now.
+    pub(crate) fn timer(&self, time: Time, task: TaskRef) -> Timer {
+        Timer { event: self.shard.schedule(time, self.node, task), task }
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sim({} at {})", self.node, self.now())
+    }
+}
+
+/// An event that polls a task, and may be taken back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer {
+    event: Option<EventRef>,
+    task: TaskRef,
+}
+
+impl Timer {
+    pub(crate) const NONE: Timer = Timer { event: None, task: TaskRef::NONE };
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.task == TaskRef::NONE
+    }
+
+    /// The future that waits for this is polled by `task` now.
+    pub(crate) fn follow(&mut self, sim: &Sim, task: TaskRef) {
+        if self.task != task {
+            self.task = task;
+            if let Some(event) = self.event {
+                sim.shard.retarget(event, task);
+            }
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, sim: &Sim) {
+        if let Some(event) = self.event.take() {
+            sim.shard.cancel(event);
+        }
+    }
+}
+
+/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+#[must_use = "time passes only where a delay is awaited"]
+pub struct Delay {
+    sim: Sim,
+    deadline: Time,
+    timer: Timer,
+}
+
+impl Delay {
+    /// The instant it waits for.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+}
+
+impl Future for Delay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.sim.now() >= this.deadline {
+            this.timer.cancel(&this.sim);
+            return Poll::Ready(());
+        }
+        let task = this.sim.current();
+        if this.timer.is_none() {
+            this.timer = this.sim.timer(this.deadline, task);
+        } else {
+            this.timer.follow(&this.sim, task);
+            describe::leaf(|| format!("the instant {}", this.deadline));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Delay {
+    fn drop(&mut self) {
+        self.timer.cancel(&self.sim);
+    }
+}
+
+/// Lets others go first; see [`Sim::yield_now`].
+#[derive(Debug)]
+#[must_use = "others go first only where this is awaited"]
+pub struct YieldNow {
+    sim: Sim,
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        let task = self.sim.current();
+        self.sim.wake(task);
+        Poll::Pending
+    }
+}
