@@ -1,1 +1,58 @@
-//! Handler processors: RV32 cores, contexts, memories, ELF and line tables.
+//! Handler processors: small in-order RISC-V cores that run the handlers of a network card.
+//!
+//! Nothing here knows the simulation's clock or its events: a core counts its own cycles, and whoever drives it
+//! says how far it may go. The parts, in the order in which a handler meets them:
+//!
+//! - [`Core`] is a kind of core: its [`Isa`], its [`CycleCosts`], what a misaligned access does.
+//! - [`Image`] is a program decoded for it: segments, symbols, line tables, and blocks of operations that all
+//!   cores share. Code is read-only.
+//! - [`AddressSpace`] is what one context may touch during one slice, as a short list of [`Region`]s.
+//! - [`Context`] is one thread of execution: registers, pc, cycles. [`Context::call`] enters a handler and
+//!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
+//!   ([`Exit`]).
+//! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
+//! - [`Trap`] is what a handler did wrong, with the C line it did it at.
+//! - [`bare`] runs a whole program without a card; [`asm`] makes code without a compiler.
+//!
+//! The sPIN paper simulates out-of-order ARM cores at 2.5 GHz. Here an in-order core at the same clock takes their
+//! place; PsPIN's cores, whose costs are known cycle by cycle, are of this kind.
+//!
+//! A handler that adds its two arguments:
+//!
+//! ```
+//! use nicety_hpu::{asm::*, AddressSpace, Context, Core, Exit, Image, Region, Reservations};
+//!
+//! let image = Image::from_words(0x1d00_0000, &[add(A0, A0, A1), ret()], &Core::default());
+//! let mut stack = [0; 1024];
+//! let mut space = AddressSpace::new().with(Region::stack("stack", 0x1000, &mut stack, 256));
+//! let mut context = Context::new(0);
+//! context.call(&image, image.entry(), 0x1400, &[40, 2], 10_000);
+//! let exit = context.run(&image, &mut space, &mut Reservations::new(), u64::MAX);
+//! assert_eq!(exit, Exit::Return(42));
+//! assert_eq!((context.cycle(), context.instret()), (2, 2));
+//! ```
+
+pub mod asm;
+pub mod bare;
+mod block;
+mod compressed;
+mod context;
+mod core;
+mod decode;
+mod elf;
+mod image;
+mod isa;
+mod lines;
+mod memory;
+mod ordered;
+mod reservations;
+mod run;
+mod trap;
+
+pub use crate::context::{Context, Exit, OrderPoint, RETURN_ADDRESS};
+pub use crate::core::{Core, CycleCosts, Misaligned};
+pub use crate::image::{Image, LoadError, Segment};
+pub use crate::isa::{Extension, Isa, IsaError};
+pub use crate::memory::{AddressSpace, MAX_REGIONS, Region};
+pub use crate::reservations::Reservations;
+pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapKind};

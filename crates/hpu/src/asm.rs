@@ -1,0 +1,218 @@
+//! A small assembler: one function an instruction, giving its word. For tests and benches that need code but no
+//! compiler.
+//!
+//! Registers are numbers; the constants give them their ABI names. Offsets of branches and jumps are in bytes
+//! from the instruction itself.
+//!
+//! ```
+//! use nicety_hpu::asm::*;
+//! let double = [add(A0, A0, A0), ret()];
+//! assert_eq!(double, [0x00a5_0533, 0x0000_8067]);
+//! ```
+//!
+//! # Panics
+//! Every function panics when a register or an immediate does not fit its field.
+
+#![allow(missing_docs)] // each function is the instruction of its name, each constant the register
+
+macro_rules! registers {
+    ($($name:ident = $number:literal),* $(,)?) => { $(pub const $name: u32 = $number;)* };
+}
+
+registers! {
+    ZERO = 0, RA = 1, SP = 2, GP = 3, TP = 4, T0 = 5, T1 = 6, T2 = 7, S0 = 8, S1 = 9, A0 = 10, A1 = 11, A2 = 12,
+    A3 = 13, A4 = 14, A5 = 15, A6 = 16, A7 = 17, S2 = 18, S3 = 19, S4 = 20, S5 = 21, S6 = 22, S7 = 23, S8 = 24,
+    S9 = 25, S10 = 26, S11 = 27, T3 = 28, T4 = 29, T5 = 30, T6 = 31,
+}
+
+fn reg(register: u32, shift: u32) -> u32 {
+    assert!(register < 32, "x{register} is no register");
+    register << shift
+}
+
+fn signed(value: i32, bits: u32) -> u32 {
+    let half = 1i32 << (bits - 1);
+    assert!((-half..half).contains(&value), "immediate {value} does not fit {bits} bits");
+    value as u32 & ((1u32 << bits) - 1)
+}
+
+fn even(value: i32, bits: u32) -> u32 {
+    assert!(value % 2 == 0, "offset {value} is odd");
+    signed(value, bits)
+}
+
+fn r_type(opcode: u32, funct3: u32, funct7: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
+    opcode | reg(rd, 7) | funct3 << 12 | reg(rs1, 15) | reg(rs2, 20) | funct7 << 25
+}
+
+fn i_type(opcode: u32, funct3: u32, rd: u32, rs1: u32, imm: i32) -> u32 {
+    opcode | reg(rd, 7) | funct3 << 12 | reg(rs1, 15) | signed(imm, 12) << 20
+}
+
+fn s_type(funct3: u32, rs2: u32, imm: i32, rs1: u32) -> u32 {
+    let imm = signed(imm, 12);
+    0x23 | (imm & 0x1f) << 7 | funct3 << 12 | reg(rs1, 15) | reg(rs2, 20) | (imm >> 5) << 25
+}
+
+fn b_type(funct3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
+    let imm = even(offset, 13);
+    0x63 | (imm >> 11 & 1) << 7
+        | (imm >> 1 & 0xf) << 8
+        | funct3 << 12
+        | reg(rs1, 15)
+        | reg(rs2, 20)
+        | (imm >> 5 & 0x3f) << 25
+        | (imm >> 12) << 31
+}
+
+fn shift_type(funct3: u32, funct7: u32, rd: u32, rs1: u32, amount: u32) -> u32 {
+    assert!(amount < 32, "a shift by {amount}");
+    0x13 | reg(rd, 7) | funct3 << 12 | reg(rs1, 15) | amount << 20 | funct7 << 25
+}
+
+fn u_type(opcode: u32, rd: u32, imm20: u32) -> u32 {
+    assert!(imm20 < 1 << 20, "immediate {imm20:#x} does not fit 20 bits");
+    opcode | reg(rd, 7) | imm20 << 12
+}
+
+macro_rules! instructions {
+    (register: $($name:ident $opcode:literal $funct3:literal $funct7:literal;)*) => {
+        $(pub fn $name(rd: u32, rs1: u32, rs2: u32) -> u32 { r_type($opcode, $funct3, $funct7, rd, rs1, rs2) })*
+    };
+    (immediate: $($name:ident $opcode:literal $funct3:literal;)*) => {
+        $(pub fn $name(rd: u32, rs1: u32, imm: i32) -> u32 { i_type($opcode, $funct3, rd, rs1, imm) })*
+    };
+    (load: $($name:ident $funct3:literal;)*) => {
+        $(pub fn $name(rd: u32, offset: i32, base: u32) -> u32 { i_type(0x03, $funct3, rd, base, offset) })*
+    };
+    (store: $($name:ident $funct3:literal;)*) => {
+        $(pub fn $name(rs2: u32, offset: i32, base: u32) -> u32 { s_type($funct3, rs2, offset, base) })*
+    };
+    (branch: $($name:ident $funct3:literal;)*) => {
+        $(pub fn $name(rs1: u32, rs2: u32, offset: i32) -> u32 { b_type($funct3, rs1, rs2, offset) })*
+    };
+    (atomic: $($name:ident $funct5:literal;)*) => {
+        $(pub fn $name(rd: u32, rs2: u32, base: u32) -> u32 { r_type(0x2f, 2, $funct5 << 2, rd, base, rs2) })*
+    };
+    (csr: $($name:ident $funct3:literal;)*) => {
+        $(pub fn $name(rd: u32, csr: u32, rs1: u32) -> u32 {
+            assert!(csr < 4096, "CSR {csr:#x} does not fit 12 bits");
+            0x73 | reg(rd, 7) | $funct3 << 12 | reg(rs1, 15) | csr << 20
+        })*
+    };
+}
+
+instructions! { register:
+    add 0x33 0 0x00; sub 0x33 0 0x20; sll 0x33 1 0x00; slt 0x33 2 0x00; sltu 0x33 3 0x00;
+    xor 0x33 4 0x00; srl 0x33 5 0x00; sra 0x33 5 0x20; or 0x33 6 0x00; and 0x33 7 0x00;
+    mul 0x33 0 0x01; mulh 0x33 1 0x01; mulhsu 0x33 2 0x01; mulhu 0x33 3 0x01;
+    div 0x33 4 0x01; divu 0x33 5 0x01; rem 0x33 6 0x01; remu 0x33 7 0x01;
+}
+instructions! { immediate:
+    addi 0x13 0; slti 0x13 2; sltiu 0x13 3; xori 0x13 4; ori 0x13 6; andi 0x13 7; jalr 0x67 0;
+}
+instructions! { load: lb 0; lh 1; lw 2; lbu 4; lhu 5; }
+instructions! { store: sb 0; sh 1; sw 2; }
+instructions! { branch: beq 0; bne 1; blt 4; bge 5; bltu 6; bgeu 7; }
+instructions! { atomic:
+    sc_w 0x03; amoswap_w 0x01; amoadd_w 0x00; amoxor_w 0x04; amoand_w 0x0c; amoor_w 0x08;
+    amomin_w 0x10; amomax_w 0x14; amominu_w 0x18; amomaxu_w 0x1c;
+}
+// The last operand is a register, or of the three `i` forms a 5-bit number.
+instructions! { csr: csrrw 1; csrrs 2; csrrc 3; csrrwi 5; csrrsi 6; csrrci 7; }
+
+pub fn slli(rd: u32, rs1: u32, amount: u32) -> u32 {
+    shift_type(1, 0x00, rd, rs1, amount)
+}
+pub fn srli(rd: u32, rs1: u32, amount: u32) -> u32 {
+    shift_type(5, 0x00, rd, rs1, amount)
+}
+pub fn srai(rd: u32, rs1: u32, amount: u32) -> u32 {
+    shift_type(5, 0x20, rd, rs1, amount)
+}
+pub fn lui(rd: u32, imm20: u32) -> u32 {
+    u_type(0x37, rd, imm20)
+}
+pub fn auipc(rd: u32, imm20: u32) -> u32 {
+    u_type(0x17, rd, imm20)
+}
+pub fn jal(rd: u32, offset: i32) -> u32 {
+    let imm = even(offset, 21);
+    0x6f | reg(rd, 7)
+        | (imm >> 12 & 0xff) << 12
+        | (imm >> 11 & 1) << 20
+        | (imm >> 1 & 0x3ff) << 21
+        | (imm >> 20) << 31
+}
+pub fn lr_w(rd: u32, base: u32) -> u32 {
+    r_type(0x2f, 2, 0x02 << 2, rd, base, 0)
+}
+pub const fn fence() -> u32 {
+    0x0ff0_000f
+}
+pub const fn fence_i() -> u32 {
+    0x0000_100f
+}
+pub const fn ecall() -> u32 {
+    0x0000_0073
+}
+pub const fn ebreak() -> u32 {
+    0x0010_0073
+}
+
+// Pseudo-instructions.
+
+pub fn nop() -> u32 {
+    addi(ZERO, ZERO, 0)
+}
+pub fn mv(rd: u32, rs: u32) -> u32 {
+    addi(rd, rs, 0)
+}
+pub fn j(offset: i32) -> u32 {
+    jal(ZERO, offset)
+}
+pub fn ret() -> u32 {
+    jalr(ZERO, RA, 0)
+}
+/// `lui` and `addi`: any 32-bit value, always two words.
+pub fn li(rd: u32, value: u32) -> [u32; 2] {
+    let low = (value << 20) as i32 >> 20;
+    [lui(rd, value.wrapping_sub(low as u32) >> 12), addi(rd, rd, low)]
+}
+
+/// The bytes of a program made of words.
+pub fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words as GNU and LLVM assemblers write them.
+    #[test]
+    fn words_are_those_of_other_assemblers() {
+        assert_eq!(addi(SP, SP, -16), 0xff01_0113);
+        assert_eq!(sw(RA, 12, SP), 0x0011_2623);
+        assert_eq!(sw(A0, -4, S0), 0xfea4_2e23);
+        assert_eq!(lw(RA, 12, SP), 0x00c1_2083);
+        assert_eq!(bne(A0, A1, -12), 0xfeb5_1ae3);
+        assert_eq!(beq(A0, ZERO, 2048 - 2), 0x7e05_0f63);
+        assert_eq!(jal(RA, -4), 0xffdf_f0ef);
+        assert_eq!(jal(ZERO, 2048), 0x0010_006f);
+        assert_eq!(lui(A0, 0xdead_b), 0xdead_b537);
+        assert_eq!(li(A0, 0xdead_beef), [0xdead_c537, 0xeef5_0513]);
+        assert_eq!(srai(A0, A1, 31), 0x41f5_d513);
+        assert_eq!(mulhsu(A0, A1, A2), 0x02c5_a533);
+        assert_eq!(lr_w(A0, A1), 0x1005_a52f);
+        assert_eq!(sc_w(A0, A2, A1), 0x18c5_a52f);
+        assert_eq!(amomaxu_w(A0, A2, A1), 0xe0c5_a52f);
+        assert_eq!(csrrs(A0, 0xc00, ZERO), 0xc000_2573);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit 12 bits")]
+    fn an_immediate_that_does_not_fit_is_refused() {
+        addi(A0, A0, 2048);
+    }
+}

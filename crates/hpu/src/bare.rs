@@ -1,0 +1,169 @@
+//! Runs a whole program without a card: flat memory, and two system calls.
+//!
+//! A program ends with `ecall` and a7 = 93, its exit code in a0; a7 = 64 writes a2 bytes at a1 to standard output.
+//! These are the numbers of Linux. Returning from the entry ends the program too, with a0 as its exit code, so
+//! that any function can be run.
+
+use crate::context::{Context, Exit};
+use crate::image::{Image, LoadError, Segment};
+use crate::memory::{AddressSpace, MAX_REGIONS, Region};
+use crate::reservations::Reservations;
+use crate::trap::{Trap, TrapKind};
+use std::fmt;
+use std::io::{self, Write};
+
+/// Bytes behind the program for its heap (from below) and its stack (from above).
+pub const HEAP_AND_STACK: u32 = 16 << 20;
+
+/// The largest segment a bare program may have, in bytes.
+pub const MAX_SEGMENT: u32 = 1 << 30;
+
+/// How a bare program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BareResult {
+    /// What it gave to exit, or what its entry returned; `None` after a trap.
+    pub exit_code: Option<i32>,
+    /// Instructions completed.
+    pub instructions: u64,
+    /// Cycles taken.
+    pub cycles: u64,
+    /// What ended it otherwise; the cycle limit is one.
+    pub trap: Option<Box<Trap>>,
+}
+
+/// Why a bare program did not run to an end of its own.
+#[derive(Debug)]
+pub enum BareError {
+    /// It cannot be loaded.
+    Load(LoadError),
+    /// Standard output could not be written.
+    Output(io::Error),
+}
+
+impl fmt::Display for BareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BareError::Load(error) => error.fmt(f),
+            BareError::Output(error) => write!(f, "the program's output could not be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BareError {}
+
+const EXIT: u32 = 93;
+const WRITE: u32 = 64;
+const SERVED: &str = "a bare program has 64 (write a2 bytes at a1) and 93 (exit with a0)";
+
+/// The memory of a bare program: one piece a segment, and one for heap and stack.
+struct Memory {
+    pieces: Vec<(u32, Vec<u8>, bool)>,
+    sp: u32,
+}
+
+/// Runs a program from `entry`, or from where the file says it begins, for `max_cycles` cycles at most.
+///
+/// # Errors
+/// When there is no such entry, the program does not fit, or `stdout` fails. A trap is a result.
+pub fn run(
+    image: &Image,
+    entry: Option<&str>,
+    max_cycles: u64,
+    stdout: &mut dyn Write,
+) -> Result<BareResult, BareError> {
+    let entry = match entry {
+        Some(name) => image.require(name).map_err(BareError::Load)?,
+        None => image.entry(),
+    };
+    let mut memory = Memory::of(image).map_err(BareError::Load)?;
+    let sp = memory.sp;
+    let mut space = AddressSpace::new();
+    for (base, bytes, writable) in &mut memory.pieces {
+        space.push(match writable {
+            true => Region::memory("the program's data", *base, bytes),
+            false => Region::read_only("the program's code and constants", *base, bytes),
+        });
+    }
+
+    let mut reservations = Reservations::new();
+    let mut context = Context::new(0);
+    context.call(image, entry, sp, &[], max_cycles);
+    let (exit_code, trap) = loop {
+        match context.run(image, &mut space, &mut reservations, u64::MAX) {
+            Exit::Return(code) => break (Some(code as i32), None),
+            Exit::Trap(trap) => break (None, Some(trap)),
+            Exit::Order(_) => {
+                if let Err(trap) = context.perform(image, &mut space, &mut reservations) {
+                    break (None, Some(trap));
+                }
+            }
+            Exit::Ecall => {
+                let [a0, a1, a2, .., number] = context.args();
+                let trap = |kind| image.trap(context.pc(), kind);
+                match number {
+                    EXIT => {
+                        context.finish_ecall(a0, 0);
+                        break (Some(a0 as i32), None);
+                    }
+                    WRITE => match space.read(a1, a2) {
+                        Ok(bytes) => {
+                            stdout.write_all(bytes).map_err(BareError::Output)?;
+                            context.finish_ecall(a2, 0);
+                        }
+                        Err(kind) => break (None, Some(trap(kind))),
+                    },
+                    _ => break (None, Some(trap(TrapKind::UnknownCall { number, served: SERVED }))),
+                }
+            }
+            Exit::Limit | Exit::Device(_) => unreachable!("a slice without end, in a space without devices"),
+        }
+    };
+    stdout.flush().map_err(BareError::Output)?;
+    Ok(BareResult { exit_code, instructions: context.instret(), cycles: context.cycle(), trap })
+}
+
+impl Memory {
+    fn of(image: &Image) -> Result<Memory, LoadError> {
+        let segments = image.segments();
+        let malformed = |problem: String| LoadError::Malformed { problem };
+        if segments.len() >= MAX_REGIONS {
+            let most = MAX_REGIONS - 1;
+            return Err(malformed(format!(
+                "it has {} segments; a core protects {most} at most",
+                segments.len()
+            )));
+        }
+        if let Some(large) = segments.iter().find(|s| s.size() > MAX_SEGMENT) {
+            return Err(malformed(format!("{large:?} is larger than {MAX_SEGMENT} bytes")));
+        }
+        let mut pieces: Vec<_> = segments.iter().map(|s| (s.address(), contents(s), s.writable())).collect();
+        let sp = add_stack(&mut pieces).ok_or_else(|| {
+            malformed(format!("there are no {HEAP_AND_STACK} bytes for a stack above or below the program"))
+        })?;
+        Ok(Memory { pieces, sp })
+    }
+}
+
+fn contents(segment: &Segment) -> Vec<u8> {
+    let mut memory = vec![0; segment.size() as usize];
+    segment.write_to(&mut memory);
+    memory
+}
+
+/// Puts heap and stack behind the last segment, or before the first if there is no room; where the stack begins.
+fn add_stack(pieces: &mut Vec<(u32, Vec<u8>, bool)>) -> Option<u32> {
+    let ends = pieces.iter().map(|(base, bytes, _)| u64::from(*base) + bytes.len() as u64);
+    let (end, size) = (ends.max()?, u64::from(HEAP_AND_STACK));
+    let top = end.next_multiple_of(16) + size;
+    if top < 1 << 32 {
+        match pieces.last_mut() {
+            // The heap begins right behind the data, as programs that use `_end` expect.
+            Some((base, bytes, true)) => bytes.resize((top - u64::from(*base)) as usize, 0),
+            _ => pieces.push((end.next_multiple_of(16) as u32, vec![0; size as usize], true)),
+        }
+        return Some(top as u32);
+    }
+    let top = pieces.first()?.0 & !15;
+    pieces.push((top.checked_sub(HEAP_AND_STACK)?, vec![0; size as usize], true));
+    Some(top)
+}

@@ -1,0 +1,133 @@
+//! Straight runs of code, decoded once and shared by all cores.
+
+use crate::core::Core;
+use crate::decode::{Class, Inst, Kind, decode};
+
+/// The longest block, so that resuming in the middle of code does not decode much of it twice.
+const MAX_OPS: usize = 32;
+
+/// One operation of a block: 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub kind: Kind,
+    pub rd: u8,
+    pub rs1: u8,
+    pub rs2: u8,
+    /// The immediate or target. Of an illegal instruction, nothing.
+    pub imm: u32,
+    /// Cycles from the start of the block until this operation starts, without latencies of memories. A load-use
+    /// penalty comes before the operation that pays it.
+    pub before: u32,
+    /// Bytes from the start of the block.
+    pub offset: u8,
+    /// How many instructions come before it.
+    pub index: u8,
+    /// Its length in bytes.
+    pub len: u8,
+}
+
+/// Code from one address up to its first jump, branch, ordering point or end.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub pc: u32,
+    /// The address behind its last instruction.
+    pub end: u32,
+    /// The address of what ends it.
+    pub last_pc: u32,
+    /// Cycles when it is left at its end, and when its branch is taken.
+    pub through: u32,
+    pub taken: u32,
+    /// The registers its first instruction reads.
+    pub first_reads: u32,
+    /// The register that its last instruction loads, or zero.
+    pub last_load: u8,
+    /// How many instructions it has.
+    pub count: u8,
+    /// At least one; the last one always ends the block.
+    pub ops: Box<[Op]>,
+}
+
+impl Block {
+    /// Decodes the block at `pc`, where `code` begins.
+    pub(crate) fn decode(code: &[u8], pc: u32, core: &Core) -> Block {
+        let costs = &core.costs;
+        let mut ops = Vec::with_capacity(8);
+        let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u32);
+        loop {
+            let at = pc.wrapping_add(offset as u32);
+            let inst = decode(&code[offset..], at, &core.isa).unwrap_or(ILLEGAL);
+            if ops.is_empty() {
+                first_reads = inst.reads;
+            }
+            let full = ops.len() == MAX_OPS;
+            if !full && inst.reads & mask(loaded) != 0 {
+                cycles += u32::from(costs.load_use);
+            }
+            let inst = if full { Inst { kind: Kind::Through, len: 0, ..inst } } else { inst };
+            ops.push(Op {
+                kind: if does_nothing(&inst) { Kind::Nop } else { inst.kind },
+                rd: inst.rd,
+                rs1: inst.rs1,
+                rs2: inst.rs2,
+                imm: inst.imm,
+                before: cycles,
+                offset: offset as u8,
+                index: ops.len() as u8,
+                len: inst.len,
+            });
+            if inst.kind.ends_block() {
+                let before = cycles;
+                return Block {
+                    pc,
+                    end: at.wrapping_add(u32::from(inst.len)),
+                    last_pc: at,
+                    through: before + costs.of(inst.kind),
+                    taken: before + u32::from(costs.branch_taken.max(1)),
+                    first_reads,
+                    last_load: if full { loaded } else { 0 },
+                    count: ops.len() as u8 - u8::from(full),
+                    ops: ops.into(),
+                };
+            }
+            cycles += costs.of(inst.kind);
+            loaded = if inst.kind.loads() { inst.rd } else { 0 };
+            offset += usize::from(inst.len);
+        }
+    }
+
+    /// The operations that start fewer than `budget` cycles after the block.
+    #[inline(always)]
+    pub(crate) fn within(&self, budget: u64) -> usize {
+        let last = &self.ops[self.ops.len() - 1];
+        if u64::from(last.before) < budget {
+            self.ops.len()
+        } else {
+            self.ops.partition_point(|op| u64::from(op.before) < budget)
+        }
+    }
+}
+
+/// Stands for a word that does not decode; the trap looks at it again.
+const ILLEGAL: Inst = Inst { kind: Kind::Illegal, rd: 0, rs1: 0, rs2: 0, imm: 0, reads: 0, len: 0 };
+
+/// The register as a set; x0 is never waited for.
+const fn mask(register: u8) -> u32 {
+    (1 << register) & !1
+}
+
+/// What only computes and only writes x0. It still costs its cycles.
+fn does_nothing(inst: &Inst) -> bool {
+    let computes =
+        matches!(inst.kind.class(), Class::Alu | Class::Mul | Class::MulHigh | Class::Div | Class::Csr);
+    inst.rd == 0 && computes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_small() {
+        assert_eq!(size_of::<Op>(), 16);
+    }
+}

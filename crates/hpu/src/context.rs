@@ -1,0 +1,226 @@
+//! One thread of execution on a core: registers, pc, cycles, and what it waits for.
+
+use crate::image::Image;
+use crate::trap::Trap;
+
+/// Where a handler called by [`Context::call`] returns to. No code may lie there.
+pub const RETURN_ADDRESS: u32 = 0xffff_fff0;
+
+const RA: usize = 1;
+const SP: usize = 2;
+const GP: usize = 3;
+const A0: usize = 10;
+const A7: usize = 17;
+
+/// Why a slice is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The handler returned, with this in a0.
+    Return(u32),
+    /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] goes on.
+    Ecall,
+    /// The instruction at the pc must wait for its turn: once everybody else has come up to
+    /// [`Context::cycle`], [`Context::perform`] executes it.
+    Order(OrderPoint),
+    /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] goes on.
+    Device(DeviceAccess),
+    /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
+    Limit,
+    /// The handler did what it must not do; its call is over.
+    Trap(Box<Trap>),
+}
+
+/// An instruction whose order among the cores matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderPoint {
+    /// LR, SC or an AMO.
+    Atomic {
+        /// The address of its word.
+        address: u32,
+    },
+    /// `fence` or `fence.i`.
+    Fence,
+    /// A load from or store to an ordered region.
+    Memory {
+        /// The first address.
+        address: u32,
+        /// 1, 2 or 4 bytes.
+        size: u32,
+        /// Whether it stores.
+        write: bool,
+    },
+}
+
+/// A load from or store to a device region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceAccess {
+    /// The address, a multiple of the size.
+    pub address: u32,
+    /// 1, 2 or 4 bytes.
+    pub size: u32,
+    /// What is stored, in the low bytes; `None` for a load.
+    pub write: Option<u32>,
+}
+
+/// What the context waits for, and how it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Nothing,
+    Order,
+    Ecall { cycles: u32 },
+    Device { rd: u8, bits: u8, signed: bool, write: bool, cycles: u32, len: u8 },
+}
+
+/// A thread of execution. What it runs and what it may touch are handed to [`run`](Context::run) for each slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    pub(crate) regs: [u32; 32],
+    pub(crate) pc: u32,
+    pub(crate) cycle: u64,
+    pub(crate) instret: u64,
+    pub(crate) cycle_limit: u64,
+    pub(crate) time_base: u64,
+    pub(crate) hart: u32,
+    /// The register that the last instruction loaded, or zero: using it at once costs a penalty.
+    pub(crate) loaded: u8,
+    pub(crate) pending: Pending,
+}
+
+impl Context {
+    /// A context with this hart id, at cycle 0, that runs nothing yet.
+    pub const fn new(hart: u32) -> Context {
+        Context {
+            regs: [0; 32],
+            pc: RETURN_ADDRESS,
+            cycle: 0,
+            instret: 0,
+            cycle_limit: u64::MAX,
+            time_base: 0,
+            hart,
+            loaded: 0,
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Calls the function at `entry` with a clean register file: `args` in a0 and up, the stack pointer rounded
+    /// down to 16 bytes as the ABI wants it, gp as the image wants it, and a return address that ends the call
+    /// with [`Exit::Return`].
+    ///
+    /// `cycle_limit` is the cycle, on the scale of [`cycle`](Self::cycle), at which an instruction that has not
+    /// begun traps. Cycle and instruction counts go on from where they are.
+    ///
+    /// # Panics
+    /// With more than eight arguments: the ABI passes no more in registers.
+    pub fn call(&mut self, image: &Image, entry: u32, sp: u32, args: &[u32], cycle_limit: u64) {
+        self.regs = [0; 32];
+        self.regs[RA] = RETURN_ADDRESS;
+        self.regs[SP] = sp & !15;
+        self.regs[GP] = image.global_pointer().unwrap_or(0);
+        assert!(args.len() <= 8, "{} arguments, and registers for 8", args.len());
+        self.regs[A0..A0 + args.len()].copy_from_slice(args);
+        self.pc = entry & !1;
+        self.cycle_limit = cycle_limit;
+        self.loaded = 0;
+        self.pending = Pending::Nothing;
+    }
+
+    /// A register; x0 is zero.
+    ///
+    /// # Panics
+    /// When there is no such register.
+    pub const fn reg(&self, register: usize) -> u32 {
+        self.regs[register]
+    }
+
+    /// Sets a register; setting x0 changes nothing.
+    ///
+    /// # Panics
+    /// When there is no such register.
+    pub const fn set_reg(&mut self, register: usize, value: u32) {
+        self.regs[register] = value;
+        self.regs[0] = 0;
+    }
+
+    /// a0 to a7: the arguments of a command, its number by custom in the last.
+    pub fn args(&self) -> [u32; 8] {
+        self.regs[A0..=A7].try_into().expect("eight registers")
+    }
+
+    /// The stack pointer.
+    pub const fn sp(&self) -> u32 {
+        self.regs[SP]
+    }
+
+    /// The next instruction.
+    pub const fn pc(&self) -> u32 {
+        self.pc
+    }
+
+    /// The cycle at which the next instruction begins.
+    pub const fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Sets the cycle, say to that of the event that started the call.
+    pub const fn set_cycle(&mut self, cycle: u64) {
+        self.cycle = cycle;
+    }
+
+    /// Lets `cycles` pass: waiting for a queue, a cold instruction cache.
+    pub const fn stall(&mut self, cycles: u64) {
+        self.cycle += cycles;
+    }
+
+    /// How many instructions have completed.
+    pub const fn instret(&self) -> u64 {
+        self.instret
+    }
+
+    /// The id of the hart, as `mhartid` reads.
+    pub const fn hart(&self) -> u32 {
+        self.hart
+    }
+
+    /// What the `time` counter is ahead of the `cycle` counter, in cycles: zero where [`cycle`](Self::cycle) is
+    /// already on a scale that all cores share.
+    pub const fn set_time_base(&mut self, cycles: u64) {
+        self.time_base = cycles;
+    }
+
+    /// Completes the `ecall` that ended the last slice: its result, and the cycles that the core was blocked
+    /// beside the `ecall` itself.
+    ///
+    /// # Panics
+    /// When the last slice did not end with [`Exit::Ecall`].
+    pub const fn finish_ecall(&mut self, a0: u32, extra_cycles: u64) {
+        let Pending::Ecall { cycles } = self.pending else { panic!("no ecall to finish") };
+        self.regs[A0] = a0;
+        self.advance(4, cycles as u64 + extra_cycles);
+    }
+
+    /// Completes the device access that ended the last slice: the value of a load, in its low bytes (a store
+    /// ignores it), and the cycles it took beside those of a plain load or store.
+    ///
+    /// # Panics
+    /// When the last slice did not end with [`Exit::Device`].
+    pub const fn finish_device(&mut self, value: u32, extra_cycles: u64) {
+        let Pending::Device { rd, bits, signed, write, cycles, len } = self.pending else {
+            panic!("no device access to finish")
+        };
+        self.advance(len, cycles as u64 + extra_cycles);
+        if !write {
+            let unused = 32 - bits as u32;
+            let high = value << unused;
+            let value = if signed { (high as i32 >> unused) as u32 } else { high >> unused };
+            self.set_reg(rd as usize, value);
+            self.loaded = rd;
+        }
+    }
+
+    const fn advance(&mut self, len: u8, cycles: u64) {
+        self.pc = self.pc.wrapping_add(len as u32);
+        self.cycle += cycles;
+        self.instret += 1;
+        self.pending = Pending::Nothing;
+    }
+}

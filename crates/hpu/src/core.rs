@@ -1,0 +1,122 @@
+//! What kind of core runs an image: its instruction set, its [`CycleCosts`], and what it does with misaligned
+//! accesses.
+
+use crate::decode::{Class, Kind};
+use crate::isa::Isa;
+
+/// Cycles of each class of instruction on an in-order core that issues one instruction at a time.
+///
+/// Loads and stores cost what stands here plus the latency of the region they touch
+/// ([`Region::latency`](crate::Region::latency)). Taken branches and jumps cost at least one cycle whatever is
+/// written here, so that every loop reaches its cycle limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CycleCosts {
+    /// Integer arithmetic, logic, shifts, comparisons, `lui`, `auipc`.
+    pub alu: u16,
+    /// `mul`.
+    pub mul: u16,
+    /// `mulh`, `mulhu`, `mulhsu`.
+    pub mul_high: u16,
+    /// `div`, `divu`, `rem`, `remu`.
+    pub div: u16,
+    /// A load from a region without a latency of its own.
+    pub load: u16,
+    /// A store to a region without a latency of its own.
+    pub store: u16,
+    /// Added to an instruction that uses what the instruction just before it loaded.
+    pub load_use: u16,
+    /// A branch that falls through.
+    pub branch_not_taken: u16,
+    /// A branch that is taken.
+    pub branch_taken: u16,
+    /// `jal`.
+    pub jump: u16,
+    /// `jalr`: calls through pointers and returns.
+    pub jump_register: u16,
+    /// An access to a control and status register.
+    pub csr: u16,
+    /// LR, SC or an AMO in a region without a latency of its own.
+    pub atomic: u16,
+    /// `fence`, `fence.i`.
+    pub fence: u16,
+    /// `ecall`: issuing a command to the card, without what the command itself takes.
+    pub ecall: u16,
+    /// Added to a misaligned load or store, where [`Misaligned::Costs`] allows one.
+    pub misaligned_extra: u16,
+}
+
+impl CycleCosts {
+    /// One cycle for every instruction and no penalties.
+    pub const SINGLE_CYCLE: CycleCosts = CycleCosts {
+        alu: 1,
+        mul: 1,
+        mul_high: 1,
+        div: 1,
+        load: 1,
+        store: 1,
+        load_use: 0,
+        branch_not_taken: 1,
+        branch_taken: 1,
+        jump: 1,
+        jump_register: 1,
+        csr: 1,
+        atomic: 1,
+        fence: 1,
+        ecall: 1,
+        misaligned_extra: 0,
+    };
+
+    /// Cycles of an instruction that does not branch away, without penalties.
+    pub(crate) fn of(&self, kind: Kind) -> u32 {
+        u32::from(match kind.class() {
+            Class::Alu => self.alu,
+            Class::Mul => self.mul,
+            Class::MulHigh => self.mul_high,
+            Class::Div => self.div,
+            Class::Load => self.load,
+            Class::Store => self.store,
+            Class::Branch => self.branch_not_taken,
+            Class::Jump => self.jump.max(1),
+            Class::JumpRegister => self.jump_register.max(1),
+            Class::Csr => self.csr,
+            Class::Atomic => self.atomic,
+            Class::Fence => self.fence,
+            Class::Ecall => self.ecall,
+            Class::Never => 0,
+        })
+    }
+}
+
+impl Default for CycleCosts {
+    fn default() -> CycleCosts {
+        CycleCosts::SINGLE_CYCLE
+    }
+}
+
+/// What a core does with a load or store whose address is not a multiple of its size. Atomics always trap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Misaligned {
+    /// It traps.
+    #[default]
+    Trap,
+    /// It works, and costs [`CycleCosts::misaligned_extra`] more.
+    Costs,
+}
+
+/// A kind of core. An [`Image`](crate::Image) is decoded for one kind and shared by all cores of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Core {
+    /// Its instruction set.
+    pub isa: Isa,
+    /// What each instruction costs.
+    pub costs: CycleCosts,
+    /// What a misaligned access does.
+    pub misaligned: Misaligned,
+}
+
+impl Default for Core {
+    /// RV32IMAC, one cycle an instruction, misaligned accesses trap.
+    fn default() -> Core {
+        Core { isa: Isa::RV32IMAC, costs: CycleCosts::default(), misaligned: Misaligned::default() }
+    }
+}

@@ -1,0 +1,144 @@
+//! Reads ELF files: what has to lie in memory, and what is called what.
+
+use crate::image::{LoadError, Segment, Symbol};
+use crate::isa::{Extension, Isa};
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _, Sym};
+use std::collections::BTreeMap;
+
+/// What an image needs of a file.
+pub(crate) struct Parts {
+    pub entry: u32,
+    pub segments: Vec<Segment>,
+    pub symbols: BTreeMap<String, Symbol>,
+}
+
+type Header = elf::FileHeader32<object::LittleEndian>;
+const LE: object::LittleEndian = object::LittleEndian;
+
+pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
+    let header = header(file, isa)?;
+    let segments = segments(header, file)?;
+    // A file may have been stripped of its section headers; then it has no symbols.
+    let symbols = symbols(header, file).unwrap_or_default();
+    Ok(Parts { entry: header.e_entry(LE), segments, symbols })
+}
+
+fn malformed(problem: impl ToString) -> LoadError {
+    LoadError::Malformed { problem: problem.to_string() }
+}
+
+fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
+    let Some(ident) = file.get(..16).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
+        return Err(LoadError::NotElf);
+    };
+    if ident[4] != elf::ELFCLASS32.0 {
+        return Err(LoadError::NotRv32 { found: "a 64-bit ELF file".to_owned() });
+    }
+    if ident[5] != elf::ELFDATA2LSB.0 {
+        return Err(LoadError::NotRv32 { found: "a big-endian ELF file".to_owned() });
+    }
+    let header = Header::parse(file).map_err(malformed)?;
+    let machine = header.e_machine(LE);
+    if machine != elf::EM_RISCV {
+        let name = match machine {
+            elf::EM_ARM => "ARM".to_owned(),
+            elf::EM_386 => "x86".to_owned(),
+            elf::EM_MIPS => "MIPS".to_owned(),
+            other => format!("machine {other}"),
+        };
+        return Err(LoadError::NotRv32 { found: format!("an ELF file for {name}") });
+    }
+    match header.e_type(LE) {
+        elf::ET_EXEC => {}
+        elf::ET_REL => return Err(LoadError::NotLinked { found: "an object file" }),
+        elf::ET_DYN => {
+            return Err(LoadError::NotLinked { found: "a shared or position-independent file" });
+        }
+        elf::ET_CORE => return Err(LoadError::NotLinked { found: "a core dump" }),
+        _ => return Err(LoadError::NotLinked { found: "an ELF file of an unknown type" }),
+    }
+    let flags = header.e_flags(LE).0;
+    let needs = if flags & elf::EF_RISCV_RVC.0 != 0 && !isa.has(Extension::C) {
+        Some("compressed instructions")
+    } else if flags & elf::EF_RISCV_FLOAT_ABI != elf::EF_RISCV_FLOAT_ABI_SOFT.0 {
+        Some("a floating-point calling convention (-mabi=ilp32f or ilp32d)")
+    } else if flags & elf::EF_RISCV_RVE.0 != 0 {
+        Some("16 registers (rv32e)")
+    } else {
+        None
+    };
+    match needs {
+        Some(needs) => Err(LoadError::WrongTarget { needs, isa: *isa }),
+        None => Ok(header),
+    }
+}
+
+fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for program_header in header.program_headers(LE, file).map_err(malformed)? {
+        let size = program_header.p_memsz(LE);
+        if program_header.p_type(LE) != elf::PT_LOAD || size == 0 {
+            continue;
+        }
+        let address = program_header.p_vaddr(LE);
+        let bytes = program_header.data(LE, file).map_err(|()| {
+            malformed(format!("the segment at {address:#x} has bytes beyond the end of the file"))
+        })?;
+        if bytes.len() > size as usize {
+            return Err(malformed(format!(
+                "the segment at {address:#x} is larger in the file than in memory"
+            )));
+        }
+        if u64::from(address) + u64::from(size) > 1 << 32 {
+            return Err(malformed(format!(
+                "the segment at {address:#x} reaches over the end of the address space"
+            )));
+        }
+        let flags = program_header.p_flags(LE).0;
+        let (writable, executable) = (flags & elf::PF_W.0 != 0, flags & elf::PF_X.0 != 0);
+        segments.push(Segment { address, bytes: bytes.into(), size, writable, executable });
+    }
+    segments.sort_by_key(|s| s.address);
+    for pair in segments.windows(2) {
+        if pair[1].address - pair[0].address < pair[0].size {
+            let (a, b) = (pair[0].address, pair[1].address);
+            return Err(malformed(format!("the segments at {a:#x} and {b:#x} overlap")));
+        }
+    }
+    if !segments.iter().any(|s| s.executable) {
+        return Err(malformed("it has no code"));
+    }
+    Ok(segments)
+}
+
+fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symbol>> {
+    let sections = header.sections(LE, file)?;
+    let table = sections.symbols(LE, file, elf::SHT_SYMTAB)?;
+    let mut symbols = BTreeMap::<String, Symbol>::new();
+    for symbol in table.iter() {
+        let (kind, bind) = (symbol.st_type(), symbol.st_bind());
+        let named = matches!(kind, elf::STT_NOTYPE | elf::STT_OBJECT | elf::STT_FUNC);
+        if !named || symbol.st_shndx(LE) == elf::SHN_UNDEF {
+            continue;
+        }
+        let Ok(name) = std::str::from_utf8(table.symbol_name(LE, symbol)?) else { continue };
+        // Mapping symbols and labels of the assembler name no place a user knows.
+        if name.is_empty() || name.starts_with('$') || name.starts_with(".L") {
+            continue;
+        }
+        let global = bind != elf::STB_LOCAL;
+        let known = symbols.get(name).is_some_and(|other| other.global >= global);
+        if !known {
+            let section = symbol.st_shndx(LE).index().map(|i| object::SectionIndex(i.into()));
+            let in_code = section
+                .and_then(|i| sections.section(i).ok())
+                .is_some_and(|s| s.sh_flags(LE).0 & elf::SHF_EXECINSTR.0 != 0);
+            // Functions written in assembly often have no type.
+            let function = kind == elf::STT_FUNC || kind == elf::STT_NOTYPE && in_code;
+            let (address, size) = (symbol.st_value(LE), symbol.st_size(LE));
+            symbols.insert(name.to_owned(), Symbol { address, size, function, global });
+        }
+    }
+    Ok(symbols)
+}

@@ -1,0 +1,174 @@
+//! Which instructions a core has: an [`Isa`], written as compilers write it (`rv32imac_zicsr`).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An extension of RV32I.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Extension {
+    /// Integer multiplication and division.
+    M,
+    /// Atomics: LR, SC and AMOs.
+    A,
+    /// Compressed (16-bit) instructions.
+    C,
+    /// Control and status registers; here the counters and `mhartid`.
+    Zicsr,
+    /// `fence.i`. Code is read-only, so it orders like a plain fence.
+    Zifencei,
+}
+
+impl Extension {
+    /// All extensions known, in canonical order.
+    pub const ALL: &'static [Extension] =
+        &[Extension::M, Extension::A, Extension::C, Extension::Zicsr, Extension::Zifencei];
+
+    /// The name in an isa string, in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Extension::M => "m",
+            Extension::A => "a",
+            Extension::C => "c",
+            Extension::Zicsr => "zicsr",
+            Extension::Zifencei => "zifencei",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Extension> {
+        Extension::ALL.iter().copied().find(|e| e.name() == name)
+    }
+}
+
+impl fmt::Display for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The instruction set of a core: RV32I and a set of extensions. An instruction of an extension that is not in
+/// the set is illegal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Isa {
+    extensions: u32,
+}
+
+impl Isa {
+    /// RV32I alone.
+    pub const RV32I: Isa = Isa { extensions: 0 };
+
+    /// RV32IMAC with Zicsr: what PsPIN's cores have.
+    pub const RV32IMAC: Isa =
+        Isa::RV32I.with(Extension::M).with(Extension::A).with(Extension::C).with(Extension::Zicsr);
+
+    /// The same with one extension more.
+    pub const fn with(self, extension: Extension) -> Isa {
+        Isa { extensions: self.extensions | 1 << extension as u32 }
+    }
+
+    /// Whether the extension is in the set.
+    pub const fn has(self, extension: Extension) -> bool {
+        self.extensions & 1 << extension as u32 != 0
+    }
+}
+
+impl fmt::Display for Isa {
+    /// The canonical isa string, as `-march` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rv32i")?;
+        for &extension in Extension::ALL.iter().filter(|&&e| self.has(e)) {
+            let separator = if extension.name().len() > 1 { "_" } else { "" };
+            write!(f, "{separator}{extension}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An isa string that cannot be used, and what to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsaError {
+    isa: String,
+    problem: String,
+}
+
+impl fmt::Display for IsaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "isa \"{}\": {}; write for example \"rv32imac_zicsr\"", self.isa, self.problem)
+    }
+}
+
+impl std::error::Error for IsaError {}
+
+impl FromStr for Isa {
+    type Err = IsaError;
+
+    /// Parses `rv32i`, single-letter extensions, and further ones behind underscores, in any case and order.
+    fn from_str(text: &str) -> Result<Isa, IsaError> {
+        let fail = |problem: String| IsaError { isa: text.to_owned(), problem };
+        let lower = text.to_ascii_lowercase();
+        let Some(rest) = lower.strip_prefix("rv32") else {
+            return Err(fail("it does not begin with rv32".to_owned()));
+        };
+        let Some(rest) = rest.strip_prefix('i') else {
+            return Err(fail("the base must be i (e and g are not modelled)".to_owned()));
+        };
+        let mut isa = Isa::RV32I;
+        let mut add = |name: &str| {
+            let Some(extension) = Extension::from_name(name) else {
+                let known: Vec<_> = Extension::ALL.iter().map(|e| e.name()).collect();
+                let known = known.join(", ");
+                return Err(fail(format!("extension \"{name}\" is not modelled (known: {known})")));
+            };
+            if isa.has(extension) {
+                return Err(fail(format!("extension \"{name}\" stands there twice")));
+            }
+            isa = isa.with(extension);
+            Ok(())
+        };
+        for (position, part) in rest.split('_').enumerate() {
+            if part.is_empty() {
+                if position > 0 {
+                    return Err(fail("an underscore without an extension behind it".to_owned()));
+                }
+            } else if position > 0 && part.starts_with(['z', 's', 'x']) {
+                add(part)?;
+            } else {
+                for letter in part.chars() {
+                    add(letter.encode_utf8(&mut [0; 4]))?;
+                }
+            }
+        }
+        Ok(isa)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isa_strings_are_read_and_written() {
+        assert_eq!("rv32imac_zicsr".parse(), Ok(Isa::RV32IMAC));
+        assert_eq!("RV32ICAM_Zicsr".parse(), Ok(Isa::RV32IMAC));
+        assert_eq!("rv32i_m_a_c_zicsr".parse(), Ok(Isa::RV32IMAC));
+        assert_eq!("rv32i".parse(), Ok(Isa::RV32I));
+        assert_eq!(Isa::RV32IMAC.to_string(), "rv32imac_zicsr");
+        assert_eq!(Isa::RV32I.with(Extension::Zifencei).to_string(), "rv32i_zifencei");
+    }
+
+    #[test]
+    fn wrong_isa_strings_say_what_to_write() {
+        for (text, problem) in [
+            ("rv64i", "does not begin with rv32"),
+            ("rv32e", "the base must be i"),
+            ("rv32imv", "extension \"v\" is not modelled (known: m, a, c, zicsr, zifencei)"),
+            ("rv32imm", "extension \"m\" stands there twice"),
+            ("rv32i_zvfoo", "extension \"zvfoo\" is not modelled"),
+            ("rv32i__zicsr", "an underscore without an extension"),
+            ("rv32i_ä", "extension \"ä\" is not modelled"),
+        ] {
+            let error = text.parse::<Isa>().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("rv32imac_zicsr"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! From a pc to function, file and line, through the DWARF of an ELF file.
+
+use crate::trap::Location;
+use gimli::{EndianSlice, LittleEndian};
+use object::{Object, ObjectSection};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// The line tables of an image. They are read when somebody asks, since most runs have nothing to locate, and
+/// answers are kept, since who asks once asks again.
+pub(crate) struct Lines {
+    file: Box<[u8]>,
+    known: Mutex<BTreeMap<u32, Option<Location>>>,
+}
+
+impl Lines {
+    /// Those of an ELF file. Whether it has any, and whether they are sound, shows when they are read.
+    pub(crate) fn of_file(file: &[u8]) -> Lines {
+        Lines { file: file.into(), known: Mutex::default() }
+    }
+
+    /// Those of code that has no file.
+    pub(crate) fn none() -> Lines {
+        Lines::of_file(&[])
+    }
+
+    pub(crate) fn locate(&self, pc: u32) -> Option<Location> {
+        if self.file.is_empty() {
+            return None;
+        }
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        known.entry(pc).or_insert_with(|| read(&self.file, pc)).clone()
+    }
+}
+
+/// Damaged tables locate nothing.
+fn read(file: &[u8], pc: u32) -> Option<Location> {
+    let file = object::File::parse(file).ok()?;
+    let section = |id: gimli::SectionId| -> Result<EndianSlice<'_, LittleEndian>, gimli::Error> {
+        let data = file.section_by_name(id.name()).and_then(|s| s.data().ok());
+        Ok(EndianSlice::new(data.unwrap_or(&[]), LittleEndian))
+    };
+    let dwarf = gimli::Dwarf::load(section).ok()?;
+    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+    let frame = context.find_frames(u64::from(pc)).skip_all_loads().ok()?.next().ok()??;
+    let function = frame.function.and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+    let (file, line) = match frame.location {
+        Some(location) => (location.file.map(str::to_owned), location.line),
+        None => (None, None),
+    };
+    (function.is_some() || file.is_some()).then_some(Location { function, file, line })
+}

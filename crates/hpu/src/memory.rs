@@ -1,0 +1,494 @@
+//! What a core may touch: an [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
+
+use crate::image::{Image, LoadError};
+use crate::trap::{Access, Nearest, TrapKind};
+use arrayvec::ArrayVec;
+
+/// The stack pointer's register number.
+const SP: usize = 2;
+
+/// Both sides are laid out alike, so that telling them apart costs a load nothing.
+#[derive(Debug)]
+enum Bytes<'a> {
+    Mutable(&'a mut [u8]),
+    Shared(&'a [u8]),
+}
+
+/// A range of addresses with bytes behind it, or a device.
+///
+/// Made with [`memory`](Region::memory), [`read_only`](Region::read_only), [`stack`](Region::stack) or
+/// [`device`](Region::device), and refined with the methods that take and return it:
+///
+/// ```
+/// use nicety_hpu::Region;
+/// let mut bytes = vec![0; 4096];
+/// let l2 = Region::memory("handler memory", 0x1c00_0000, &mut bytes).latency(20, 21);
+/// assert_eq!(l2.size(), 4096);
+/// ```
+#[derive(Debug)]
+pub struct Region<'a> {
+    bytes: Bytes<'a>,
+    /// Of a device, which has no bytes.
+    device_size: u32,
+    base: u32,
+    load_extra: u32,
+    store_extra: u32,
+    guard: u32,
+    readable: bool,
+    writable: bool,
+    ordered: bool,
+    device: bool,
+    stack: bool,
+    name: &'static str,
+}
+
+impl<'a> Region<'a> {
+    fn new(name: &'static str, base: u32, bytes: Bytes<'a>) -> Region<'a> {
+        let writable = matches!(bytes, Bytes::Mutable(_));
+        let region = Region {
+            bytes,
+            device_size: 0,
+            base,
+            load_extra: 0,
+            store_extra: 0,
+            guard: 0,
+            readable: true,
+            writable,
+            ordered: false,
+            device: false,
+            stack: false,
+            name,
+        };
+        assert!(
+            u64::from(base) + region.size() <= 1 << 32,
+            "{name} reaches over the end of the address space"
+        );
+        region
+    }
+
+    /// Memory that may be read and written.
+    ///
+    /// # Panics
+    /// As all constructors, when the region reaches over the end of the 32-bit address space.
+    pub fn memory(name: &'static str, base: u32, bytes: &'a mut [u8]) -> Region<'a> {
+        Region::new(name, base, Bytes::Mutable(bytes))
+    }
+
+    /// Memory that may only be read.
+    pub fn read_only(name: &'static str, base: u32, bytes: &'a [u8]) -> Region<'a> {
+        Region::new(name, base, Bytes::Shared(bytes))
+    }
+
+    /// The stack of one context. An access in the `guard` bytes below it is a stack overflow, and so is any
+    /// access outside the regions once the stack pointer has left it.
+    pub fn stack(name: &'static str, base: u32, bytes: &'a mut [u8], guard: u32) -> Region<'a> {
+        Region { stack: true, guard, ..Region::memory(name, base, bytes) }
+    }
+
+    /// `size` bytes of device registers: loads and stores leave the slice as
+    /// [`Exit::Device`](crate::Exit::Device).
+    pub fn device(name: &'static str, base: u32, size: u32) -> Region<'a> {
+        let region = Region::new(name, base, Bytes::Shared(&[]));
+        assert!(
+            u64::from(base) + u64::from(size) <= 1 << 32,
+            "{name} reaches over the end of the address space"
+        );
+        Region { device: true, writable: true, device_size: size, ..region }
+    }
+
+    /// Cycles that a load and a store take longer here than [`CycleCosts`](crate::CycleCosts) says; an AMO takes
+    /// the load's, an SC the store's.
+    pub const fn latency(mut self, load_extra: u32, store_extra: u32) -> Region<'a> {
+        self.load_extra = load_extra;
+        self.store_extra = store_extra;
+        self
+    }
+
+    /// A memory with a queue: an access ends the slice before it ([`Exit::Order`](crate::Exit::Order)), so that
+    /// the cores reach it in the order of their cycles.
+    pub const fn ordered(mut self) -> Region<'a> {
+        self.ordered = true;
+        self
+    }
+
+    /// What the core may do here. What was made read-only stays so.
+    pub const fn permissions(mut self, readable: bool, writable: bool) -> Region<'a> {
+        self.readable = readable;
+        self.writable = self.writable && writable;
+        self
+    }
+
+    /// The first address.
+    pub const fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// The size in bytes.
+    pub const fn size(&self) -> u64 {
+        if self.device { self.device_size as u64 } else { self.bytes().len() as u64 }
+    }
+
+    /// The name, as it stands in traps.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[inline(always)]
+    const fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mutable(bytes) => bytes,
+            Bytes::Shared(bytes) => bytes,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match &mut self.bytes {
+            Bytes::Mutable(bytes) => Some(bytes),
+            Bytes::Shared(_) => None,
+        }
+    }
+
+    /// Where `len` bytes at `address` lie in the region, when all of them do.
+    fn offset_of(&self, address: u32, len: u64) -> Option<usize> {
+        let offset = address.wrapping_sub(self.base);
+        (u64::from(offset) + len <= self.size()).then_some(offset as usize)
+    }
+
+    fn nearest(&self) -> Nearest {
+        Nearest { region: self.name, base: self.base, size: self.size() }
+    }
+}
+
+/// How many regions an address space has at most.
+pub const MAX_REGIONS: usize = 16;
+
+/// No region: what a fast path that has not hit anything yet remembers.
+const NONE: u8 = u8::MAX;
+
+/// The regions that one slice of one context may touch.
+///
+/// It lives on the stack and allocates nothing, so that it can be built anew for every slice. Where regions
+/// overlap, the one pushed first is meant.
+#[derive(Debug)]
+pub struct AddressSpace<'a> {
+    regions: ArrayVec<Region<'a>, MAX_REGIONS>,
+    /// The region that the last load through each base register hit, if it needs no further look.
+    hot_load: [u8; 32],
+    /// The same for stores.
+    hot_store: [u8; 32],
+    stack: Option<u8>,
+}
+
+/// Why a load or store cannot be done at once.
+pub(crate) enum Stop {
+    /// The region is ordered.
+    Order,
+    /// The region is a device.
+    Device,
+    /// It is not allowed.
+    Fault(TrapKind),
+}
+
+/// One load or store, as far as the address space has to know it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reference {
+    pub access: Access,
+    pub address: u32,
+    pub size: u32,
+    /// The number of the register the address came from.
+    pub base_register: u8,
+    pub stack_pointer: u32,
+    /// Whether it may be misaligned.
+    pub misaligned: bool,
+    /// Whether it is performed in its order, so that an ordered region may be touched.
+    pub in_order: bool,
+}
+
+impl<'a> AddressSpace<'a> {
+    /// No regions.
+    pub const fn new() -> AddressSpace<'a> {
+        AddressSpace {
+            regions: ArrayVec::new_const(),
+            hot_load: [NONE; 32],
+            hot_store: [NONE; 32],
+            stack: None,
+        }
+    }
+
+    /// Adds a region.
+    ///
+    /// # Panics
+    /// When there are [`MAX_REGIONS`] already.
+    #[inline]
+    pub fn push(&mut self, region: Region<'a>) {
+        if region.stack {
+            self.stack = Some(self.regions.len() as u8);
+        }
+        self.regions.push(region);
+    }
+
+    /// The same with a region more, for building in one expression.
+    #[inline]
+    pub fn with(mut self, region: Region<'a>) -> AddressSpace<'a> {
+        self.push(region);
+        self
+    }
+
+    /// The regions, in order.
+    pub fn regions(&self) -> &[Region<'a>] {
+        &self.regions
+    }
+
+    /// `len` bytes at `address`, as a command's pointer names them: one region must hold them all and be readable.
+    ///
+    /// # Errors
+    /// What a load of them would trap with.
+    pub fn read(&self, address: u32, len: u32) -> Result<&[u8], TrapKind> {
+        let (index, offset) = self.check(Access::Read, address, len)?;
+        Ok(&self.regions[index].bytes()[offset..offset + len as usize])
+    }
+
+    /// `len` bytes at `address` to be written. A caller that shares this memory between cores also tells
+    /// [`Reservations::invalidate`](crate::Reservations::invalidate).
+    ///
+    /// # Errors
+    /// What a store to them would trap with.
+    pub fn write(&mut self, address: u32, len: u32) -> Result<&mut [u8], TrapKind> {
+        let (index, offset) = self.check(Access::Write, address, len)?;
+        let bytes = self.regions[index].bytes_mut().expect("a writable region has mutable bytes");
+        Ok(&mut bytes[offset..offset + len as usize])
+    }
+
+    fn check(&self, access: Access, address: u32, len: u32) -> Result<(usize, usize), TrapKind> {
+        let outside =
+            || TrapKind::OutOfRegion { access, address, size: len, nearest: self.nearest(address, len) };
+        let (index, offset) = self.find(address, len).ok_or_else(outside)?;
+        let region = &self.regions[index];
+        if region.device {
+            return Err(outside());
+        }
+        region.permit(access, address, len)?;
+        Ok((index, offset))
+    }
+
+    /// Copies the segments of an image into the regions they belong to, whatever the core may do there, and
+    /// zeroes what they leave to be zero. A segment that only needs to be read may lie in a region of shared
+    /// bytes; it is taken to have its contents already.
+    ///
+    /// # Errors
+    /// [`LoadError::NoRoom`] names the first segment that fits into no region.
+    pub fn place(&mut self, image: &Image) -> Result<(), LoadError> {
+        for segment in image.segments() {
+            let size = u64::from(segment.size());
+            let nearest = self.nearest(segment.address(), segment.size());
+            let mut memories = self.regions.iter_mut().filter(|r| !r.device);
+            let room = memories.find_map(|r| Some((r.offset_of(segment.address(), size)?, r)));
+            let Some((offset, region)) = room else { return Err(LoadError::no_room(segment, nearest)) };
+            match region.bytes_mut() {
+                Some(bytes) => segment.write_to(&mut bytes[offset..offset + size as usize]),
+                None if segment.writable() => return Err(LoadError::no_room(segment, nearest)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, address: u32, len: u32) -> Option<(usize, usize)> {
+        let found = |(i, r): (usize, &Region<'_>)| Some((i, r.offset_of(address, u64::from(len))?));
+        self.regions.iter().enumerate().find_map(found)
+    }
+
+    fn nearest(&self, address: u32, size: u32) -> Option<Nearest> {
+        self.regions.iter().map(Region::nearest).min_by_key(|n| n.distance(address, size))
+    }
+
+    /// Loads `N` bytes where the last load through the same register hit a plain region.
+    #[inline(always)]
+    pub(crate) fn load_fast<const N: usize>(&self, base_register: u8, address: u32) -> Option<[u8; N]> {
+        let region = self.regions.get(self.hot_load[base_register as usize & 31] as usize)?;
+        if address as usize & (N - 1) != 0 {
+            return None;
+        }
+        let offset = address.wrapping_sub(region.base) as usize;
+        region.bytes().get(offset..offset + N)?.try_into().ok()
+    }
+
+    /// Stores where the last store through the same register hit a plain region; whether it did.
+    #[inline(always)]
+    pub(crate) fn store_fast<const N: usize>(
+        &mut self,
+        base_register: u8,
+        address: u32,
+        value: [u8; N],
+    ) -> bool {
+        let hot = self.hot_store[base_register as usize & 31] as usize;
+        let Some(region) = self.regions.get_mut(hot) else { return false };
+        if address as usize & (N - 1) != 0 {
+            return false;
+        }
+        let offset = address.wrapping_sub(region.base) as usize;
+        let Some(bytes) = region.bytes_mut() else { return false };
+        match bytes.get_mut(offset..offset + N) {
+            Some(bytes) => {
+                bytes.copy_from_slice(&value);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Forgets where stores hit, so that each takes the slow path: somebody has reserved a word.
+    pub(crate) fn forget_stores(&mut self) {
+        self.hot_store = [NONE; 32];
+    }
+
+    /// Loads up to four bytes, zero-extended, and says how many cycles more than usual that takes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, u32), Stop> {
+        let (index, offset) = self.resolve(reference)?;
+        let region = &self.regions[index];
+        let mut value = [0; 4];
+        let size = reference.size as usize;
+        value[..size].copy_from_slice(&region.bytes()[offset..offset + size]);
+        if region.load_extra == 0 && self.may_be_hot(region, reference) {
+            self.hot_load[reference.base_register as usize & 31] = index as u8;
+        }
+        Ok((u32::from_le_bytes(value), region.load_extra))
+    }
+
+    /// Stores the low bytes of `value`; how many cycles more than usual that takes, and whether other cores may
+    /// see it. `cache` says whether the next store through the same register may go the fast way.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn store(
+        &mut self,
+        reference: Reference,
+        value: u32,
+        cache: bool,
+    ) -> Result<(u32, bool), Stop> {
+        let (index, offset) = self.resolve(reference)?;
+        let region = &mut self.regions[index];
+        let size = reference.size as usize;
+        let bytes = region.bytes_mut().expect("a writable region has mutable bytes");
+        bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        let (extra, stack) = (region.store_extra, region.stack);
+        if cache && extra == 0 && self.may_be_hot(&self.regions[index], reference) {
+            self.hot_store[reference.base_register as usize & 31] = index as u8;
+        }
+        Ok((extra, !stack))
+    }
+
+    /// The latency of an atomic access and whether other cores may see it, after checking that it is allowed.
+    pub(crate) fn atomic(&mut self, reference: Reference) -> Result<Word<'_>, Stop> {
+        let (index, offset) = match self.resolve(reference) {
+            Err(Stop::Device) => {
+                let name = self.find(reference.address, 4).map_or("a device", |(i, _)| self.regions[i].name);
+                return Err(Stop::Fault(TrapKind::AtomicOnDevice {
+                    address: reference.address,
+                    region: name,
+                }));
+            }
+            resolved => resolved?,
+        };
+        let region = &mut self.regions[index];
+        let (load_extra, store_extra, shared) = (region.load_extra, region.store_extra, !region.stack);
+        let bytes = match &mut region.bytes {
+            Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + 4]),
+            Bytes::Shared(bytes) => WordBytes::Shared(&bytes[offset..offset + 4]),
+        };
+        Ok(Word { bytes, load_extra, store_extra, shared })
+    }
+
+    /// A region is remembered only where a hit in it needs no check but its bounds.
+    fn may_be_hot(&self, region: &Region<'_>, reference: Reference) -> bool {
+        let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
+        !region.ordered && !sp_elsewhere
+    }
+
+    fn resolve(&self, reference: Reference) -> Result<(usize, usize), Stop> {
+        let Reference { access, address, size, .. } = reference;
+        if address % size != 0 && !reference.misaligned {
+            return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
+        }
+        let found = self.find(address, size);
+        if let Some(kind) = self.stack_overflow(reference, found.is_none()) {
+            return Err(Stop::Fault(kind));
+        }
+        let Some((index, offset)) = found else {
+            let nearest = self.nearest(address, size);
+            return Err(Stop::Fault(TrapKind::OutOfRegion { access, address, size, nearest }));
+        };
+        let region = &self.regions[index];
+        region.permit(access, address, size).map_err(Stop::Fault)?;
+        if region.device {
+            if address % size != 0 {
+                return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
+            }
+            return Err(Stop::Device);
+        }
+        if region.ordered && !reference.in_order {
+            return Err(Stop::Order);
+        }
+        Ok((index, offset))
+    }
+
+    /// Below the stack, in its guard: an overflow where nothing else lies there, and through the stack pointer
+    /// even then. Outside everything with the stack pointer gone from the stack: an overflow too.
+    fn stack_overflow(&self, reference: Reference, outside: bool) -> Option<TrapKind> {
+        let stack = &self.regions[self.stack? as usize];
+        let Reference { address, stack_pointer, .. } = reference;
+        let below = |a: u32| a < stack.base && stack.base - a <= stack.guard;
+        let through_sp = reference.base_register as usize == SP;
+        let overflow = below(address) && (outside || through_sp) || outside && stack_pointer < stack.base;
+        overflow.then_some(TrapKind::StackOverflow { address, bottom: stack.base, size: stack.size() })
+    }
+}
+
+impl Default for AddressSpace<'_> {
+    fn default() -> Self {
+        AddressSpace::new()
+    }
+}
+
+impl Region<'_> {
+    fn permit(&self, access: Access, address: u32, size: u32) -> Result<(), TrapKind> {
+        let allowed = match access {
+            Access::Read | Access::Execute => self.readable,
+            Access::Write => self.writable,
+        };
+        if allowed { Ok(()) } else { Err(TrapKind::Forbidden { access, address, size, region: self.name }) }
+    }
+}
+
+enum WordBytes<'a> {
+    Mutable(&'a mut [u8]),
+    Shared(&'a [u8]),
+}
+
+/// A word of memory under an atomic instruction.
+pub(crate) struct Word<'a> {
+    bytes: WordBytes<'a>,
+    pub load_extra: u32,
+    pub store_extra: u32,
+    /// Whether other cores can reach it.
+    pub shared: bool,
+}
+
+impl Word<'_> {
+    pub(crate) fn get(&self) -> u32 {
+        let bytes: &[u8] = match &self.bytes {
+            WordBytes::Mutable(bytes) => bytes,
+            WordBytes::Shared(bytes) => bytes,
+        };
+        u32::from_le_bytes(bytes.try_into().expect("a word has four bytes"))
+    }
+
+    pub(crate) fn set(&mut self, value: u32) {
+        match &mut self.bytes {
+            WordBytes::Mutable(bytes) => bytes.copy_from_slice(&value.to_le_bytes()),
+            WordBytes::Shared(_) => unreachable!("a store to shared bytes is not permitted"),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Instructions performed in their order among the cores: atomics, fences, accesses to ordered memories.
+
+use crate::block::Op;
+use crate::context::{Context, Pending};
+use crate::decode::Kind;
+use crate::image::Image;
+use crate::memory::{AddressSpace, Reference, Stop};
+use crate::reservations::Reservations;
+use crate::run::{misaligned_extra, shape};
+use crate::trap::{Access, Trap, TrapKind};
+
+impl Context {
+    /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), now, and
+    /// charges its cycles. What it waited for beside that is for the caller to [`stall`](Context::stall).
+    ///
+    /// # Errors
+    /// The trap it ends in.
+    ///
+    /// # Panics
+    /// When the last slice did not end with [`Exit::Order`](crate::Exit::Order).
+    pub fn perform(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+    ) -> Result<(), Box<Trap>> {
+        assert!(self.pending == Pending::Order, "no instruction waits for its turn");
+        let block = image.block(self.pc).expect("the pc was in a block a moment ago");
+        let op = &block.ops[0];
+        let extra = match op.kind {
+            Kind::Fence => Ok(0),
+            kind if kind.is_atomic() => self.atomic(image, space, reservations, op),
+            _ => self.ordered_access(image, space, reservations, op),
+        };
+        match extra {
+            Ok(extra) => {
+                self.pending = Pending::Nothing;
+                self.cycle += u64::from(image.core().costs.of(op.kind)) + u64::from(extra);
+                self.pc = self.pc.wrapping_add(u32::from(op.len));
+                self.instret += 1;
+                self.loaded = if op.kind.loads() { op.rd } else { 0 };
+                Ok(())
+            }
+            Err(kind) => {
+                reservations.release(self.hart);
+                Err(image.trap(self.pc, kind))
+            }
+        }
+    }
+
+    /// A load or store; the cycles it takes more than usual.
+    fn ordered_access(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        op: &Op,
+    ) -> Result<u32, TrapKind> {
+        let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
+        let (size, signed, write) = shape(op.kind);
+        let access = if write { Access::Write } else { Access::Read };
+        let reference = Reference { in_order: true, ..self.reference(image, op, access, address, size) };
+        let extra = if write {
+            let value = self.regs[op.rs2 as usize];
+            let (extra, shared) = space.store(reference, value, false).map_err(fault)?;
+            if shared {
+                reservations.stored(self.hart, address, size);
+            }
+            extra
+        } else {
+            let (value, extra) = space.load(reference).map_err(fault)?;
+            let unused = 32 - 8 * size;
+            let value = if signed { ((value << unused) as i32 >> unused) as u32 } else { value };
+            self.set_reg(op.rd as usize, value);
+            extra
+        };
+        Ok(extra + misaligned_extra(image, address, size))
+    }
+
+    /// LR, SC or an AMO; the cycles it takes more than usual.
+    fn atomic(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        op: &Op,
+    ) -> Result<u32, TrapKind> {
+        let address = self.regs[op.rs1 as usize];
+        let operand = self.regs[op.rs2 as usize];
+        let access = if op.kind == Kind::Lr { Access::Read } else { Access::Write };
+        let reference = Reference { in_order: true, ..self.reference(image, op, access, address, 4) };
+        let mut word = space.atomic(reference).map_err(fault)?;
+        let (result, extra) = match op.kind {
+            Kind::Lr => {
+                reservations.reserve(self.hart, address);
+                (word.get(), word.load_extra)
+            }
+            Kind::Sc => {
+                let held = reservations.take(self.hart, address);
+                if held {
+                    word.set(operand);
+                    if word.shared {
+                        reservations.stored(self.hart, address, 4);
+                    }
+                }
+                (u32::from(!held), word.store_extra)
+            }
+            kind => {
+                let old = word.get();
+                word.set(combined(kind, old, operand));
+                if word.shared {
+                    reservations.stored(self.hart, address, 4);
+                }
+                (old, word.load_extra)
+            }
+        };
+        self.set_reg(op.rd as usize, result);
+        Ok(extra)
+    }
+}
+
+fn fault(stop: Stop) -> TrapKind {
+    match stop {
+        Stop::Fault(kind) => kind,
+        Stop::Order | Stop::Device => unreachable!("an access in its order stops for nothing but a fault"),
+    }
+}
+
+/// What an AMO leaves in memory.
+fn combined(kind: Kind, old: u32, operand: u32) -> u32 {
+    match kind {
+        Kind::AmoAdd => old.wrapping_add(operand),
+        Kind::AmoXor => old ^ operand,
+        Kind::AmoAnd => old & operand,
+        Kind::AmoOr => old | operand,
+        Kind::AmoMin => (old as i32).min(operand as i32) as u32,
+        Kind::AmoMax => (old as i32).max(operand as i32) as u32,
+        Kind::AmoMinu => old.min(operand),
+        Kind::AmoMaxu => old.max(operand),
+        _ => operand,
+    }
+}

@@ -1,0 +1,84 @@
+//! LR/SC reservations of all cores that share a memory.
+
+/// Who has reserved which word. Every core that shares a memory shares its reservations; the identity of a core
+/// is its hart id.
+///
+/// A reservation is broken by another hart's store or AMO to the word, by [`invalidate`](Self::invalidate), and
+/// by nothing else: an SC to a reserved word never fails spuriously. Stacks belong to one context each and take
+/// no part, so that two stacks may lie at the same address.
+#[derive(Clone, Debug, Default)]
+pub struct Reservations {
+    /// (hart, word address); a hart has one reservation at most.
+    held: Vec<(u32, u32)>,
+}
+
+impl Reservations {
+    /// Nothing is reserved.
+    pub const fn new() -> Reservations {
+        Reservations { held: Vec::new() }
+    }
+
+    /// Whether nothing is reserved.
+    pub const fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Breaks every reservation of `len` bytes at `address`: somebody other than a core, DMA for one, writes.
+    pub fn invalidate(&mut self, address: u32, len: u32) {
+        self.held.retain(|&(_, word)| !overlaps(word, address, len));
+    }
+
+    /// `hart` has written `len` bytes at `address`.
+    pub(crate) fn stored(&mut self, hart: u32, address: u32, len: u32) {
+        self.held.retain(|&(holder, word)| holder == hart || !overlaps(word, address, len));
+    }
+
+    /// Drops the reservation of a hart: its handler is over.
+    pub fn release(&mut self, hart: u32) {
+        self.held.retain(|&(holder, _)| holder != hart);
+    }
+
+    pub(crate) fn reserve(&mut self, hart: u32, word: u32) {
+        self.release(hart);
+        self.held.push((hart, word));
+    }
+
+    /// Gives up what `hart` has reserved; whether it was `word`.
+    pub(crate) fn take(&mut self, hart: u32, word: u32) -> bool {
+        let held = self.held.contains(&(hart, word));
+        self.release(hart);
+        held
+    }
+}
+
+fn overlaps(word: u32, address: u32, len: u32) -> bool {
+    let (word, address) = (u64::from(word), u64::from(address));
+    word < address + u64::from(len) && address < word + 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_break_a_reservation_and_its_owner_does_not() {
+        let mut reservations = Reservations::new();
+        reservations.reserve(1, 0x100);
+        reservations.stored(1, 0x100, 4);
+        reservations.stored(2, 0x104, 4);
+        reservations.stored(2, 0xfc, 4);
+        assert!(reservations.clone().take(1, 0x100));
+        assert!(!reservations.clone().take(1, 0x104));
+        reservations.stored(2, 0x103, 1);
+        assert!(reservations.is_empty());
+        reservations.reserve(1, 0x100);
+        reservations.reserve(1, 0x200);
+        reservations.reserve(2, 0x100);
+        reservations.invalidate(0xf0, 0x20);
+        assert!(!reservations.take(2, 0x100));
+        assert!(reservations.take(1, 0x200) && reservations.is_empty());
+        reservations.reserve(1, 0xffff_fffc);
+        reservations.invalidate(0xffff_ffff, 1);
+        assert!(reservations.is_empty());
+    }
+}

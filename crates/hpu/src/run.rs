@@ -1,0 +1,387 @@
+//! The interpreter: executes a slice of a context.
+//!
+//! Blocks carry the cycles of their operations as sums, so that a block costs one addition and one comparison
+//! with the limit. Only latencies of memories are added on the way, and the part of the block that may still
+//! begin before the limit is then looked up anew: limits are exact to the instruction.
+
+use crate::block::{Block, Op};
+use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
+use crate::core::Misaligned;
+use crate::decode::{Kind, csr};
+use crate::image::Image;
+use crate::memory::{AddressSpace, Reference, Stop};
+use crate::reservations::Reservations;
+use crate::trap::{Access, TrapKind};
+
+/// `a / b` as RISC-V has it: no trap for zero or overflow.
+const fn div(a: u32, b: u32) -> u32 {
+    if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
+}
+
+const fn rem(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
+}
+
+const fn high(product: i64) -> u32 {
+    (product >> 32) as u32
+}
+
+/// Where a slice stands: the block it is in, and the counts at its start, latencies so far included.
+#[derive(Clone, Copy)]
+struct Place<'i> {
+    block: &'i Block,
+    cycle: u64,
+    instret: u64,
+}
+
+impl Context {
+    /// Executes up to, not past, the next point where the order between cores matters, and begins no instruction
+    /// at or after cycle `until`.
+    ///
+    /// [`cycle`](Context::cycle) is then the cycle at which the next instruction begins. Any division into slices
+    /// gives the same state and the same cycles.
+    pub fn run(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        until: u64,
+    ) -> Exit {
+        self.pending = Pending::Nothing;
+        // A store to a reserved word must be noticed. Nobody reserves a word during a slice.
+        let cache_stores = reservations.is_empty();
+        if !cache_stores {
+            space.forget_stores();
+        }
+        let bound = until.min(self.cycle_limit);
+        let (mut pc, mut cycle, mut instret) = (self.pc, self.cycle, self.instret);
+        let mut from = None;
+
+        'blocks: loop {
+            let Some(block) = image.block(pc) else {
+                (self.pc, self.cycle, self.instret) = (pc, cycle, instret);
+                return self.nowhere(image, reservations, from);
+            };
+            if self.loaded != 0 {
+                if block.first_reads >> self.loaded & 1 != 0 {
+                    cycle += u64::from(image.core().costs.load_use);
+                }
+                self.loaded = 0;
+            }
+            'again: loop {
+                let mut end = block.within(bound.saturating_sub(cycle));
+                let mut rest = &block.ops[..end];
+                while let [op, tail @ ..] = rest {
+                    rest = tail;
+                    let a = self.regs[op.rs1 as usize & 31];
+                    let b = self.regs[op.rs2 as usize & 31];
+
+                    macro_rules! set {
+                        ($value:expr) => {
+                            self.regs[op.rd as usize & 31] = $value
+                        };
+                    }
+                    macro_rules! add_latency {
+                        ($extra:expr) => {
+                            let extra = $extra;
+                            if extra != 0 {
+                                cycle += u64::from(extra);
+                                let next = op.index as usize + 1;
+                                end = block.within(bound.saturating_sub(cycle)).max(next);
+                                rest = &block.ops[next..end];
+                            }
+                        };
+                    }
+                    macro_rules! load {
+                        ($size:literal, $from:expr) => {{
+                            let address = a.wrapping_add(op.imm);
+                            let bytes = match space.load_fast::<$size>(op.rs1, address) {
+                                Some(bytes) => bytes,
+                                None => {
+                                    let reference = self.reference(image, op, Access::Read, address, $size);
+                                    match space.load(reference) {
+                                        Ok((value, extra)) => {
+                                            add_latency!(extra + misaligned_extra(image, address, $size));
+                                            *value.to_le_bytes().first_chunk().expect("at most four bytes")
+                                        }
+                                        Err(stop) => {
+                                            let place = Place { block, cycle, instret };
+                                            return self.stopped(image, reservations, stop, place, op);
+                                        }
+                                    }
+                                }
+                            };
+                            set!($from(bytes) as u32);
+                            self.regs[0] = 0;
+                        }};
+                    }
+                    macro_rules! store {
+                        ($size:literal) => {{
+                            let address = a.wrapping_add(op.imm);
+                            let bytes: [u8; $size] =
+                                *b.to_le_bytes().first_chunk().expect("at most four bytes");
+                            if !space.store_fast::<$size>(op.rs1, address, bytes) {
+                                let reference = self.reference(image, op, Access::Write, address, $size);
+                                match space.store(reference, b, cache_stores) {
+                                    Ok((extra, shared)) => {
+                                        if shared && !cache_stores {
+                                            reservations.stored(self.hart, address, $size);
+                                        }
+                                        add_latency!(extra + misaligned_extra(image, address, $size));
+                                    }
+                                    Err(stop) => {
+                                        let place = Place { block, cycle, instret };
+                                        return self.stopped(image, reservations, stop, place, op);
+                                    }
+                                }
+                            }
+                        }};
+                    }
+                    macro_rules! go {
+                        ($target:expr, $cycles:expr) => {{
+                            cycle += u64::from($cycles);
+                            instret += u64::from(block.count);
+                            pc = $target;
+                            if pc == block.pc {
+                                continue 'again;
+                            }
+                            from = Some(block.last_pc);
+                            continue 'blocks;
+                        }};
+                    }
+                    macro_rules! branch {
+                        ($taken:expr) => {
+                            if $taken { go!(op.imm, block.taken) } else { go!(block.end, block.through) }
+                        };
+                    }
+
+                    match op.kind {
+                        Kind::Nop => {}
+                        Kind::Constant => set!(op.imm),
+                        Kind::Addi => set!(a.wrapping_add(op.imm)),
+                        Kind::Slti => set!(u32::from((a as i32) < op.imm as i32)),
+                        Kind::Sltiu => set!(u32::from(a < op.imm)),
+                        Kind::Xori => set!(a ^ op.imm),
+                        Kind::Ori => set!(a | op.imm),
+                        Kind::Andi => set!(a & op.imm),
+                        Kind::Slli => set!(a << (op.imm & 31)),
+                        Kind::Srli => set!(a >> (op.imm & 31)),
+                        Kind::Srai => set!((a as i32 >> (op.imm & 31)) as u32),
+                        Kind::Add => set!(a.wrapping_add(b)),
+                        Kind::Sub => set!(a.wrapping_sub(b)),
+                        Kind::Sll => set!(a << (b & 31)),
+                        Kind::Slt => set!(u32::from((a as i32) < b as i32)),
+                        Kind::Sltu => set!(u32::from(a < b)),
+                        Kind::Xor => set!(a ^ b),
+                        Kind::Srl => set!(a >> (b & 31)),
+                        Kind::Sra => set!((a as i32 >> (b & 31)) as u32),
+                        Kind::Or => set!(a | b),
+                        Kind::And => set!(a & b),
+                        Kind::Mul => set!(a.wrapping_mul(b)),
+                        Kind::Mulh => set!(high(i64::from(a as i32) * i64::from(b as i32))),
+                        Kind::Mulhsu => set!(high(i64::from(a as i32) * i64::from(b))),
+                        Kind::Mulhu => set!((u64::from(a) * u64::from(b) >> 32) as u32),
+                        Kind::Div => set!(div(a, b)),
+                        Kind::Divu => set!(a.checked_div(b).unwrap_or(u32::MAX)),
+                        Kind::Rem => set!(rem(a, b)),
+                        Kind::Remu => set!(a.checked_rem(b).unwrap_or(a)),
+                        Kind::Lb => load!(1, |v| i32::from(i8::from_le_bytes(v))),
+                        Kind::Lh => load!(2, |v| i32::from(i16::from_le_bytes(v))),
+                        Kind::Lw => load!(4, u32::from_le_bytes),
+                        Kind::Lbu => load!(1, u8::from_le_bytes),
+                        Kind::Lhu => load!(2, u16::from_le_bytes),
+                        Kind::Sb => store!(1),
+                        Kind::Sh => store!(2),
+                        Kind::Sw => store!(4),
+                        Kind::Csr => {
+                            let now = cycle + u64::from(op.before);
+                            set!(self.counter(op.imm, now, instret + u64::from(op.index)));
+                        }
+                        Kind::Beq => branch!(a == b),
+                        Kind::Bne => branch!(a != b),
+                        Kind::Blt => branch!((a as i32) < b as i32),
+                        Kind::Bge => branch!(a as i32 >= b as i32),
+                        Kind::Bltu => branch!(a < b),
+                        Kind::Bgeu => branch!(a >= b),
+                        Kind::Jal => {
+                            set!(block.end);
+                            self.regs[0] = 0;
+                            go!(op.imm, block.through)
+                        }
+                        Kind::Jalr => {
+                            let target = a.wrapping_add(op.imm) & !1;
+                            set!(block.end);
+                            self.regs[0] = 0;
+                            go!(target, block.through)
+                        }
+                        Kind::Through => {
+                            cycle += u64::from(block.through);
+                            instret += u64::from(block.count);
+                            pc = block.end;
+                            self.loaded = block.last_load;
+                            from = Some(pc);
+                            continue 'blocks;
+                        }
+                        _ => {
+                            let place = Place { block, cycle, instret };
+                            return self.ended(image, reservations, place, op);
+                        }
+                    }
+                }
+                let op = &block.ops[end];
+                self.stay(Place { block, cycle, instret }, op);
+                if op.kind == Kind::Through {
+                    self.loaded = block.last_load;
+                }
+                return self.limit(image, reservations);
+            }
+        }
+    }
+
+    /// The context is before `op`.
+    fn stay(&mut self, place: Place<'_>, op: &Op) {
+        self.pc = place.block.pc.wrapping_add(u32::from(op.offset));
+        self.cycle = place.cycle + u64::from(op.before);
+        self.instret = place.instret + u64::from(op.index);
+    }
+
+    pub(crate) fn reference(
+        &self,
+        image: &Image,
+        op: &Op,
+        access: Access,
+        address: u32,
+        size: u32,
+    ) -> Reference {
+        Reference {
+            access,
+            address,
+            size,
+            base_register: op.rs1,
+            stack_pointer: self.sp(),
+            misaligned: image.core().misaligned == Misaligned::Costs && !op.kind.is_atomic(),
+            in_order: false,
+        }
+    }
+
+    pub(crate) fn counter(&self, number: u32, cycle: u64, instret: u64) -> u32 {
+        if number == csr::MHARTID {
+            return self.hart;
+        }
+        let value = match number & csr::WHICH {
+            0 => cycle,
+            1 => cycle.wrapping_add(self.time_base),
+            _ => instret,
+        };
+        if number & csr::HIGH != 0 { (value >> 32) as u32 } else { value as u32 }
+    }
+
+    fn trap(&self, image: &Image, reservations: &mut Reservations, pc: u32, kind: TrapKind) -> Exit {
+        reservations.release(self.hart);
+        Exit::Trap(image.trap(pc, kind))
+    }
+
+    #[cold]
+    fn limit(&self, image: &Image, reservations: &mut Reservations) -> Exit {
+        if self.cycle < self.cycle_limit {
+            return Exit::Limit;
+        }
+        self.trap(image, reservations, self.pc, TrapKind::CycleLimit { limit: self.cycle_limit })
+    }
+
+    /// There is no code at the pc: the call is over, one way or the other.
+    #[inline(never)]
+    fn nowhere(&self, image: &Image, reservations: &mut Reservations, from: Option<u32>) -> Exit {
+        let address = self.pc;
+        if address == RETURN_ADDRESS {
+            reservations.release(self.hart);
+            return Exit::Return(self.reg(crate::asm::A0 as usize));
+        }
+        let access = Access::Execute;
+        let kind = if image.aligned(address) {
+            TrapKind::OutOfRegion { access, address, size: 2, nearest: None }
+        } else {
+            TrapKind::Misaligned { access, address, size: 4 }
+        };
+        self.trap(image, reservations, from.unwrap_or(address), kind)
+    }
+
+    /// A load or store that cannot be done inside the slice.
+    #[cold]
+    #[inline(never)]
+    fn stopped(
+        &mut self,
+        image: &Image,
+        reservations: &mut Reservations,
+        stop: Stop,
+        place: Place<'_>,
+        op: &Op,
+    ) -> Exit {
+        self.stay(place, op);
+        let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
+        let (size, signed, write) = shape(op.kind);
+        match stop {
+            Stop::Fault(kind) => self.trap(image, reservations, self.pc, kind),
+            Stop::Order => {
+                self.pending = Pending::Order;
+                Exit::Order(OrderPoint::Memory { address, size, write })
+            }
+            Stop::Device => {
+                let (bits, cycles) = (8 * size as u8, image.core().costs.of(op.kind));
+                self.pending = Pending::Device { rd: op.rd, bits, signed, write, cycles, len: op.len };
+                let value = self.regs[op.rs2 as usize] & (u32::MAX >> (32 - u32::from(bits)));
+                Exit::Device(DeviceAccess { address, size, write: write.then_some(value) })
+            }
+        }
+    }
+
+    /// The operations that end a slice.
+    #[inline(never)]
+    fn ended(&mut self, image: &Image, reservations: &mut Reservations, place: Place<'_>, op: &Op) -> Exit {
+        self.stay(place, op);
+        let pc = self.pc;
+        match op.kind {
+            Kind::Ecall => {
+                self.pending = Pending::Ecall { cycles: image.core().costs.of(Kind::Ecall) };
+                Exit::Ecall
+            }
+            Kind::Fence => {
+                self.pending = Pending::Order;
+                Exit::Order(OrderPoint::Fence)
+            }
+            Kind::Ebreak => self.trap(image, reservations, pc, TrapKind::Breakpoint),
+            Kind::Illegal => {
+                let (word, why) = image.illegal_at(pc).expect("the block says that this is illegal");
+                self.trap(image, reservations, pc, TrapKind::IllegalInstruction { word, why })
+            }
+            Kind::CodeEnd => {
+                let kind =
+                    TrapKind::OutOfRegion { access: Access::Execute, address: pc, size: 2, nearest: None };
+                self.trap(image, reservations, pc, kind)
+            }
+            _ => {
+                assert!(op.kind.is_atomic(), "{:?} does not end a slice", op.kind);
+                self.pending = Pending::Order;
+                Exit::Order(OrderPoint::Atomic { address: self.regs[op.rs1 as usize] })
+            }
+        }
+    }
+}
+
+/// Size in bytes of a load or store, whether it sign-extends, and whether it stores.
+pub(crate) const fn shape(kind: Kind) -> (u32, bool, bool) {
+    match kind {
+        Kind::Lb => (1, true, false),
+        Kind::Lh => (2, true, false),
+        Kind::Lbu => (1, false, false),
+        Kind::Lhu => (2, false, false),
+        Kind::Sb => (1, false, true),
+        Kind::Sh => (2, false, true),
+        Kind::Sw => (4, false, true),
+        _ => (4, false, false),
+    }
+}
+
+pub(crate) fn misaligned_extra(image: &Image, address: u32, size: u32) -> u32 {
+    if address % size == 0 { 0 } else { u32::from(image.core().costs.misaligned_extra) }
+}

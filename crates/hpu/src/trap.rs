@@ -1,0 +1,422 @@
+//! What can go wrong in a handler, and how it is told: a [`Trap`] names what happened, to which address, and the
+//! C source line it happened at.
+
+use crate::isa::Extension;
+use std::fmt;
+
+/// What an instruction wanted of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// To load from it.
+    Read,
+    /// To store to it, or to change it atomically.
+    Write,
+    /// To fetch an instruction from it.
+    Execute,
+}
+
+impl Access {
+    const fn noun(self) -> &'static str {
+        match self {
+            Access::Read => "load",
+            Access::Write => "store",
+            Access::Execute => "jump",
+        }
+    }
+}
+
+/// Why an instruction is illegal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Illegal {
+    /// The word is no instruction, or one of an extension that is not modelled.
+    Unknown,
+    /// The word is zero: memory that was never code.
+    Zero,
+    /// It belongs to an extension that the core's isa does not name.
+    Needs(Extension),
+    /// There is no such control and status register.
+    NoSuchCsr(u32),
+    /// It writes a counter.
+    ReadOnlyCsr(u32),
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Illegal::Unknown => f.write_str("no instruction of this core"),
+            Illegal::Zero => f.write_str("zeros, not code"),
+            Illegal::Needs(extension) => {
+                write!(f, "it needs extension {extension}, which the isa does not name")
+            }
+            Illegal::NoSuchCsr(csr) => write!(f, "there is no CSR {csr:#05x} here"),
+            Illegal::ReadOnlyCsr(csr) => write!(f, "CSR {csr:#05x} is read-only"),
+        }
+    }
+}
+
+/// The region nearest to an address outside all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The region's name.
+    pub region: &'static str,
+    /// Its first address.
+    pub base: u32,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrapKind {
+    /// The word at the pc cannot be executed.
+    IllegalInstruction {
+        /// The word, or the halfword of a compressed instruction.
+        word: u32,
+        /// Why not.
+        why: Illegal,
+    },
+    /// An address that is not a multiple of the access's size, where that is not allowed.
+    Misaligned {
+        /// What was wanted.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// Bytes wanted.
+        size: u32,
+    },
+    /// Not every byte wanted is inside one region.
+    OutOfRegion {
+        /// What was wanted.
+        access: Access,
+        /// The first address wanted.
+        address: u32,
+        /// Bytes wanted.
+        size: u32,
+        /// The region nearest to the address, where there is any.
+        nearest: Option<Nearest>,
+    },
+    /// A region that does not allow what was wanted.
+    Forbidden {
+        /// What was wanted: to write what is read-only, or to read what is write-only.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// Bytes wanted.
+        size: u32,
+        /// The region's name.
+        region: &'static str,
+    },
+    /// An atomic access to a device, which has none.
+    AtomicOnDevice {
+        /// The address.
+        address: u32,
+        /// The device's name.
+        region: &'static str,
+    },
+    /// The stack's region was too small.
+    StackOverflow {
+        /// The address wanted.
+        address: u32,
+        /// The lowest address of the stack.
+        bottom: u32,
+        /// The stack's size in bytes.
+        size: u64,
+    },
+    /// The call's cycles are used up.
+    CycleLimit {
+        /// The cycle at which the call had to be over.
+        limit: u64,
+    },
+    /// `ebreak`, which is also what `__builtin_trap` and `abort` come down to.
+    Breakpoint,
+    /// An `ecall` with a number nobody serves.
+    UnknownCall {
+        /// The number in a7.
+        number: u32,
+        /// Those that are served, as a sentence.
+        served: &'static str,
+    },
+}
+
+/// A place in the source of a handler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The innermost function, inlined ones included.
+    pub function: Option<String>,
+    /// The source file, with the directory the compiler wrote down.
+    pub file: Option<String>,
+    /// The line, counted from 1.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for Location {
+    /// `in payload_handler at ping.c:42`, or as much of it as is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
+        match (&self.function, file) {
+            (Some(function), Some(file)) => write!(f, "in {function} at {file}")?,
+            (Some(function), None) => return write!(f, "in {function}"),
+            (None, Some(file)) => write!(f, "at {file}")?,
+            (None, None) => return f.write_str("at an unknown place"),
+        }
+        match self.line {
+            Some(line) => write!(f, ":{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A handler did what it must not do. Its call is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// What happened.
+    pub kind: TrapKind,
+    /// The instruction at fault; for a jump out of the code, the jump where it is known.
+    pub pc: u32,
+    /// Its place in the source, where the image has symbols or line tables.
+    pub location: Option<Location>,
+}
+
+impl Trap {
+    /// The data address, or the target of a jump, where one is at fault.
+    pub const fn address(&self) -> Option<u32> {
+        match self.kind {
+            TrapKind::Misaligned { address, .. }
+            | TrapKind::OutOfRegion { address, .. }
+            | TrapKind::Forbidden { address, .. }
+            | TrapKind::AtomicOnDevice { address, .. }
+            | TrapKind::StackOverflow { address, .. } => Some(address),
+            _ => None,
+        }
+    }
+}
+
+impl std::error::Error for Trap {}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)?;
+        match &self.location {
+            Some(location) => write!(f, ", {location} (pc {:#010x})", self.pc),
+            None => write!(f, ", at pc {:#010x}", self.pc),
+        }
+    }
+}
+
+impl fmt::Display for TrapKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            TrapKind::IllegalInstruction { word, why } => {
+                let digits = if word & 3 == 3 { 10 } else { 6 };
+                write!(f, "illegal instruction {word:#0digits$x} ({why})")
+            }
+            TrapKind::Misaligned { access: Access::Execute, address, .. } => {
+                write!(f, "jump to {address:#x}, in the middle of an instruction word")
+            }
+            TrapKind::Misaligned { access, address, size } => {
+                write!(f, "{} at {address:#x}, which is not a multiple of {size}", wanted(access, size))
+            }
+            TrapKind::OutOfRegion { access: Access::Execute, address, .. } => {
+                write!(f, "jump to {address:#x} outside the code{}", null_hint(address))
+            }
+            TrapKind::OutOfRegion { access, address, size, nearest } => {
+                let (wanted, to) = (wanted(access, size), preposition(access));
+                write!(f, "{wanted} {to} {address:#x} outside the handler's memory{}", null_hint(address))?;
+                match nearest {
+                    Some(nearest) => nearest.describe(f, address, size),
+                    None => Ok(()),
+                }
+            }
+            TrapKind::Forbidden { access, address, size, region } => {
+                let (wanted, to) = (wanted(access, size), preposition(access));
+                let only = if access == Access::Write { "read-only" } else { "write-only" };
+                write!(f, "{wanted} {to} {address:#x} in {region}, which is {only}")
+            }
+            TrapKind::AtomicOnDevice { address, region } => {
+                write!(f, "atomic access to {address:#x} in {region}, a device without atomics")
+            }
+            TrapKind::StackOverflow { address, bottom, size } => {
+                write!(f, "stack overflow: access to {address:#x}")?;
+                if address < bottom {
+                    write!(f, ", {} bytes below the stack", bottom - address)?;
+                }
+                write!(f, " of {size} bytes at {bottom:#x}")
+            }
+            TrapKind::CycleLimit { limit } => {
+                write!(f, "still running at its limit, cycle {limit}; does it loop for ever?")
+            }
+            TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
+            TrapKind::UnknownCall { number, served } => {
+                write!(f, "ecall with a7 = {number}, which nobody serves; {served}")
+            }
+        }
+    }
+}
+
+fn wanted(access: Access, size: u32) -> String {
+    format!("{} of {size} byte{}", access.noun(), if size == 1 { "" } else { "s" })
+}
+
+const fn preposition(access: Access) -> &'static str {
+    match access {
+        Access::Read => "from",
+        Access::Write | Access::Execute => "to",
+    }
+}
+
+/// Addresses this low come from null pointers and the fields behind them.
+const fn null_hint(address: u32) -> &'static str {
+    if address < 256 { " (a null pointer?)" } else { "" }
+}
+
+/// How near a region has to be to be worth naming.
+const NEAR: u64 = 64 << 10;
+
+impl Nearest {
+    /// Bytes between the region and `size` bytes at `address`, zero where they touch or overlap.
+    pub(crate) fn distance(&self, address: u32, size: u32) -> u64 {
+        let (start, end) = (u64::from(address), u64::from(address) + u64::from(size));
+        let base = u64::from(self.base);
+        base.saturating_sub(end).max(start.saturating_sub(base + self.size))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>, address: u32, size: u32) -> fmt::Result {
+        if self.distance(address, size) > NEAR {
+            return Ok(());
+        }
+        let (start, base) = (u64::from(address), u64::from(self.base));
+        let (region, region_size) = (self.region, self.size);
+        let end = base + region_size;
+        if start >= end {
+            write!(f, ", {} bytes past the end of {region}", start - end)?;
+        } else if start < base {
+            write!(f, ", {} bytes before {region}", base - start)?;
+        } else {
+            write!(f, ", over the end of {region}")?;
+        }
+        write!(f, " ({region_size} bytes at {base:#x})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(kind: TrapKind) -> String {
+        let location = Location {
+            function: Some("payload_handler".to_owned()),
+            file: Some("/home/you/ping.c".to_owned()),
+            line: Some(42),
+        };
+        Trap { kind, pc: 0x1d00_0012, location: Some(location) }.to_string()
+    }
+
+    #[test]
+    fn traps_read_as_sentences() {
+        let place = ", in payload_handler at ping.c:42 (pc 0x1d000012)";
+        let (read, write) = (Access::Read, Access::Write);
+        let nearest = Some(Nearest { region: "packet", base: 0x1000, size: 64 });
+        let out = |access, address, size| TrapKind::OutOfRegion { access, address, size, nearest };
+        for (kind, expected) in [
+            (out(write, 0x9_1234, 4), "store of 4 bytes to 0x91234 outside the handler's memory"),
+            (
+                out(write, 0x1040, 1),
+                "store of 1 byte to 0x1040 outside the handler's memory, 0 bytes past the end of packet \
+                 (64 bytes at 0x1000)",
+            ),
+            (
+                out(read, 0xfff, 2),
+                "load of 2 bytes from 0xfff outside the handler's memory, 1 bytes before packet (64 bytes at 0x1000)",
+            ),
+            (
+                out(read, 0x103e, 4),
+                "load of 4 bytes from 0x103e outside the handler's memory, over the end of packet \
+                 (64 bytes at 0x1000)",
+            ),
+            (
+                TrapKind::OutOfRegion { access: read, address: 8, size: 4, nearest: None },
+                "load of 4 bytes from 0x8 outside the handler's memory (a null pointer?)",
+            ),
+            (
+                TrapKind::OutOfRegion { access: Access::Execute, address: 0, size: 2, nearest: None },
+                "jump to 0x0 outside the code (a null pointer?)",
+            ),
+            (
+                TrapKind::Misaligned { access: Access::Execute, address: 0x102, size: 4 },
+                "jump to 0x102, in the middle of an instruction word",
+            ),
+            (
+                TrapKind::Misaligned { access: read, address: 0x102, size: 4 },
+                "load of 4 bytes at 0x102, which is not a multiple of 4",
+            ),
+            (
+                TrapKind::Forbidden { access: write, address: 0x20, size: 1, region: "header" },
+                "store of 1 byte to 0x20 in header, which is read-only",
+            ),
+            (
+                TrapKind::Forbidden { access: read, address: 0x20, size: 2, region: "doorbell" },
+                "load of 2 bytes from 0x20 in doorbell, which is write-only",
+            ),
+            (
+                TrapKind::AtomicOnDevice { address: 0x20, region: "doorbell" },
+                "atomic access to 0x20 in doorbell, a device without atomics",
+            ),
+            (
+                TrapKind::StackOverflow { address: 0xff0, bottom: 0x1000, size: 512 },
+                "stack overflow: access to 0xff0, 16 bytes below the stack of 512 bytes at 0x1000",
+            ),
+            (
+                TrapKind::StackOverflow { address: 0x2000, bottom: 0x1000, size: 512 },
+                "stack overflow: access to 0x2000 of 512 bytes at 0x1000",
+            ),
+            (
+                TrapKind::CycleLimit { limit: 100 },
+                "still running at its limit, cycle 100; does it loop for ever?",
+            ),
+            (TrapKind::Breakpoint, "ebreak (abort or a compiler's trap)"),
+            (
+                TrapKind::UnknownCall { number: 7, served: "there are 64 and 93" },
+                "ecall with a7 = 7, which nobody serves; there are 64 and 93",
+            ),
+            (
+                TrapKind::IllegalInstruction { word: 0x02c5_c533, why: Illegal::Needs(Extension::M) },
+                "illegal instruction 0x02c5c533 (it needs extension m, which the isa does not name)",
+            ),
+            (
+                TrapKind::IllegalInstruction { word: 0, why: Illegal::Zero },
+                "illegal instruction 0x0000 (zeros, not code)",
+            ),
+            (
+                TrapKind::IllegalInstruction { word: 0x3000_2573, why: Illegal::NoSuchCsr(0x300) },
+                "illegal instruction 0x30002573 (there is no CSR 0x300 here)",
+            ),
+            (
+                TrapKind::IllegalInstruction { word: 0xc000_1573, why: Illegal::ReadOnlyCsr(0xc00) },
+                "illegal instruction 0xc0001573 (CSR 0xc00 is read-only)",
+            ),
+            (
+                TrapKind::IllegalInstruction { word: 0xffff_ffff, why: Illegal::Unknown },
+                "illegal instruction 0xffffffff (no instruction of this core)",
+            ),
+        ] {
+            assert_eq!(text(kind), format!("{expected}{place}"));
+        }
+    }
+
+    #[test]
+    fn a_place_is_told_as_far_as_it_is_known() {
+        let location = |function: Option<&str>, file: Option<&str>, line| {
+            Location { function: function.map(str::to_owned), file: file.map(str::to_owned), line }
+                .to_string()
+        };
+        assert_eq!(location(Some("f"), None, None), "in f");
+        assert_eq!(location(None, Some("C:\\h\\f.c"), Some(3)), "at f.c:3");
+        assert_eq!(location(Some("f"), Some("f.c"), None), "in f at f.c");
+        assert_eq!(location(None, None, Some(1)), "at an unknown place");
+        let trap = Trap { kind: TrapKind::Breakpoint, pc: 16, location: None };
+        assert_eq!(trap.to_string(), "ebreak (abort or a compiler's trap), at pc 0x00000010");
+        assert_eq!(trap.address(), None);
+        let kind = TrapKind::StackOverflow { address: 0x2000, bottom: 0x1000, size: 512 };
+        assert_eq!(Trap { kind, pc: 0, location: None }.address(), Some(0x2000));
+    }
+}
