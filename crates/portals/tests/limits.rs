@@ -1,0 +1,128 @@
+//! Every resource has a limit and an error at it; every handle goes stale.
+
+mod common;
+
+use common::*;
+use nicety_portals::*;
+
+const SMALL: Limits = Limits {
+    entries: 3,
+    list_length: 2,
+    unexpected_headers: 1,
+    descriptors: 1,
+    counters: 1,
+    event_queues: 1,
+    event_queue_depth: 16,
+    portal_table: 2,
+    triggered: 1,
+    operations: 1,
+    message_bytes: 100,
+};
+
+#[test]
+fn one_too_many_is_refused_with_the_name_of_the_limit() {
+    let mut b = bench_with(SMALL);
+    let full = |error: Error, limit: &str| {
+        assert_eq!(error.code(), "PTL_NO_SPACE");
+        assert!(error.to_string().contains(&format!("raise the limit `{limit}`")), "{error}");
+    };
+    full(b.ni.ct_alloc().unwrap_err(), "counters");
+    full(b.ni.eq_alloc(1).unwrap_err(), "event_queues");
+    let md = b.ni.md_bind(Md { length: 100, ..Md::default() }).unwrap();
+    full(b.ni.md_bind(Md::default()).unwrap_err(), "descriptors");
+    b.append(me(1, MeOptions::empty()));
+    b.append(me(1, MeOptions::empty()));
+    let long = b.ni.me_append(0, me(1, MeOptions::empty()), List::Priority, &mut b.effects).unwrap_err();
+    assert_eq!(long.code(), "PTL_LIST_TOO_LONG");
+    assert!(long.to_string().contains("`list_length`"), "{long}");
+    b.append_overflow(me(1, MeOptions::empty()));
+    full(
+        b.ni.me_append(0, me(1, MeOptions::empty()), List::Overflow, &mut b.effects).unwrap_err(),
+        "entries",
+    );
+    assert_eq!(b.ni.pt_alloc(None, None), Ok(1));
+    let table = b.ni.pt_alloc(None, None).unwrap_err();
+    assert_eq!(
+        table.to_string(),
+        "PTL_PT_FULL: all 2 portal table entries are in use; free one, or raise the limit `portal_table`"
+    );
+    let put = PutRequest::new(md, 8, PEER, 0, 0);
+    b.ni.triggered_put(&put, b.ct, 1, &mut b.effects).unwrap();
+    full(b.ni.put(&put).unwrap_err(), "operations");
+    full(b.ni.triggered_put(&put, b.ct, 1, &mut b.effects).unwrap_err(), "triggered");
+    assert_eq!(b.ni.limits(), &SMALL);
+    assert_eq!(b.ni.node(), NODE);
+}
+
+#[test]
+fn what_is_freed_can_be_had_again_under_another_handle() {
+    let mut b = bench_with(SMALL);
+    let old = b.ct;
+    b.ni.ct_free(old).unwrap();
+    let new = b.ni.ct_alloc().unwrap();
+    assert_ne!(old, new);
+    let stale = Error::Stale("counter");
+    assert_eq!(b.ni.ct_get(old), Err(stale));
+    assert_eq!(b.ni.ct_free(old), Err(stale));
+    assert_eq!(b.ni.ct_inc(old, CtEvent::success(1), &mut b.effects), Err(stale));
+    assert_eq!(b.ni.ct_set(old, CtEvent::success(1), &mut b.effects), Err(stale));
+    assert_eq!(b.ni.ct_cancel_triggered(old), Err(stale));
+    assert_eq!(b.ni.triggered_ct_set(old, CtEvent::default(), new, 0, &mut b.effects), Err(stale));
+    assert_eq!(b.ni.triggered_ct_set(new, CtEvent::default(), old, 0, &mut b.effects), Err(stale));
+    assert_eq!(stale.code(), "PTL_ARG_INVALID");
+    assert!(stale.to_string().contains("names no counter"), "{stale}");
+    assert_eq!(b.ni.ct_get(new), Ok(CtEvent::default()));
+    assert_eq!(CtHandle::from_bits(new.to_bits()), new);
+    assert!(b.ni.ct_get(CtHandle::from_bits(0)).is_err());
+}
+
+#[test]
+fn queues_and_counters_in_use_are_not_freed() {
+    let mut b = bench();
+    let in_use = |result: Result<(), Error>| assert_eq!(result.unwrap_err().code(), "PTL_IN_USE");
+    let entry = b.append(Me { ct: Some(b.ct), ..me(1, MeOptions::EVENT_CT_COMM) });
+    let md = b.ni.md_bind(Md { eq: Some(b.eq), ct: Some(b.ct), ..Md::default() }).unwrap();
+    in_use(b.ni.eq_free(b.eq));
+    in_use(b.ni.ct_free(b.ct));
+    let busy = b.ni.pt_free(0).unwrap_err();
+    assert_eq!(busy, Error::PtInUse { index: 0 });
+    assert!(busy.to_string().contains("portal table entry 0 is in use"), "{busy}");
+    assert_eq!(b.ni.pt_alloc(Some(0), None), Err(busy));
+    b.ni.me_unlink(entry).unwrap();
+    in_use(b.ni.ct_free(b.ct));
+    b.ni.md_release(md).unwrap();
+    assert_eq!(b.ni.md_release(md), Err(Error::Stale("memory descriptor")));
+    b.ni.ct_free(b.ct).unwrap();
+    b.ni.pt_free(0).unwrap();
+    b.ni.eq_free(b.eq).unwrap();
+    assert_eq!(b.ni.eq_consumed(b.eq, 1), Err(Error::Stale("event queue")));
+    assert_eq!(b.ni.eq_dropped(b.eq), Err(Error::Stale("event queue")));
+    assert!(b.ni.pt_free(0).is_err());
+    let error = Error::InUse { what: "counter", by: "a match entry" };
+    assert!(error.to_string().contains("the counter is still in use by a match entry"), "{error}");
+}
+
+#[test]
+fn arguments_are_checked() {
+    let mut b = bench();
+    let invalid = |result: Result<(), Error>, text: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), "PTL_ARG_INVALID");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    let mut append = |pt, me| b.ni.me_append(pt, me, List::Priority, &mut b.effects).map(drop);
+    invalid(append(1, me(1, MeOptions::empty())), "`pt_alloc`");
+    invalid(append(u32::MAX, me(1, MeOptions::empty())), "`pt_alloc`");
+    invalid(append(0, Me { start: u64::MAX, ..me(1, MeOptions::empty()) }), "2^64");
+    invalid(append(0, me(1, MeOptions::EVENT_CT_COMM)), "need a counter");
+    invalid(append(0, Me { ct: Some(CtHandle::from_bits(3)), ..me(1, MeOptions::empty()) }), "no counter");
+    let md = Md { start: u64::MAX, length: 1, ..Md::default() };
+    invalid(b.ni.md_bind(md).map(drop), "2^64");
+    invalid(b.ni.md_bind(Md { options: MdOptions::EVENT_CT_ACK, ..Md::default() }).map(drop), "counter");
+    invalid(b.ni.md_bind(Md { eq: Some(EqHandle::from_bits(9)), ..Md::default() }).map(drop), "event queue");
+    invalid(b.ni.eq_alloc(0).map(drop), "`event_queue_depth`");
+    invalid(b.ni.pt_alloc(Some(64), None).map(drop), "`portal_table`");
+    invalid(b.ni.pt_alloc(None, Some(EqHandle::from_bits(9))).map(drop), "event queue");
+    invalid(b.ni.pt_enable(7), "not in use");
+    invalid(b.ni.pt_disable(7), "not in use");
+}

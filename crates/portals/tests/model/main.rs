@@ -1,0 +1,251 @@
+//! Random interleavings of everything a target does, against a reference model that is as naive as it can be:
+//! one list of entries ever appended, searched from the front; one list of triggered operations, searched for
+//! what is due. Effects, placements, refusals and the state left behind must all agree.
+
+mod reference;
+
+use nicety_portals::*;
+use nicety_types::NodeId;
+use proptest::prelude::*;
+use reference::*;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Append(Me, List),
+    Unlink(usize),
+    Arrive { source: u32, bits: u64, length: u64, offset: u64, ack: u8 },
+    Complete(usize, bool),
+    Consume(u32),
+    Enable(bool),
+    Inc(usize, CtEvent),
+    Set(usize, u64),
+    TriggerInc { target: usize, by: CtEvent, ct: usize, threshold: u64 },
+    TriggerSet { target: usize, value: u64, ct: usize, threshold: u64 },
+    TriggerPut { ct: usize, threshold: u64 },
+    Sent(usize),
+    Cancel(usize),
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    let source = prop_oneof![Just(Source::Any), (0..2u32).prop_map(|r| Source::Rank(NodeId(r)))];
+    let options = prop_oneof![
+        6 => any::<u32>().prop_map(|bits| MeOptions::from_bits_truncate(bits) | MeOptions::OP_PUT),
+        3 => Just(MeOptions::OP_PUT | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW),
+        1 => any::<u32>().prop_map(MeOptions::from_bits_truncate),
+    ];
+    let me = (0..4u64, 0..4u64, source, 0..40u64, options, 0..12u64).prop_map(
+        |(match_bits, ignore_bits, source, length, options, min_free)| Me {
+            start: 0x1000,
+            length,
+            match_bits,
+            ignore_bits,
+            source,
+            options,
+            min_free,
+            handlers: Some(3),
+            ..Me::default()
+        },
+    );
+    let list = prop_oneof![Just(List::Priority), Just(List::Overflow)];
+    let by =
+        prop_oneof![4 => (0..4u64).prop_map(CtEvent::success), 1 => (0..3u64).prop_map(CtEvent::failure)];
+    prop_oneof![
+        4 => (me, list).prop_map(|(me, list)| Op::Append(me, list)),
+        1 => (0..10usize).prop_map(Op::Unlink),
+        8 => (0..2u32, 0..4u64, 0..30u64, 0..50u64, 0..4u8)
+            .prop_map(|(source, bits, length, offset, ack)| Op::Arrive { source, bits, length, offset, ack }),
+        6 => (0..8usize, prop::bool::weighted(0.8)).prop_map(|(i, ok)| Op::Complete(i, ok)),
+        3 => (0..6u32).prop_map(Op::Consume),
+        1 => prop::bool::weighted(0.7).prop_map(Op::Enable),
+        2 => (0..2usize, by.clone()).prop_map(|(ct, by)| Op::Inc(ct, by)),
+        1 => (0..2usize, 0..20u64).prop_map(|(ct, value)| Op::Set(ct, value)),
+        2 => (0..2usize, by, 0..2usize, 0..20u64)
+            .prop_map(|(target, by, ct, threshold)| Op::TriggerInc { target, by, ct, threshold }),
+        1 => (0..2usize, 0..20u64, 0..2usize, 0..20u64)
+            .prop_map(|(target, value, ct, threshold)| Op::TriggerSet { target, value, ct, threshold }),
+        2 => (0..2usize, 0..20u64).prop_map(|(ct, threshold)| Op::TriggerPut { ct, threshold }),
+        2 => (0..4usize).prop_map(Op::Sent),
+        1 => (0..2usize).prop_map(Op::Cancel),
+    ]
+}
+
+fn codes<T>(result: Result<T, Error>) -> Result<T, &'static str> {
+    result.map_err(|e| e.code())
+}
+
+fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
+    let mut real = Interface::new(NODE, LIMITS);
+    let mut effects = Effects::new();
+    let eq = real.eq_alloc(DEPTH).unwrap();
+    let cts = [real.ct_alloc().unwrap(), real.ct_alloc().unwrap()];
+    let md = real.md_bind(Md { length: 100, ..Md::default() }).unwrap();
+    real.pt_alloc(Some(0), Some(eq)).unwrap();
+    let mut model = Model {
+        eq,
+        cts,
+        held: 0,
+        disabled: false,
+        entries: vec![],
+        messages: vec![],
+        values: Default::default(),
+        waiting: vec![],
+        puts: 0,
+        effects: vec![],
+    };
+    let mut handles = Vec::new();
+    let mut in_flight: Vec<(usize, Delivery)> = Vec::new();
+    let mut sending: Vec<OperationHandle> = Vec::new();
+    for op in ops {
+        match op {
+            Op::Append(me, list) => {
+                let i = model.entries.len();
+                let me = Me { user_ptr: i as u64, ct: Some(cts[i % 2]), ..me };
+                let result = codes(real.me_append(0, me, list, &mut effects));
+                prop_assert_eq!(result.map(drop), model.append(me, list));
+                handles.extend(result);
+            }
+            Op::Unlink(i) if i < handles.len() => {
+                prop_assert_eq!(codes(real.me_unlink(handles[i])), model.unlink(i));
+            }
+            Op::Arrive { source, bits, length, offset, ack } => {
+                let header = header(source, bits, length, offset, ack);
+                match (real.arrive(&header, &mut effects), model.arrive(&header)) {
+                    (Arrival::Matched(delivery), Ok((m, searched))) => {
+                        let message = &model.messages[m];
+                        prop_assert_eq!(delivery.me, handles[message.entry]);
+                        prop_assert_eq!(delivery.list, message.list);
+                        prop_assert_eq!(delivery.mlength, message.mlength);
+                        prop_assert_eq!(delivery.rlength, header.length);
+                        prop_assert_eq!(delivery.remote_offset, message.offset);
+                        prop_assert_eq!(delivery.searched as usize, searched);
+                        prop_assert_eq!(delivery.handlers, Some(3));
+                        let end = delivery.start + delivery.mlength;
+                        let room = model.entries[message.entry].me.length;
+                        prop_assert!(delivery.start >= 0x1000 && end <= 0x1000 + room);
+                        in_flight.push((m, delivery));
+                    }
+                    (Arrival::Dropped(reason), Err(expected)) => prop_assert_eq!(reason, expected),
+                    (real, model) => prop_assert!(false, "{:?}, the model says {:?}", real, model),
+                }
+            }
+            Op::Complete(i, ok) if i < in_flight.len() => {
+                let (m, delivery) = in_flight.remove(i);
+                let outcome = if ok { FailType::Ok } else { FailType::HandlerError };
+                real.complete(&delivery, outcome, &mut effects).unwrap();
+                model.complete(m, outcome);
+            }
+            Op::Consume(n) => {
+                real.eq_consumed(eq, n).unwrap();
+                model.held = model.held.saturating_sub(n);
+            }
+            Op::Enable(enable) => {
+                if enable { real.pt_enable(0) } else { real.pt_disable(0) }.unwrap();
+                model.disabled = !enable;
+            }
+            Op::Inc(ct, by) => {
+                real.ct_inc(cts[ct], by, &mut effects).unwrap();
+                model.inc(ct, by);
+            }
+            Op::Set(ct, success) => {
+                let value = CtEvent::success(success);
+                real.ct_set(cts[ct], value, &mut effects).unwrap();
+                model.act(vec![ModelAction::Set(ct, value)]);
+            }
+            Op::TriggerInc { .. } | Op::TriggerSet { .. } | Op::TriggerPut { .. }
+                if model.waiting.len() == LIMITS.triggered as usize =>
+            {
+                let result = real.triggered_ct_set(cts[0], CtEvent::default(), cts[1], 0, &mut effects);
+                prop_assert_eq!(codes(result), Err("PTL_NO_SPACE"));
+            }
+            Op::TriggerInc { target, by, ct, threshold } => {
+                real.triggered_ct_inc(cts[target], by, cts[ct], threshold, &mut effects).unwrap();
+                model.trigger(ModelAction::Inc(target, by), ct, threshold);
+            }
+            Op::TriggerSet { target, value, ct, threshold } => {
+                let value = CtEvent::success(value);
+                real.triggered_ct_set(cts[target], value, cts[ct], threshold, &mut effects).unwrap();
+                model.trigger(ModelAction::Set(target, value), ct, threshold);
+            }
+            Op::TriggerPut { ct, threshold } => {
+                model.puts += 1;
+                let request = PutRequest { hdr_data: model.puts, ..PutRequest::new(md, 8, NODE, 0, 0) };
+                let waiting = model.waiting.iter().filter(|w| matches!(w.2, ModelAction::Put(_))).count();
+                let result = real.triggered_put(&request, cts[ct], threshold, &mut effects);
+                if waiting + sending.len() == LIMITS.operations as usize {
+                    prop_assert_eq!(codes(result), Err("PTL_NO_SPACE"));
+                } else {
+                    prop_assert_eq!(result, Ok(()));
+                    model.trigger(ModelAction::Put(model.puts), ct, threshold);
+                }
+            }
+            Op::Sent(i) if i < sending.len() => {
+                real.sent(sending.remove(i), FailType::Ok, &mut effects).unwrap();
+            }
+            Op::Cancel(ct) => {
+                real.ct_cancel_triggered(cts[ct]).unwrap();
+                model.waiting.retain(|w| w.0 != ct);
+            }
+            Op::Unlink(_) | Op::Complete(..) | Op::Sent(_) => {}
+        }
+        let said: Vec<Effect> = effects.as_slice().iter().map(plain).collect();
+        prop_assert_eq!(said, std::mem::take(&mut model.effects));
+        sending.extend(effects.drain().filter_map(|e| match e {
+            Effect::Start(out) => Some(out.operation),
+            _ => None,
+        }));
+        prop_assert_eq!(real.pending_triggered() as usize, model.waiting.len());
+        for ct in 0..2 {
+            prop_assert_eq!(real.ct_get(cts[ct]).unwrap(), model.values[ct]);
+        }
+    }
+    tear_down(real, &model, handles, in_flight, sending, md)
+}
+
+/// Nothing leaks: when all is complete and unlinked, every resource can be freed.
+fn tear_down(
+    mut real: Interface,
+    model: &Model,
+    handles: Vec<MeHandle>,
+    in_flight: Vec<(usize, Delivery)>,
+    sending: Vec<OperationHandle>,
+    md: MdHandle,
+) -> Result<(), TestCaseError> {
+    let mut effects = Effects::new();
+    for ct in model.cts {
+        real.ct_cancel_triggered(ct).unwrap();
+    }
+    for operation in sending {
+        real.sent(operation, FailType::Ok, &mut effects).unwrap();
+    }
+    for (_, delivery) in &in_flight {
+        real.complete(delivery, FailType::Ok, &mut effects).unwrap();
+        prop_assert!(in_flight.len() > 1 || real.complete(delivery, FailType::Ok, &mut effects).is_err());
+    }
+    let unlink = |real: &mut Interface| {
+        for &handle in &handles {
+            let _ = real.me_unlink(handle);
+        }
+    };
+    unlink(&mut real);
+    let everything = Me { ignore_bits: !0, options: MeOptions::OP_PUT, ..Me::default() };
+    let last = real.me_append(0, everything, List::Priority, &mut effects);
+    if let Ok(last) = last {
+        real.me_unlink(last).unwrap();
+        unlink(&mut real);
+        prop_assert_eq!(real.pending_operations(), 0);
+        real.pt_free(0).unwrap();
+        real.md_release(md).unwrap();
+        real.ct_free(model.cts[0]).unwrap();
+        real.ct_free(model.cts[1]).unwrap();
+        real.eq_free(model.eq).unwrap();
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #[test]
+    fn the_interface_agrees_with_the_reference_model(ops in prop::collection::vec(ops(), 1..80)) {
+        run(ops)?;
+    }
+}

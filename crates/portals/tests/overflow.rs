@@ -1,0 +1,142 @@
+//! The overflow list and its unexpected headers ('Overflow List', 'PtlMEAppend').
+
+mod common;
+
+use common::*;
+use nicety_portals::*;
+
+const ONCE: MeOptions = MeOptions::USE_ONCE;
+const LOCAL: MeOptions = MeOptions::MANAGE_LOCAL;
+
+fn anything(user_ptr: u64, options: MeOptions) -> Me {
+    Me { ignore_bits: !0, user_ptr, start: 0x8000, ..me(0, options) }
+}
+
+#[test]
+fn the_overflow_list_is_searched_last() {
+    let mut b = bench();
+    b.append_overflow(anything(50, LOCAL));
+    b.append(me(1, ONCE));
+    let (first, second) = (b.receive(&put(1, 8)), b.receive(&put(1, 8)));
+    assert_eq!((first.list, second.list), (List::Priority, List::Overflow));
+    assert_eq!((second.start, second.searched), (0x8000, 1));
+    assert_eq!((b.ni.statistics().matched, b.ni.statistics().matched_overflow), (1, 1));
+}
+
+// The event of the append names the bytes in the overflow entry and the user word of the appended one.
+#[test]
+fn a_use_once_append_takes_the_first_header_and_is_never_linked() {
+    let mut b = bench();
+    let overflow = b.append_overflow(anything(50, LOCAL));
+    b.receive(&put(1, 10));
+    b.receive(&put(2, 20));
+    b.receive(&put(2, 30));
+    b.take();
+    assert_eq!(b.ni.me_unlink(overflow).unwrap_err().code(), "PTL_IN_USE");
+    let handle = b.append(me(2, ONCE));
+    let effects = b.take();
+    let [Effect::Event { event, .. }, Effect::Event { event: unlinked, .. }] = effects[..] else {
+        panic!("two events, not {effects:?}")
+    };
+    assert_eq!((event.kind, event.user_ptr, event.list), (EventKind::PutOverflow, 2, List::Overflow));
+    assert_eq!((event.start, event.mlength, event.remote_offset), (0x8000 + 10, 20, 10));
+    assert_eq!((unlinked.kind, unlinked.user_ptr), (EventKind::AutoUnlink, 2));
+    assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_ARG_INVALID");
+    // The third message is still there, for the next append; after that the entry is linked.
+    b.append(me(2, ONCE));
+    assert_eq!(b.kinds(), [(EventKind::PutOverflow, 2), (EventKind::AutoUnlink, 2)]);
+    b.append(me(2, ONCE));
+    assert_eq!(b.kinds(), []);
+    assert_eq!(b.receive(&put(2, 5)).list, List::Priority);
+}
+
+#[test]
+fn a_persistent_append_takes_all_headers_and_is_linked_after() {
+    let mut b = bench();
+    b.append_overflow(anything(50, LOCAL));
+    b.receive(&put(2, 20));
+    b.receive(&put(1, 10));
+    b.receive(&put(2, 30));
+    b.take();
+    let options = MeOptions::OP_PUT | MeOptions::EVENT_CT_OVERFLOW | MeOptions::EVENT_CT_BYTES;
+    b.append(Me { options, ct: Some(b.ct), ..me(2, MeOptions::empty()) });
+    assert_eq!(b.kinds(), [(EventKind::PutOverflow, 2), (EventKind::PutOverflow, 2), (EventKind::Link, 2)]);
+    assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent::success(50)));
+    assert_eq!(b.receive(&put(2, 5)).list, List::Priority);
+}
+
+// The bytes may still be on their way when the append asks for them.
+#[test]
+fn an_append_waits_for_the_bytes_of_the_header_it_takes() {
+    let mut b = bench();
+    b.append_overflow(anything(50, LOCAL));
+    let delivery = b.arrive(&put(2, 20)).unwrap();
+    let handle = b.append(me(2, ONCE));
+    b.append(me(2, ONCE)); // one message, one taker
+    assert_eq!(b.kinds(), []);
+    assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_IN_USE");
+    b.complete(&delivery);
+    let expected = [(EventKind::Put, 50), (EventKind::PutOverflow, 2), (EventKind::AutoUnlink, 2)];
+    assert_eq!(b.kinds(), expected);
+    assert!(b.ni.complete(&delivery, FailType::Ok, &mut b.effects).is_err());
+    assert!(b.effects.is_empty());
+}
+
+// 'PTL_EVENT_AUTO_FREE': after AUTO_UNLINK, when the last header that refers to the entry is taken.
+#[test]
+fn an_overflow_entry_is_free_when_its_last_header_is_taken() {
+    let mut b = bench();
+    b.append_overflow(Me { min_free: 90, ..anything(50, LOCAL) });
+    b.receive(&put(1, 20));
+    assert_eq!(b.kinds(), [(EventKind::Put, 50), (EventKind::AutoUnlink, 50)]);
+    b.append(me(1, ONCE | MeOptions::EVENT_OVER_DISABLE));
+    assert_eq!(b.kinds(), [(EventKind::AutoUnlink, 1), (EventKind::AutoFree, 50)]);
+    b.ni.pt_free(0).unwrap();
+}
+
+#[test]
+fn without_a_header_an_overflow_entry_is_free_at_once() {
+    let mut b = bench();
+    b.append_overflow(anything(50, ONCE | MeOptions::UNEXPECTED_HDR_DISABLE));
+    b.receive(&put(1, 20));
+    let expected = [(EventKind::Put, 50), (EventKind::AutoUnlink, 50), (EventKind::AutoFree, 50)];
+    assert_eq!(b.kinds(), expected);
+    b.append(me(1, ONCE));
+    assert_eq!(b.kinds(), []);
+}
+
+#[test]
+fn headers_are_limited_and_one_too_many_leaves_no_trace() {
+    let mut b = bench_with(Limits { unexpected_headers: 1, ..Limits::default() });
+    b.append_overflow(anything(50, LOCAL));
+    b.receive(&put(1, 20));
+    assert_eq!(b.arrive(&put(1, 20)), Err(DropReason::NoUnexpectedHeader));
+    b.append(me(1, ONCE));
+    assert_eq!(b.receive(&put(1, 20)).remote_offset, 20);
+}
+
+#[test]
+fn a_message_that_failed_is_found_as_a_failure() {
+    let mut b = bench();
+    b.append_overflow(anything(50, LOCAL | MeOptions::EVENT_COMM_DISABLE));
+    let delivery = b.arrive(&put(1, 20)).unwrap();
+    b.ni.complete(&delivery, FailType::Segv, &mut b.effects).unwrap();
+    b.append(Me { ct: Some(b.ct), ..me(1, ONCE | MeOptions::EVENT_CT_OVERFLOW) });
+    let Effect::Event { event, .. } = b.take()[0] else { panic!("an event first") };
+    assert_eq!((event.kind, event.fail, event.mlength), (EventKind::PutOverflow, FailType::Segv, 0));
+    assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent::failure(1)));
+}
+
+#[test]
+fn an_entry_that_takes_no_puts_leaves_the_headers_alone() {
+    let mut b = bench();
+    b.append_overflow(anything(50, LOCAL));
+    b.receive(&put(1, 20));
+    b.take();
+    let gets = MeOptions::OP_GET | MeOptions::EVENT_LINK_DISABLE;
+    let handle = b.append(Me { options: gets, ..me(1, MeOptions::empty()) });
+    assert_eq!(b.kinds(), []);
+    b.ni.me_unlink(handle).unwrap();
+    b.append(me(1, ONCE));
+    assert_eq!(b.kinds().len(), 2);
+}
