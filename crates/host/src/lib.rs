@@ -1,1 +1,16 @@
-//! Hosts: CPUs, memory, buses.
+//! Hosts: what is on the computer's side of the card.
+//!
+//! - [`Memory`]: host memory in allocations that never move, so that a program can look at them from outside;
+//!   every byte read and written is counted.
+//! - [`Bus`]: the way between host and card, two directions of latency and gap.
+//! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing.
+//!
+//! What programs see of it is put together by the `nicety` crate; what a card does with it, by `nic`.
+
+mod bus;
+mod cpu;
+mod memory;
+
+pub use bus::{Bus, BusSpec};
+pub use cpu::{Cpus, HostSpec};
+pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};

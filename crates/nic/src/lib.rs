@@ -1,1 +1,11 @@
 //! The parts of a card, and the cards made of them.
+//!
+//! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
+//!
+//! A card is described by a [`CardSpec`], which is read from a TOML file; one design serves every card that is an
+//! arrangement of its parts.
+
+mod spec;
+pub mod spin;
+
+pub use spec::{CardSpec, SpinSpec, read};

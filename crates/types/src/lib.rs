@@ -17,5 +17,5 @@ pub use id::{LinkId, MessageId, NodeId};
 pub use path::{Path, Stage};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
-pub use stream::{Burst, Flight, Occupancy, Stream};
+pub use stream::{Burst, Flight, Handover, Occupancy, Stream};
 pub use time::{Duration, Time};

@@ -147,6 +147,23 @@ impl Stream {
         Flight { head: start + self.latency, tail: flight.tail.max(own_tail) + self.latency, path, slowest }
     }
 
+    /// Takes bytes that lie complete in a buffer, and lets go of the buffer when the last one has been handed over.
+    pub fn hand_over(
+        &mut self,
+        message: MessageId,
+        bytes: u64,
+        mut path: Path,
+        stage: Stage,
+        queued: Stage,
+    ) -> Handover {
+        self.occupancy.stage = stage;
+        self.occupancy.queued = queued;
+        let occupied = self.gap.cover(bytes);
+        let start = self.occupancy.claim(message, path.at(), occupied, &mut path);
+        path.advance(stage, start + occupied);
+        Handover { path, landed: start + occupied + self.latency }
+    }
+
     /// Streams a whole message through, packet behind packet, all of it waiting at `flight.head`.
     pub fn burst(
         &mut self,
@@ -167,6 +184,15 @@ impl Stream {
         let start = self.occupancy.claim(message, flight.head, occupied, &mut path);
         Burst { start, path, latency: self.latency, gap: self.gap, bytes, packet_bytes, full, stage }
     }
+}
+
+/// Bytes given to a stage out of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Handover {
+    /// Accounts for the time until the last byte has been handed over, when the buffer is free.
+    pub path: Path,
+    /// When the last byte is out at the other end.
+    pub landed: Time,
 }
 
 /// A message streaming through a stage, packet behind packet.
@@ -246,6 +272,17 @@ mod tests {
         assert_eq!(landed.stages().count(), 2);
         assert_eq!(landed.total(Stage::Link), ps(1_310_720 + 33_400));
         assert_eq!(bus.free(), Time::from_ps(16 * 63_898));
+    }
+
+    #[test]
+    fn a_buffer_is_free_when_its_last_byte_is_handed_over() {
+        let mut bus = bus();
+        let path = Path::from(Time::from_ps(5));
+        let deposit = bus.hand_over(MESSAGE, 8, path, Stage::Deposit, Stage::DepositQueued);
+        assert_eq!(deposit.path.at(), Time::from_ps(130));
+        assert_eq!(deposit.landed, Time::from_ps(250_130));
+        let behind = bus.hand_over(OTHER, 0, path, Stage::Deposit, Stage::DepositQueued);
+        assert_eq!(behind.path.total(Stage::DepositQueued), ps(125));
     }
 
     #[test]

@@ -1,0 +1,66 @@
+//! The job launcher's out-of-band network: barriers that do not use the network under study.
+
+use crate::Symbol;
+use nicety_kernel::{Channel, Sim, WireRx, WireTx, World};
+use nicety_types::{Duration, NodeId};
+
+/// A node beside the cluster that knows when every program has reached a barrier. Like everything else it hears of
+/// the hosts by wire only, so barriers are the same however nodes are spread over shards.
+pub struct Launcher;
+
+/// A host's way to the launcher.
+pub struct Barrier {
+    sim: Sim,
+    latency: Duration,
+    reached: WireTx<Symbol>,
+    released: WireRx<Symbol>,
+}
+
+impl Launcher {
+    /// Adds a launcher for `hosts` to the world; one way to or from it takes `latency`.
+    pub fn install(world: &mut World<Symbol>, hosts: &[NodeId], latency: Duration) -> Vec<Barrier> {
+        let node = world.add_node();
+        let sim = world.sim(node);
+        // A host reaches the next barrier only after it has left this one, so one place for each is enough.
+        let arrivals = std::rc::Rc::new(Channel::new(&sim, hosts.len().max(1)));
+        let mut releases = Vec::with_capacity(hosts.len());
+        let mut barriers = Vec::with_capacity(hosts.len());
+        for &host in hosts {
+            let (reached, hears) = world.wire(host, node, latency);
+            let (release, released) = world.wire(node, host, latency);
+            barriers.push(Barrier { sim: world.sim(host), latency, reached, released });
+            releases.push(release);
+            let arrivals = arrivals.clone();
+            sim.spawn(async move {
+                loop {
+                    hears.recv().await;
+                    if arrivals.send(()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let clock = sim.clone();
+        sim.spawn(async move {
+            loop {
+                for _ in 0..releases.len() {
+                    if arrivals.recv().await.is_none() {
+                        return;
+                    }
+                }
+                for release in &releases {
+                    release.send(clock.now() + latency, Symbol::Barrier);
+                }
+            }
+        });
+        barriers
+    }
+}
+
+impl Barrier {
+    /// Waits until every program of the cluster has come here.
+    pub async fn wait(&self) {
+        self.reached.send(self.sim.now() + self.latency, Symbol::Barrier);
+        self.released.recv().await;
+    }
+}

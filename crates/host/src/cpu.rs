@@ -1,0 +1,56 @@
+//! A host's CPU cores, and what posting, noticing and computing cost on them.
+
+use nicety_kernel::{Pool, Sim};
+use nicety_types::{Duration, Frequency, Path, Stage};
+
+/// What a host is described by.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSpec {
+    /// CPU cores.
+    pub cores: usize,
+    /// Their clock.
+    pub clock: Frequency,
+    /// What posting an operation costs a CPU: the o of the LogGP models.
+    pub post: Duration,
+    /// What noticing an event costs a CPU: poll, and look at it.
+    pub notice: Duration,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+/// The CPU cores of a host; a program holds one only while it uses it.
+pub struct Cpus {
+    sim: Sim,
+    cores: Pool,
+    spec: HostSpec,
+}
+
+impl Cpus {
+    /// Idle cores.
+    pub fn new(sim: &Sim, spec: HostSpec) -> Cpus {
+        Cpus { sim: sim.clone(), cores: Pool::new(sim, spec.cores), spec }
+    }
+
+    /// Posts an operation.
+    pub async fn post(&self, path: &mut Path) {
+        self.run(self.spec.post, Stage::Post, path).await;
+    }
+
+    /// Notices an event.
+    pub async fn notice(&self, path: &mut Path) {
+        self.run(self.spec.notice, Stage::Notice, path).await;
+    }
+
+    /// Computes for `duration`.
+    pub async fn compute(&self, duration: Duration, path: &mut Path) {
+        self.run(duration, Stage::Compute, path).await;
+    }
+
+    async fn run(&self, duration: Duration, stage: Stage, path: &mut Path) {
+        let core = self.cores.acquire().await;
+        path.advance(Stage::CpuQueued, self.sim.now());
+        self.sim.delay(duration).await;
+        path.advance(stage, self.sim.now());
+        drop(core);
+    }
+}

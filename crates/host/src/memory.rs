@@ -1,0 +1,356 @@
+//! Host memory: allocations at stable addresses, made on touch, counted at every access.
+
+use nicety_types::{Buffer, Payload};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+const PAGE: u64 = 4096;
+/// Where the first allocation lies: low enough to read, high enough that a null pointer plus an offset misses it.
+const FIRST_ADDRESS: u64 = 0x10_0000;
+
+/// Bytes of host memory that never move or shrink. Whoever holds them may look at them while no simulation runs;
+/// all access is by copy, so nobody ever holds a reference into memory that somebody else writes.
+pub struct HostBytes {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory is plain bytes owned by this value, and every access copies through raw pointers.
+// Accesses do not overlap in time: simulation and program take turns, handing over through channels.
+unsafe impl Send for HostBytes {}
+// SAFETY: as above; a shared `HostBytes` offers nothing but copies in and out.
+unsafe impl Sync for HostBytes {}
+
+impl HostBytes {
+    fn new(len: usize) -> Option<HostBytes> {
+        if len == 0 {
+            return Some(HostBytes { start: NonNull::dangling(), len });
+        }
+        let layout = Self::layout(len)?;
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        Some(HostBytes { start: NonNull::new(start)?, len })
+    }
+
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len, PAGE as usize).ok()
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the length is zero.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the bytes are, for exporting them; valid as long as this value lives.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Panics
+    /// When the range is outside.
+    pub fn read(&self, offset: usize, to: &mut [u8]) {
+        assert!(offset.checked_add(to.len()).is_some_and(|end| end <= self.len), "read outside host memory");
+        // SAFETY: the range was just checked; `to` is a Rust slice of its own, so the two do not overlap.
+        unsafe { self.start.as_ptr().add(offset).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Panics
+    /// When the range is outside.
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        assert!(
+            offset.checked_add(from.len()).is_some_and(|end| end <= self.len),
+            "write outside host memory"
+        );
+        // SAFETY: the range was just checked; `from` is a Rust slice of its own, so the two do not overlap.
+        unsafe { self.start.as_ptr().add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+}
+
+impl Drop for HostBytes {
+    fn drop(&mut self) {
+        if self.len > 0
+            && let Some(layout) = Self::layout(self.len)
+        {
+            // SAFETY: allocated in `new` with this same layout, and freed once.
+            unsafe { dealloc(self.start.as_ptr(), layout) }
+        }
+    }
+}
+
+impl fmt::Debug for HostBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBytes({} B)", self.len)
+    }
+}
+
+/// An allocation of host memory. Cheap to clone; the memory lives as long as its host or any clone.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    address: u64,
+    len: u64,
+    bytes: Option<Arc<HostBytes>>,
+}
+
+impl Allocation {
+    /// Address of the first byte in the host's memory.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the length is zero.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes; none where the allocation is phantom.
+    pub fn bytes(&self) -> Option<&Arc<HostBytes>> {
+        self.bytes.as_ref()
+    }
+}
+
+/// Why host memory could not be had or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryError {
+    /// No allocation holds all of these bytes.
+    OutOfRange {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The host has no more memory.
+    Full {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes left.
+        left: u64,
+    },
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryError::OutOfRange { address, len } => {
+                write!(f, "no allocation of the host holds the {len} bytes at {address:#x}")
+            }
+            MemoryError::Full { wanted, left } => write!(
+                f,
+                "the host has {left} bytes of memory left, {wanted} were asked for; raise host.memory in the spec"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {}
+
+/// Bytes that went through a host's memory: what the CPU moves by computing is not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes read from memory by the card, or pushed out of it to the card.
+    pub read: u64,
+    /// Bytes written to memory by the card.
+    pub written: u64,
+}
+
+/// The memory of a host.
+#[derive(Debug)]
+pub struct Memory {
+    capacity: u64,
+    allocations: RefCell<Vec<Allocation>>,
+    used: Cell<u64>,
+    next: Cell<u64>,
+    traffic: Cell<Traffic>,
+}
+
+impl Memory {
+    /// Memory of `capacity` bytes, none of it allocated.
+    pub fn new(capacity: u64) -> Memory {
+        Memory {
+            capacity,
+            allocations: RefCell::default(),
+            used: Cell::new(0),
+            next: Cell::new(FIRST_ADDRESS),
+            traffic: Cell::default(),
+        }
+    }
+
+    /// Allocates `len` zero bytes on a page of their own.
+    ///
+    /// # Errors
+    /// [`MemoryError::Full`] past the capacity.
+    pub fn allocate(&self, len: u64) -> Result<Allocation, MemoryError> {
+        self.place(len, |len| {
+            usize::try_from(len).ok().and_then(HostBytes::new).map(|bytes| Some(Arc::new(bytes)))
+        })
+    }
+
+    /// Allocates a length without bytes, for large timing runs.
+    ///
+    /// # Errors
+    /// [`MemoryError::Full`] past the capacity.
+    pub fn allocate_phantom(&self, len: u64) -> Result<Allocation, MemoryError> {
+        self.place(len, |_| Some(None))
+    }
+
+    fn place(
+        &self,
+        len: u64,
+        make: impl FnOnce(u64) -> Option<Option<Arc<HostBytes>>>,
+    ) -> Result<Allocation, MemoryError> {
+        let left = self.capacity - self.used.get();
+        let full = MemoryError::Full { wanted: len, left };
+        if len > left {
+            return Err(full);
+        }
+        let bytes = make(len).ok_or(full)?;
+        let address = self.next.get();
+        // An unused page between allocations, so that running off the end of one never lands in the next.
+        self.next.set(address + len.next_multiple_of(PAGE) + PAGE);
+        self.used.set(self.used.get() + len);
+        let allocation = Allocation { address, len, bytes };
+        self.allocations.borrow_mut().push(allocation.clone());
+        Ok(allocation)
+    }
+
+    /// Applies `action` to the allocation that holds the range, and the range's offset in it.
+    fn at<R>(
+        &self,
+        address: u64,
+        len: u64,
+        action: impl FnOnce(&Allocation, usize) -> R,
+    ) -> Result<R, MemoryError> {
+        let allocations = self.allocations.borrow();
+        let index = allocations.partition_point(|a| a.address <= address);
+        let out_of_range = MemoryError::OutOfRange { address, len };
+        let allocation = index.checked_sub(1).map(|i| &allocations[i]).ok_or(out_of_range)?;
+        let offset = address - allocation.address;
+        if offset.checked_add(len).is_none_or(|end| end > allocation.len) {
+            return Err(out_of_range);
+        }
+        Ok(action(allocation, offset as usize))
+    }
+
+    /// Checks that one allocation holds the range.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where none does.
+    pub fn check(&self, address: u64, len: u64) -> Result<(), MemoryError> {
+        self.at(address, len, |_, _| ())
+    }
+
+    /// Reads bytes for the card; phantom where the memory is.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    pub fn read(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
+        let payload = self.at(address, len, |allocation, offset| match &allocation.bytes {
+            None => Payload::phantom(len),
+            Some(bytes) => Payload::real(Buffer::filled_by(len as usize, |to| bytes.read(offset, to))),
+        })?;
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic { read: traffic.read + len, ..traffic });
+        Ok(payload)
+    }
+
+    /// Writes bytes for the card. A phantom payload leaves real memory as it is, and a real one is lost in phantom
+    /// memory: only the traffic counts.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
+        let len = from.len() as u64;
+        self.at(address, len, |allocation, offset| {
+            if let Some(bytes) = &allocation.bytes {
+                bytes.write(offset, from);
+            }
+        })?;
+        self.count_written(len);
+        Ok(())
+    }
+
+    /// Counts a write of bytes that are not there.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    pub fn write_phantom(&self, address: u64, len: u64) -> Result<(), MemoryError> {
+        self.check(address, len)?;
+        self.count_written(len);
+        Ok(())
+    }
+
+    fn count_written(&self, len: u64) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic { written: traffic.written + len, ..traffic });
+    }
+
+    /// What went through the memory so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_and_are_counted() {
+        let memory = Memory::new(1 << 20);
+        let a = memory.allocate(10).unwrap();
+        let b = memory.allocate(5000).unwrap();
+        memory.write(b.address() + 4990, b"0123456789").unwrap();
+        memory.write(a.address(), b"abc").unwrap();
+        assert_eq!(&*memory.read(b.address() + 4992, 8).unwrap().into_buffer().unwrap(), b"23456789");
+        assert_eq!(&*memory.read(a.address(), 4).unwrap().into_buffer().unwrap(), b"abc\0");
+        assert_eq!(memory.traffic(), Traffic { read: 12, written: 13 });
+    }
+
+    #[test]
+    fn nothing_outside_an_allocation_is_touched() {
+        let memory = Memory::new(1 << 20);
+        let a = memory.allocate(4096).unwrap();
+        memory.allocate(4096).unwrap();
+        for (address, len) in [(0, 1), (a.address() - 1, 1), (a.address() + 4096, 1), (a.address() + 4090, 7)] {
+            assert_eq!(memory.read(address, len), Err(MemoryError::OutOfRange { address, len }));
+            assert!(memory.write(address, &vec![0; len as usize]).is_err());
+        }
+        assert!(memory.check(u64::MAX, u64::MAX).is_err());
+        assert_eq!(memory.traffic(), Traffic::default());
+    }
+
+    #[test]
+    fn memory_ends_where_the_spec_says() {
+        let memory = Memory::new(100);
+        memory.allocate(60).unwrap();
+        assert_eq!(memory.allocate(41).unwrap_err(), MemoryError::Full { wanted: 41, left: 40 });
+        assert!(memory.allocate(40).is_ok());
+        assert!(memory.allocate(0).is_ok());
+    }
+
+    #[test]
+    fn phantom_memory_has_a_length_only() {
+        let memory = Memory::new(1 << 50);
+        let a = memory.allocate_phantom(1 << 40).unwrap();
+        assert!(memory.read(a.address(), 1 << 40).unwrap().into_buffer().is_err());
+        memory.write(a.address() + 7, b"lost").unwrap();
+        memory.write_phantom(a.address(), 1 << 20).unwrap();
+        assert_eq!(memory.traffic(), Traffic { read: 1 << 40, written: (1 << 20) + 4 });
+    }
+}

@@ -1,0 +1,214 @@
+//! What a card's specification says, as the numbers its parts take.
+
+use nicety_fabric::LinkSpec;
+use nicety_host::{BusSpec, HostSpec};
+use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
+use nicety_portals::Limits;
+use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
+use nicety_types::{Duration, Frequency};
+
+/// A card of one of the designs.
+#[derive(Clone, Debug)]
+pub enum CardSpec {
+    /// Portals 4 with packet handlers.
+    Spin(Box<SpinSpec>),
+}
+
+/// A Portals 4 card with packet handlers.
+#[derive(Clone, Debug)]
+pub struct SpinSpec {
+    /// The host.
+    pub host: HostSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The link.
+    pub link: LinkSpec,
+    /// The gap between the starts of messages.
+    pub send_gap: Duration,
+    /// Messages that handlers may have waiting to be sent.
+    pub send_queue: u64,
+    /// Most payload that a packet carries, in bytes.
+    pub packet_payload: u64,
+    /// Matching a header packet.
+    pub match_first: Duration,
+    /// Matching each further packet.
+    pub match_further: Duration,
+    /// Serving a host's command.
+    pub match_command: Duration,
+    /// How much of everything the Portals interface has.
+    pub limits: Limits,
+    /// The handler processors.
+    pub hpu: HpuSpec,
+    /// One way to or from the job launcher.
+    pub barrier: Duration,
+}
+
+/// The handler processors of a card.
+#[derive(Clone, Debug)]
+pub struct HpuSpec {
+    /// How many.
+    pub cores: usize,
+    /// Their clock.
+    pub clock: Frequency,
+    /// Instruction set and cycle costs.
+    pub core: Core,
+    /// The isa as the spec writes it.
+    pub isa: String,
+    /// HPU memory of one application, in bytes.
+    pub memory: u32,
+    /// Program memory of one application, in bytes.
+    pub code: u32,
+    /// Stack of a core, in bytes.
+    pub stack: u32,
+    /// Cycles to start a handler.
+    pub handler_start: u64,
+    /// Cycles to finish one.
+    pub handler_end: u64,
+    /// Cycles after which a handler is stopped.
+    pub cycle_limit: u64,
+    /// DMA transfers that one handler may have under way.
+    pub dma_handles: u32,
+}
+
+/// Reads a card's specification.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its place and what to write instead.
+pub fn read(spec: &Spec) -> Result<(CardSpec, Listing), SpecErrors> {
+    // One design so far; each will read its own sections.
+    let "portals" = spec.design_among(&["portals"])? else { unreachable!("it is among those named") };
+    let reader = spec.reader();
+    let card = read_spin(&reader);
+    let listing = reader.finish()?;
+    Ok((CardSpec::Spin(Box::new(card)), listing))
+}
+
+fn read_spin(reader: &Reader<'_>) -> SpinSpec {
+    let s = reader.section("host");
+    let host = HostSpec {
+        cores: s.count("cores", 1..=1024, "CPU cores") as usize,
+        clock: s.frequency("clock", "clock of the CPU cores"),
+        post: s.time("post", "what posting an operation costs a CPU: o"),
+        notice: s.time("notice", "what noticing an event costs a CPU: o"),
+        memory: s.size("memory", 1 << 20..=1 << 44, "bytes of host memory"),
+    };
+    s.time("memory_latency", "one access to host memory; not used by a model yet");
+    s.gap("memory_gap", "host memory's bandwidth; not used by a model yet");
+    s.size("cache", 0..=1 << 32, "last-level cache; not used by a model yet");
+
+    let s = reader.section("bus");
+    let bus = BusSpec {
+        latency: s.time("latency", "one crossing between host and card, either way"),
+        gap: s.gap("gap", "per byte on the host bus, each direction"),
+    };
+    let s = reader.section("buffer");
+    let buffer = s.count("packets", 1..=1 << 20, "packets that the card's packet buffer holds") as u32;
+    let s = reader.section("link");
+    let link = LinkSpec {
+        latency: positive_time(&s, "latency", "flight time of a link; at least 1 ps"),
+        gap: s.gap("gap", "per byte on the link: G"),
+        header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
+        buffer,
+    };
+    let s = reader.section("switch");
+    s.time("latency", "through a switch; pair has none");
+    s.count("ports", 2..=1024, "ports of a switch; pair has none");
+    let s = reader.section("send");
+    let send_gap = s.time("gap", "between the starts of messages: g");
+    let send_queue = s.count("queue", 1..=1 << 20, "messages that handlers may have waiting to be sent");
+    let s = reader.section("packet");
+    let packet_payload = s.size("payload", 8..=65_536, "most payload that a packet carries");
+    let s = reader.section("match");
+    let match_first = s.time("first", "matching a header packet: a search of the lists");
+    let match_further = s.time("further", "matching each further packet of a message");
+    let match_command = s.time("command", "serving a host's command");
+    let s = reader.section("limits");
+    let limit = |key, doc| s.count(key, 1..=1 << 24, doc) as u32;
+    let limits = Limits {
+        entries: limit("match_entries", "match entries"),
+        descriptors: limit("descriptors", "memory descriptors"),
+        counters: limit("counters", "counting events"),
+        event_queues: limit("event_queues", "event queues"),
+        event_queue_depth: limit("event_queue_depth", "events in one queue"),
+        portal_table: limit("portal_table", "portal table entries"),
+        triggered: limit("triggered", "triggered operations that wait"),
+        ..Limits::default()
+    };
+    let hpu = read_hpu(reader);
+    let s = reader.section("barrier");
+    let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
+    SpinSpec {
+        host,
+        bus,
+        link,
+        send_gap,
+        send_queue,
+        packet_payload,
+        match_first,
+        match_further,
+        match_command,
+        limits,
+        hpu,
+        barrier,
+    }
+}
+
+/// A time that is not zero: nodes run apart by it.
+fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
+    let time = section.time(key, doc);
+    if time.is_zero() {
+        section.refuse(key, "a wire takes at least 1 ps", "write a latency above zero, for example \"33.4 ns\"");
+    }
+    time
+}
+
+fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
+    let s = reader.section("hpu.cycles");
+    let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
+    let costs = CycleCosts {
+        alu: cost("alu", "integer arithmetic, logic, shifts"),
+        mul: cost("mul", "mul"),
+        mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
+        div: cost("div", "div, divu, rem, remu"),
+        load: cost("load", "a load from HPU memory"),
+        store: cost("store", "a store to HPU memory"),
+        load_use: cost("load_use", "added where the next instruction uses what a load brings"),
+        branch_not_taken: cost("branch_not_taken", "a branch that falls through"),
+        branch_taken: cost("branch_taken", "a branch that is taken"),
+        jump: cost("jump", "jal"),
+        jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
+        csr: cost("csr", "an access to a control and status register"),
+        atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
+        fence: cost("fence", "fence, fence.i"),
+        ecall: cost("command", "issuing a command to the card"),
+        misaligned_extra: cost("misaligned_extra", "added to a misaligned access where one is allowed"),
+    };
+    let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");
+    let handler_end = s.count("handler_end", 0..=1_000_000, "finishing a handler");
+    let s = reader.section("hpu");
+    let cores = s.count("cores", 1..=1024, "handler processors") as usize;
+    let clock = s.frequency("clock", "clock of the handler processors");
+    let isa_text = s.text("isa", "instruction set");
+    let isa = isa_text.parse::<Isa>().unwrap_or_else(|error| {
+        s.refuse("isa", &error.to_string(), "write for example \"rv32imac_zicsr\"");
+        Isa::RV32IMAC
+    });
+    let misaligned = match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
+        "cost" => Misaligned::Costs,
+        _ => Misaligned::Trap,
+    };
+    let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
+    HpuSpec {
+        cores,
+        clock,
+        core: Core { isa, costs, misaligned },
+        isa: isa_text,
+        memory: size("memory", 64 << 20, "HPU memory of one application"),
+        code: size("code", 16 << 20, "program memory of one application"),
+        stack: size("stack", 1 << 20, "stack of a core"),
+        handler_start,
+        handler_end,
+        cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
+        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way") as u32,
+    }
+}

@@ -1,0 +1,380 @@
+//! A host's side of its card: the Portals calls, each with its time.
+//!
+//! Allocating counters, queues, descriptors and portal table entries is the library's work before a program is
+//! measured and takes no time. Posting an operation costs the CPU o; the command then crosses the bus and, where
+//! it changes what matches, waits for the matching unit like a packet.
+
+use super::send::{Bytes, Leaving};
+use super::handlers::{Attachment, Serving};
+use super::{Card, HandlerError, Handlers};
+use nicety_host::{Allocation, Cpus, Memory};
+use nicety_kernel::describe;
+use nicety_portals::{
+    CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
+};
+use nicety_types::{MessageId, Path};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// Why a host's call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The interface refused it.
+    Portals(Error),
+    /// Memory that is not the host's.
+    Memory(nicety_host::MemoryError),
+    /// There is no such rank.
+    Rank {
+        /// The rank asked for.
+        rank: u32,
+        /// How many there are.
+        ranks: u32,
+    },
+    /// A rank cannot send to itself on this topology.
+    ToItself {
+        /// The rank.
+        rank: u32,
+    },
+    /// Operations that a counter counts have failed.
+    Failures {
+        /// How many.
+        failures: u64,
+    },
+    /// No handlers have this number.
+    NotAttached {
+        /// The number.
+        cookie: u32,
+    },
+    /// The handlers cannot serve the entry.
+    Handlers(HandlerError),
+    /// An event queue overflowed.
+    EventsLost {
+        /// Events lost.
+        lost: u64,
+    },
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Portals(error) => error.fmt(f),
+            CallError::Memory(error) => error.fmt(f),
+            CallError::Rank { rank, ranks } => {
+                write!(f, "there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1)
+            }
+            CallError::ToItself { rank } => {
+                write!(f, "rank {rank} cannot send to itself: a pair has no link from a card to itself")
+            }
+            CallError::Failures { failures } => {
+                write!(f, "{failures} of the operations waited for failed at their target")
+            }
+            CallError::NotAttached { cookie } => {
+                write!(f, "no handlers were attached under number {cookie}; attach them before the append")
+            }
+            CallError::Handlers(error) => error.fmt(f),
+            CallError::EventsLost { lost } => write!(
+                f,
+                "the event queue was full and {lost} events are lost; allocate a deeper queue or read it more often"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> CallError {
+        CallError::Portals(error)
+    }
+}
+
+impl From<HandlerError> for CallError {
+    fn from(error: HandlerError) -> CallError {
+        CallError::Handlers(error)
+    }
+}
+
+impl From<nicety_host::MemoryError> for CallError {
+    fn from(error: nicety_host::MemoryError) -> CallError {
+        CallError::Memory(error)
+    }
+}
+
+/// The result of an append that is on its way to the card.
+pub struct Appending {
+    result: Rc<RefCell<Option<(Result<MeHandle, Error>, Path)>>>,
+}
+
+impl Card {
+    /// The host's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The card's specification.
+    pub fn spec(&self) -> &crate::SpinSpec {
+        &self.spec
+    }
+
+    /// A counter (`PtlCTAlloc`).
+    ///
+    /// # Errors
+    /// When there are no more.
+    pub fn ct_alloc(&self) -> Result<CtHandle, CallError> {
+        Ok(self.interface.borrow_mut().ct_alloc()?)
+    }
+
+    /// An event queue of `depth` events (`PtlEQAlloc`).
+    ///
+    /// # Errors
+    /// When there are no more, or not of that depth.
+    pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, CallError> {
+        Ok(self.interface.borrow_mut().eq_alloc(depth)?)
+    }
+
+    /// A memory descriptor (`PtlMDBind`).
+    ///
+    /// # Errors
+    /// When there are no more, or the memory is not the host's.
+    pub fn md_bind(&self, md: Md) -> Result<MdHandle, CallError> {
+        self.memory.check(md.start, md.length)?;
+        Ok(self.interface.borrow_mut().md_bind(md)?)
+    }
+
+    /// Gives a memory descriptor back (`PtlMDRelease`).
+    ///
+    /// # Errors
+    /// When it is in use, or none.
+    pub fn md_release(&self, md: MdHandle) -> Result<(), CallError> {
+        Ok(self.interface.borrow_mut().md_release(md)?)
+    }
+
+    /// A portal table entry (`PtlPTAlloc`).
+    ///
+    /// # Errors
+    /// When the index is taken or past the table.
+    pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, CallError> {
+        Ok(self.interface.borrow_mut().pt_alloc(index, eq)?)
+    }
+
+    /// Puts handlers on the card with their initial state and, if they use one, a host memory region of their own.
+    /// The result goes into [`Me::handlers`].
+    ///
+    /// # Errors
+    /// When program or state do not fit.
+    pub fn attach(
+        &self,
+        handlers: &Handlers,
+        state: &[u8],
+        handler_memory: Option<&Allocation>,
+    ) -> Result<u32, HandlerError> {
+        let application = self.application(handlers)?;
+        let state = application.allocate(state)?;
+        let region = handler_memory.map(|a| (a.address(), a.len()));
+        let mut attachments = self.attachments.borrow_mut();
+        attachments.push(Rc::new(Attachment::new(application, state, region)));
+        Ok(attachments.len() as u32 - 1)
+    }
+
+    fn check_rank(&self, rank: u32) -> Result<(), CallError> {
+        if rank >= self.nodes {
+            Err(CallError::Rank { rank, ranks: self.nodes })
+        } else if rank == self.node.0 {
+            Err(CallError::ToItself { rank })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sends a message (`PtlPut`). Returns when it has been posted.
+    ///
+    /// # Errors
+    /// When the request is not valid; nothing has been sent then.
+    pub async fn put(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: &PutRequest,
+    ) -> Result<(), CallError> {
+        self.check_rank(request.target.0)?;
+        let out = self.interface.borrow_mut().put(request)?;
+        cpus.post(path).await;
+        let message = self.next_message();
+        let burst = self.bus.push(message, out.header.length, self.spec.packet_payload, *path);
+        let leaving = Leaving {
+            message,
+            header: out.header,
+            length: out.header.length,
+            bytes: Bytes::Host { start: out.start, burst },
+            operation: Some(out.operation),
+        };
+        self.sim.spawn(self.clone().send(leaving));
+        Ok(())
+    }
+
+    /// Has the card send a message once a counter has reached `threshold` (`PtlTriggeredPut`). Returns when it has been
+    /// posted.
+    ///
+    /// # Errors
+    /// When the rank is not valid. What the card refuses when the command reaches it is among its faults.
+    pub async fn triggered_put(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: PutRequest,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), CallError> {
+        self.check_rank(request.target.0)?;
+        cpus.post(path).await;
+        let (card, path) = (self.clone(), *path);
+        self.sim.spawn(async move {
+            let path = card.command_served(path).await;
+            let mut result = Ok(());
+            card.with_effects(path, |interface, effects| {
+                result = interface.triggered_put(&request, ct, threshold, effects);
+            });
+            if let Err(error) = result {
+                card.fault(None, format!("the card refused a triggered put: {error}"));
+            }
+        });
+        Ok(())
+    }
+
+    /// Appends a match entry (`PtlMEAppend`). Returns when it has been posted.
+    ///
+    /// # Errors
+    /// When the memory is not the host's; what the card refuses, [`Card::appended`] tells.
+    pub async fn me_append(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        pt: u32,
+        me: Me,
+        list: List,
+    ) -> Result<Appending, CallError> {
+        self.memory.check(me.start, me.length)?;
+        if let Some(cookie) = me.handlers {
+            let attachments = self.attachments.borrow();
+            let attachment = attachments.get(cookie as usize).ok_or(CallError::NotAttached { cookie })?;
+            attachment.serve(Serving { start: me.start, length: me.length, ct: me.ct })?;
+        }
+        cpus.post(path).await;
+        let appending = Appending { result: Rc::default() };
+        let (card, result, path) = (self.clone(), appending.result.clone(), *path);
+        self.sim.spawn(async move {
+            let path = card.command_served(path).await;
+            let mut handle = Err(Error::ArgInvalid("the entry was never appended"));
+            card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
+            // The host sees the answer one crossing later.
+            let mut seen = path;
+            seen.advance(nicety_types::Stage::Deposit, path.at() + card.bus.latency());
+            card.sim.until(seen.at()).await;
+            *result.borrow_mut() = Some((handle, seen));
+            card.view.changed.notify_all();
+        });
+        Ok(appending)
+    }
+
+    /// Waits until the card has appended an entry, and the host has noticed.
+    ///
+    /// # Errors
+    /// When the card refused it.
+    pub async fn appended(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        appending: Appending,
+    ) -> Result<MeHandle, CallError> {
+        let done = self.view.changed.wait_until(|| appending.result.borrow().is_some());
+        describe(|| "its card to append a match entry".to_string(), done).await;
+        let (result, seen) = appending.result.take().expect("just waited for");
+        path.follow(&seen);
+        cpus.notice(path).await;
+        Ok(result?)
+    }
+
+    /// A command's way from the host to the end of its service in the matching unit.
+    async fn command_served(&self, path: Path) -> Path {
+        let message = MessageId { source: self.node, sequence: u64::MAX };
+        let crossing = self.bus.push(message, 0, 1, path).packet(0);
+        self.sim.until(crossing.head).await;
+        let mut path = crossing.landed();
+        self.matched(message, self.spec.match_command, &mut path).await;
+        path
+    }
+
+    /// A counter as the host sees it (`PtlCTGet`).
+    pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
+        self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
+    }
+
+    /// Waits until a counter has reached `threshold` successes, and notices it (`PtlCTWait`).
+    ///
+    /// # Errors
+    /// When operations it counts have failed.
+    pub async fn ct_wait(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<CtEvent, CallError> {
+        let reached = || {
+            self.view.counter(ct).is_some_and(|(value, _)| value.success >= threshold || value.failure > 0)
+        };
+        let why = || {
+            format!("a counter to reach {threshold}; it is at {}", self.ct_get(ct).success)
+        };
+        if threshold > 0 {
+            describe(why, self.view.changed.wait_until(reached)).await;
+        }
+        let (value, seen) = self.view.counter(ct).unwrap_or((CtEvent::default(), *path));
+        path.follow(&seen);
+        cpus.notice(path).await;
+        match value.failure {
+            0 => Ok(value),
+            failures => Err(CallError::Failures { failures }),
+        }
+    }
+
+    /// Waits for the first event in a queue that `wanted` accepts, and notices it; events before it stay
+    /// (`PtlEQWait`). `what` says in a deadlock's report what it waits for.
+    ///
+    /// # Errors
+    /// When the queue overflowed.
+    pub async fn eq_wait(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, CallError> {
+        describe(what, self.view.changed.wait_until(|| self.view.has(eq, &wanted))).await;
+        let lost = self.view.take_lost(eq);
+        if lost > 0 {
+            return Err(CallError::EventsLost { lost });
+        }
+        let (event, seen) = self.view.take(eq, &wanted).expect("just seen");
+        self.interface.borrow_mut().eq_consumed(eq, 1)?;
+        path.follow(&seen);
+        cpus.notice(path).await;
+        Ok(event)
+    }
+
+    /// Sets a counter to zero before it is used again (`PtlCTSet`); for set-up, it takes no time.
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub fn ct_reset(self: &Rc<Card>, ct: CtHandle) -> Result<(), CallError> {
+        let mut result = Ok(());
+        self.with_effects(Path::from(self.sim.now()), |interface, effects| {
+            result = interface.ct_set(ct, CtEvent::default(), effects);
+            effects.clear();
+        });
+        self.view.forget(ct);
+        Ok(result?)
+    }
+}

@@ -1,0 +1,357 @@
+//! The way in: matching, deposit, and the messages under way between the two.
+//!
+//! A packet rests in the packet buffer from its last byte until it has been handed to the bus or its handler has
+//! ended. Matching serves packets and host commands one after another; what a match decides takes effect at the
+//! end of its service.
+
+use super::hpus::{Kind, Run};
+use super::Card;
+use super::handlers::{Application, Attachment};
+use nicety_fabric::Packet;
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind};
+use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Segment, Stage, Time};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+/// What becomes of a message's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nobody knows until the header handler has ended; packets wait.
+    Undecided,
+    /// To host memory.
+    Deposit,
+    /// To payload handlers.
+    Process,
+    /// Nowhere.
+    Drop,
+}
+
+/// A message that has begun to arrive.
+pub(super) struct Incoming {
+    pub(super) message: MessageId,
+    pub(super) header: Header,
+    /// Where it goes; none where nothing matched.
+    pub(super) delivery: Option<Delivery>,
+    pub(super) attachment: Option<Rc<Attachment>>,
+    pub(super) fate: Fate,
+    /// Packets that came before the header handler ended, at offsets from the message's first byte.
+    waiting: VecDeque<Packet>,
+    /// Bytes of the message that have come.
+    received: u64,
+    /// Packets that have come and are not settled: deposited, handled or dropped.
+    unsettled: u32,
+    pub(super) dropped_bytes: u64,
+    pub(super) fail: FailType,
+    /// When the handlers' last DMA write has been handed to the bus; the completion goes behind it.
+    pub(super) handed: Time,
+    /// The last thing that happened to the message.
+    pub(super) path: Path,
+    completion_started: bool,
+    /// The message is done and waits only for those before it.
+    done: bool,
+}
+
+/// The messages arriving at a card. Places are used again, with the memory their queues have grown to.
+#[derive(Default)]
+pub(super) struct IncomingTable {
+    places: Vec<Incoming>,
+    free: Vec<usize>,
+    by_message: HashMap<MessageId, usize>,
+    /// Messages of one initiator at one portal table entry complete in the order in which they matched.
+    order: HashMap<(NodeId, u32), VecDeque<usize>>,
+}
+
+impl IncomingTable {
+    pub(super) fn get(&mut self, place: usize) -> &mut Incoming {
+        &mut self.places[place]
+    }
+
+    fn insert(&mut self, mut incoming: Incoming) -> usize {
+        let (message, header) = (incoming.message, incoming.header);
+        let matched = incoming.delivery.is_some();
+        let place = match self.free.pop() {
+            Some(place) => {
+                std::mem::swap(&mut incoming.waiting, &mut self.places[place].waiting);
+                self.places[place] = incoming;
+                place
+            }
+            None => {
+                self.places.push(incoming);
+                self.places.len() - 1
+            }
+        };
+        self.by_message.insert(message, place);
+        if matched {
+            self.order.entry((header.source, header.pt)).or_default().push_back(place);
+        }
+        place
+    }
+
+    fn remove(&mut self, place: usize) {
+        let message = self.places[place].message;
+        self.by_message.remove(&message);
+        self.places[place].attachment = None;
+        self.free.push(place);
+    }
+}
+
+impl Card {
+    /// Serves the link: every packet that has come whole begins its way through the card.
+    pub(super) async fn listen(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive().await;
+            self.sim.spawn(self.clone().receive(packet));
+        }
+    }
+
+    /// A packet's way from the packet buffer on.
+    async fn receive(self: Rc<Card>, mut packet: Packet) {
+        let is_header = packet.offset == 0;
+        let header = is_header.then(|| {
+            Header::decode(packet.header.as_slice()).expect("a lossless link delivers whole headers")
+        });
+        if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
+            return self.acknowledged(header, packet).await;
+        }
+        let service = if is_header { self.spec.match_first } else { self.spec.match_further };
+        self.matched(packet.message, service, &mut packet.path).await;
+
+        let place = match header {
+            Some(header) => self.admit(header, &packet),
+            None => self.incoming.borrow().by_message[&packet.message],
+        };
+        let fate = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            incoming.received += packet.payload.len();
+            incoming.unsettled += 1;
+            incoming.fate
+        };
+        match fate {
+            Fate::Undecided if is_header => {
+                let path = packet.path;
+                self.hpus.ready(Run { place, kind: Kind::Header, packet: Some(packet), path });
+            }
+            Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
+            decided => self.clone().settle(place, packet, decided).await,
+        }
+    }
+
+    /// An acknowledgement: it finds its operation by number, like a further packet its message.
+    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Packet) {
+        self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
+        self.port.free_slot();
+        self.with_effects(packet.path, |interface, effects| {
+            interface.arrive(&header, effects);
+        });
+    }
+
+    /// Takes the matching unit's next turn, and returns at the end of its service.
+    pub(super) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
+        let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
+        path.advance(Stage::Match, start + service);
+        self.sim.until(start + service).await;
+    }
+
+    /// Matches a message's header and makes its place among the arriving messages.
+    fn admit(self: &Rc<Card>, header: Header, packet: &Packet) -> usize {
+        let mut delivery = None;
+        self.with_effects(packet.path, |interface, effects| {
+            if let Arrival::Matched(matched) = interface.arrive(&header, effects) {
+                delivery = Some(matched);
+            }
+        });
+        let attachment = delivery
+            .and_then(|d| d.handlers)
+            .map(|cookie| self.attachments.borrow()[cookie as usize].clone());
+        let fate = match (&delivery, &attachment) {
+            (None, _) => Fate::Drop,
+            (Some(_), None) => Fate::Deposit,
+            (Some(_), Some(a)) if a.application.program.header.is_some() => Fate::Undecided,
+            (Some(_), Some(_)) => Fate::Process,
+        };
+        self.incoming.borrow_mut().insert(Incoming {
+            message: packet.message,
+            header,
+            delivery,
+            attachment,
+            fate,
+            waiting: VecDeque::new(),
+            received: 0,
+            unsettled: 0,
+            dropped_bytes: 0,
+            fail: FailType::Ok,
+            handed: Time::ZERO,
+            path: packet.path,
+            completion_started: false,
+            done: false,
+        })
+    }
+
+    /// The header handler, which ran on the first packet, has decided: the packets go their way.
+    pub(super) fn decide(self: &Rc<Card>, place: usize, first: Packet, fate: Fate, path: &Path) {
+        let mut waiting = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            incoming.fate = fate;
+            incoming.path.follow(path);
+            incoming.waiting.push_front(first);
+            std::mem::take(&mut incoming.waiting)
+        };
+        for mut packet in waiting.drain(..) {
+            packet.path.follow(path);
+            self.sim.spawn(self.clone().settle(place, packet, fate));
+        }
+        self.incoming.borrow_mut().get(place).waiting = waiting;
+    }
+
+    /// Brings a packet where its message goes, and frees its slot of the packet buffer.
+    async fn settle(self: Rc<Card>, place: usize, packet: Packet, fate: Fate) {
+        match fate {
+            Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
+            Fate::Drop => {
+                self.incoming.borrow_mut().get(place).dropped_bytes += packet.payload.len();
+                self.settled(place, &packet.path);
+            }
+            Fate::Process => {
+                let keep = self.kept(place, &packet);
+                let handler = self
+                    .attachment_of(place)
+                    .is_some_and(|attachment| attachment.application.program.payload.is_some());
+                if keep == 0 || !handler {
+                    self.settled(place, &packet.path);
+                } else {
+                    let path = packet.path;
+                    self.hpus.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
+                }
+            }
+            Fate::Deposit => self.deposit(place, packet).await,
+        }
+    }
+
+    /// How many of a packet's bytes are left after truncation.
+    pub(super) fn kept(&self, place: usize, packet: &Packet) -> u64 {
+        let mut table = self.incoming.borrow_mut();
+        let mlength = table.get(place).delivery.map_or(0, |d| d.mlength);
+        packet.payload.len().min(mlength.saturating_sub(packet.offset))
+    }
+
+    pub(super) fn attachment_of(&self, place: usize) -> Option<Rc<Attachment>> {
+        self.incoming.borrow_mut().get(place).attachment.clone()
+    }
+
+    async fn deposit(self: Rc<Card>, place: usize, packet: Packet) {
+        let keep = self.kept(place, &packet);
+        let (message, address) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            let delivery = incoming.delivery.expect("only matched messages are deposited");
+            (incoming.message, delivery.start + packet.offset)
+        };
+        if keep == 0 {
+            self.settled(place, &packet.path);
+            return;
+        }
+        let handover = self.bus.write(message, keep, packet.path);
+        self.sim.until(handover.path.at()).await;
+        self.settled(place, &handover.path);
+        self.sim.until(handover.landed).await;
+        self.write_host(address, keep, packet.payload);
+    }
+
+    /// Writes a payload, cut to `keep` bytes, into memory that a checked match entry names.
+    pub(super) fn write_host(&self, address: u64, keep: u64, payload: Payload) {
+        let mut at = address;
+        let end = address + keep;
+        for segment in payload.segments() {
+            let len = segment.len().min(end - at);
+            match segment {
+                Segment::Real(bytes) => self.memory.write(at, &bytes[..len as usize]),
+                Segment::Phantom(_) => self.memory.write_phantom(at, len),
+            }
+            .expect("entries are checked when they are appended");
+            at += len;
+        }
+    }
+
+    /// A packet is done with: its slot is free, and perhaps its message complete.
+    pub(super) fn settled(self: &Rc<Card>, place: usize, path: &Path) {
+        self.port.free_slot();
+        {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            incoming.unsettled -= 1;
+            incoming.path.follow(path);
+        }
+        self.advance(place);
+    }
+
+    /// Completes a message of which every byte has come and is settled: completion handler, then events in order.
+    pub(super) fn advance(self: &Rc<Card>, place: usize) {
+        let completion = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            let whole = incoming.received == incoming.header.length && incoming.unsettled == 0;
+            if !whole || incoming.fate == Fate::Undecided || incoming.done {
+                return;
+            }
+            if incoming.delivery.is_none() {
+                table.remove(place);
+                return;
+            }
+            let handler = incoming.fail.is_ok()
+                && incoming.attachment.as_ref().is_some_and(|a| a.application.program.completion.is_some());
+            if handler && !incoming.completion_started {
+                incoming.completion_started = true;
+                Some(incoming.path)
+            } else {
+                incoming.done = true;
+                None
+            }
+        };
+        match completion {
+            Some(path) => self.hpus.ready(Run { place, kind: Kind::Completion, packet: None, path }),
+            None => self.complete_in_order(place),
+        }
+    }
+
+    /// Completes this message and those behind it that were only waiting for it.
+    fn complete_in_order(self: &Rc<Card>, place: usize) {
+        let key = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            (incoming.header.source, incoming.header.pt)
+        };
+        let mut released: Option<Path> = None;
+        loop {
+            let (place, delivery, fail, path) = {
+                let mut table = self.incoming.borrow_mut();
+                let Some(&first) = table.order.get(&key).and_then(VecDeque::front) else { return };
+                let incoming = &table.places[first];
+                if !incoming.done {
+                    return;
+                }
+                let (fail, mut path) = (incoming.fail, incoming.path);
+                let delivery = incoming.delivery.expect("only matched messages are in the order");
+                // The bus takes what is given to it in order, so the event is behind the handlers' own writes.
+                path.advance(Stage::Deposit, incoming.handed);
+                if let Some(before) = released {
+                    path.follow(&before);
+                }
+                path.advance(Stage::InOrder, self.sim.now());
+                table.order.get_mut(&key).expect("just looked at").pop_front();
+                (first, delivery, fail, path)
+            };
+            released = Some(path);
+            self.incoming.borrow_mut().remove(place);
+            self.with_effects(path, |interface, effects| {
+                interface.complete(&delivery, fail, effects).expect("the entry lives until its messages complete");
+            });
+        }
+    }
+
+    /// The application whose handlers a message runs.
+    pub(super) fn application_of(&self, place: usize) -> Rc<Application> {
+        self.attachment_of(place).expect("only messages with handlers run them").application.clone()
+    }
+}

@@ -1,0 +1,140 @@
+//! The way out: one send engine, one message after another, packet behind packet.
+
+use super::Card;
+use nicety_fabric::{HeaderBytes, Packet};
+use nicety_kernel::Pool;
+use nicety_portals::{FailType, Header, OperationHandle};
+use nicety_types::{Burst, Duration, Flight, MessageId, NodeId, Path, Payload, Stage, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The send engine: it begins a message at max(start of the one before + gap, end of its bytes).
+pub(super) struct SendEngine {
+    turn: Pool,
+    gap: Duration,
+    last_start: Cell<Option<Time>>,
+}
+
+impl SendEngine {
+    pub(super) fn new(turn: Pool, gap: Duration) -> SendEngine {
+        SendEngine { turn, gap, last_start: Cell::new(None) }
+    }
+}
+
+/// Where a message's bytes come from.
+pub(super) enum Bytes {
+    /// Host memory from this address on, streaming over the bus.
+    Host { start: u64, burst: Burst },
+    /// The card: at most one packet, there since the instant the path accounts for.
+    Card { payload: Payload, path: Path },
+}
+
+impl Bytes {
+    fn packet(&self, offset: u64) -> Flight {
+        match self {
+            Bytes::Host { burst, .. } => burst.packet(offset),
+            Bytes::Card { path, .. } => Flight::resting(*path),
+        }
+    }
+}
+
+/// A message on its way out.
+pub(super) struct Leaving {
+    pub(super) message: MessageId,
+    pub(super) header: Header,
+    /// Payload in bytes: the header's length, but none on an acknowledgement.
+    pub(super) length: u64,
+    pub(super) bytes: Bytes,
+    /// The operation to report as sent, if the message is one of the interface's own.
+    pub(super) operation: Option<OperationHandle>,
+}
+
+impl Card {
+    /// A name for the next message of this node.
+    pub(super) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    /// The card fetches a message from host memory and sends it: a triggered put, or a put from host by a handler.
+    pub(super) async fn fetch_and_send(
+        self: Rc<Card>,
+        header: Header,
+        start: u64,
+        operation: Option<OperationHandle>,
+        path: Path,
+    ) {
+        let message = self.next_message();
+        let packet_bytes = self.spec.packet_payload;
+        let burst = self.bus.read(&self.sim, message, header.length, packet_bytes, path).await;
+        let bytes = Bytes::Host { start, burst };
+        self.send(Leaving { message, header, length: header.length, bytes, operation }).await;
+    }
+
+    /// Sends a message: takes its turn at the engine, then puts packet behind packet on the link.
+    pub(super) async fn send(self: Rc<Card>, leaving: Leaving) {
+        let Leaving { message, header, length: total, bytes, operation } = leaving;
+        let mut flight = bytes.packet(0);
+        self.sim.until(flight.head).await;
+        let turn = self.engine.turn.acquire().await;
+        let earliest = match self.engine.last_start.get() {
+            Some(start) => (start + self.engine.gap).max(flight.head),
+            None => flight.head,
+        };
+        self.sim.until(earliest).await;
+        if self.sim.now() > flight.head {
+            flight.path.advance(Stage::SendQueued, self.sim.now());
+            flight.head = self.sim.now();
+            flight.tail = flight.tail.max(flight.head);
+        }
+
+        let wire_header = HeaderBytes::new(&header.encode());
+        let mut offset = 0;
+        let mut last = flight.path;
+        loop {
+            let length = self.spec.packet_payload.min(total - offset);
+            let ready = self.port.turn(flight).await;
+            if offset == 0 {
+                self.engine.last_start.set(Some(self.sim.now()));
+            }
+            let payload = match &bytes {
+                Bytes::Host { start, .. } => self.read_host(start + offset, length),
+                Bytes::Card { payload, .. } => payload.clone(),
+            };
+            last.follow(ready.path());
+            self.port.launch(
+                Packet {
+                    source: self.node,
+                    destination: NodeId(header.target.0),
+                    message,
+                    offset,
+                    header: wire_header,
+                    payload,
+                    path: Path::from(Time::ZERO),
+                },
+                ready,
+            );
+            offset += length;
+            if offset >= total {
+                break;
+            }
+            flight = bytes.packet(offset);
+        }
+        drop(turn);
+
+        if let Some(operation) = operation {
+            self.with_effects(last, |interface, effects| {
+                interface.sent(operation, FailType::Ok, effects).expect("the operation was given to this card to send");
+            });
+        }
+    }
+
+    /// Bytes of host memory that a checked descriptor or match entry names.
+    fn read_host(&self, address: u64, length: u64) -> Payload {
+        if length == 0 {
+            return Payload::empty();
+        }
+        self.memory.read(address, length).expect("descriptors and entries are checked when they are made")
+    }
+}
