@@ -51,20 +51,30 @@ impl Drop for TaskFuture {
     }
 }
 
+/// A block that waits to be used again begins with the next of its size.
+type Free = Option<NonNull<u8>>;
+
 /// Blocks to be used again, by size. It holds as many as were in use at once.
 pub(crate) struct Memory {
-    free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
+    free: [Free; LARGEST / STEP + 1],
 }
 
 impl Memory {
     pub(crate) fn new() -> Memory {
-        Memory { free: [const { Vec::new() }; LARGEST / STEP + 1] }
+        Memory { free: [None; LARGEST / STEP + 1] }
+    }
+
+    fn pop(&mut self, step: usize) -> Free {
+        let block = self.free[step]?;
+        // SAFETY: a block in the list begins with a `Free`, and nobody else has it.
+        self.free[step] = unsafe { block.cast::<Free>().read() };
+        Some(block)
     }
 
     /// Moves a future into a block.
     pub(crate) fn place<F: Future<Output = ()> + 'static>(&mut self, future: F) -> TaskFuture {
         let block = block_of(Layout::new::<F>());
-        let recycled = if is_recycled(block) { self.free[block.size() / STEP].pop() } else { None };
+        let recycled = if is_recycled(block) { self.pop(block.size() / STEP) } else { None };
         let pointer = recycled.unwrap_or_else(|| {
             // SAFETY: the size of a block is never zero.
             let pointer = unsafe { alloc(block) };
@@ -79,7 +89,10 @@ impl Memory {
     /// Takes back the block of a future that [`drop_future`] has dropped.
     pub(crate) fn recycle(&mut self, block: Block) {
         if is_recycled(block.layout) {
-            self.free[block.layout.size() / STEP].push(block.pointer);
+            let first = &mut self.free[block.layout.size() / STEP];
+            // SAFETY: the block's owner gave it up, and it is large and aligned enough for a `Free`.
+            unsafe { block.pointer.cast::<Free>().write(*first) };
+            *first = Some(block.pointer);
         } else {
             // SAFETY: the block came from `alloc` with this layout, and its owner gave it up.
             unsafe { dealloc(block.pointer.as_ptr(), block.layout) };
@@ -89,9 +102,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        for (step, free) in self.free.iter_mut().enumerate() {
-            for pointer in free.drain(..) {
-                let layout = Layout::from_size_align(step * STEP, STEP).expect("a block's layout");
+        for step in 0..self.free.len() {
+            let layout = Layout::from_size_align(step * STEP, STEP).expect("a block's layout");
+            while let Some(pointer) = self.pop(step) {
                 // SAFETY: only blocks of this size and alignment from `alloc` are in this list, and nobody uses them.
                 unsafe { dealloc(pointer.as_ptr(), layout) };
             }

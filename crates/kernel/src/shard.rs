@@ -47,12 +47,16 @@ struct Slot {
     woken: bool,
     /// When it was last polled.
     since: Time,
+    /// The next free slot, if this one is.
+    next_free: u32,
 }
 
-#[derive(Default)]
+/// No slot.
+const NO_SLOT: u32 = u32::MAX;
+
 struct Tasks {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    free: u32,
 }
 
 /// A task whose end the run waits for.
@@ -128,7 +132,7 @@ impl Shard {
             events: Cell::new(0),
             queue: RefCell::new(Queue::new(queue)),
             wakes: RefCell::default(),
-            tasks: RefCell::default(),
+            tasks: RefCell::new(Tasks { slots: Vec::new(), free: NO_SLOT }),
             memory: RefCell::new(Memory::new()),
             programs: RefCell::default(),
             receivers: RefCell::default(),
@@ -223,21 +227,21 @@ impl Shard {
         let future = self.memory.borrow_mut().place(future);
         let task = {
             let mut tasks = self.tasks.borrow_mut();
-            match tasks.free.pop() {
-                Some(index) => {
-                    let slot = &mut tasks.slots[index as usize];
-                    slot.future = Some(future);
-                    slot.node = node;
-                    slot.woken = false;
-                    TaskRef { index, generation: slot.generation }
-                }
-                None => {
-                    let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
-                    let since = self.now();
-                    let future = Some(future);
-                    tasks.slots.push(Slot { future, generation: 0, node, woken: false, since });
-                    TaskRef { index, generation: 0 }
-                }
+            if tasks.free == NO_SLOT {
+                let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
+                let (future, since) = (Some(future), self.now());
+                let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT };
+                tasks.slots.push(slot);
+                TaskRef { index, generation: 0 }
+            } else {
+                let index = tasks.free;
+                let slot = &mut tasks.slots[index as usize];
+                slot.future = Some(future);
+                slot.node = node;
+                slot.woken = false;
+                let generation = slot.generation;
+                tasks.free = slot.next_free;
+                TaskRef { index, generation }
             }
         };
         self.wake(task);
@@ -337,15 +341,16 @@ impl Shard {
         let Some(mut future) = future else { return };
         self.current.set(task);
         let done = future.poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        let mut tasks = self.tasks.borrow_mut();
+        let mut guard = self.tasks.borrow_mut();
+        let tasks = &mut *guard;
         let slot = &mut tasks.slots[task.index as usize];
         if !done {
             slot.future = Some(future);
             return;
         }
         slot.generation = slot.generation.wrapping_add(1);
-        tasks.free.push(task.index);
-        drop(tasks);
+        slot.next_free = std::mem::replace(&mut tasks.free, task.index);
+        drop(guard);
         // What the future owned may wake and spawn as it goes, so nothing is borrowed here.
         let block = drop_future(future);
         self.memory.borrow_mut().recycle(block);

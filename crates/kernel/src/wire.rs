@@ -60,7 +60,7 @@ impl<M: 'static> Receiver<M> {
     /// Takes a message that arrives later.
     pub(crate) fn accept(&self, time: Time, count: u64, message: M) {
         let slot = {
-            let mut state = self.state.borrow_mut();
+            let state = &mut *self.state.borrow_mut();
             match state.free.pop() {
                 Some(slot) => {
                     state.slots[slot as usize] = Some(message);
@@ -68,6 +68,8 @@ impl<M: 'static> Receiver<M> {
                 }
                 None => {
                     state.slots.push(Some(message));
+                    // Room for all of them to be free, so that freeing never allocates.
+                    state.free.reserve(state.slots.capacity());
                     u32::try_from(state.slots.len() - 1).expect("fewer than 2^32 messages on a wire")
                 }
             }

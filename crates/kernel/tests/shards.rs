@@ -1,0 +1,231 @@
+//! The same model in one and in several shards, on one queue and on another: the same run to the last bit.
+
+use nicety_kernel::{
+    Channel, Config, Credits, Pool, QueueKind, RunError, Server, Signal, Sim, Summary, WireRx, WireTx, World,
+    describe, race, timeout,
+};
+use nicety_types::{Duration, NodeId, Time};
+use proptest::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// A packet that hops about until its life ends.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    id: u64,
+    hops: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Network {
+    seed: u64,
+    nodes: u32,
+    /// From, to, smallest latency in picoseconds.
+    wires: Vec<(u32, u32, u64)>,
+    packets: u64,
+    hops: u32,
+    /// Times are multiples of this: the larger, the more happens at the same instant.
+    grain: u64,
+    /// Whether a program waits for ever.
+    stuck: bool,
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let shape = (1..9u32).prop_flat_map(|nodes| {
+        let wire = (0..nodes, 0..nodes, prop_oneof![1..5u64, 100..2_000u64, Just(1_000), Just(50_000)]);
+        (Just(nodes), proptest::collection::vec(wire, 1..16))
+    });
+    let grain = prop_oneof![Just(1), Just(100), Just(1_000)];
+    (any::<u64>(), shape, 1..4u64, 0..30u32, grain, any::<bool>()).prop_map(
+        |(seed, (nodes, wires), packets, hops, grain, stuck)| Network {
+            seed,
+            nodes,
+            wires,
+            packets,
+            hops,
+            grain,
+            stuck,
+        },
+    )
+}
+
+/// What a node saw, in its order.
+type Trace = Rc<RefCell<Vec<String>>>;
+
+struct Node {
+    sim: Sim,
+    trace: Trace,
+    out: Vec<WireTx<Packet>>,
+    server: Server,
+    pool: Pool,
+    credits: Credits,
+    channel: Channel<Packet>,
+    signal: Signal,
+    rng: RefCell<nicety_kernel::Rng>,
+    served: Cell<u64>,
+    grain: u64,
+}
+
+impl Node {
+    fn random_time(&self) -> Duration {
+        Duration::from_ps(self.rng.borrow_mut().below(6) * self.grain)
+    }
+
+    fn log(&self, what: impl Into<String>) {
+        self.trace.borrow_mut().push(format!("{} {}", self.sim.now(), what.into()));
+    }
+
+    /// Some steps over the node's resources, and on to a random neighbour.
+    async fn handle(&self, packet: Packet) {
+        self.log(format!("arrived {packet:?}"));
+        let steps = self.rng.borrow_mut().below(4);
+        for _ in 0..steps {
+            let (time, patience) = (self.random_time(), self.random_time());
+            let choice = self.rng.borrow_mut().below(7);
+            match choice {
+                0 => drop(self.server.serve(time).await),
+                1 => {
+                    let _permit = self.pool.acquire().await;
+                    self.sim.delay(time).await;
+                }
+                2 => drop(timeout(&self.sim, patience, self.server.serve(time)).await),
+                3 => {
+                    let amount = self.rng.borrow_mut().below(3);
+                    let credits = timeout(&self.sim, patience, self.credits.acquire(amount)).await;
+                    self.sim.delay(time).await;
+                    drop(credits);
+                }
+                4 => drop(race(self.signal.wait(), self.sim.delay(time)).await),
+                5 => drop(race(self.channel.send(packet), self.sim.delay(time)).await),
+                _ => self.sim.delay(time).await,
+            }
+            self.log(format!("{} after step {choice}", packet.id));
+        }
+        self.served.set(self.served.get() + 1);
+        self.signal.notify_one();
+        if packet.hops > 0 && !self.out.is_empty() {
+            let wire = self.rng.borrow_mut().below(self.out.len() as u64) as usize;
+            let arrival = self.sim.now() + self.out[wire].min_latency() + self.random_time();
+            self.out[wire].send(arrival, Packet { hops: packet.hops - 1, ..packet });
+        }
+    }
+}
+
+fn build(network: &Network, world: &mut World<Packet>) -> Vec<Trace> {
+    let ids: Vec<NodeId> = (0..network.nodes).map(|_| world.add_node()).collect();
+    let mut out: Vec<Vec<WireTx<Packet>>> = vec![Vec::new(); ids.len()];
+    let mut receivers: Vec<Vec<WireRx<Packet>>> = ids.iter().map(|_| Vec::new()).collect();
+    for &(from, to, latency) in &network.wires {
+        let (tx, rx) = world.wire(NodeId(from), NodeId(to), Duration::from_ps(latency));
+        out[from as usize].push(tx);
+        receivers[to as usize].push(rx);
+    }
+    let mut traces = Vec::new();
+    for ((&id, out), receivers) in ids.iter().zip(out).zip(receivers) {
+        let sim = world.sim(id);
+        let trace = Trace::default();
+        traces.push(trace.clone());
+        let node = Rc::new(Node {
+            trace,
+            out,
+            server: Server::new(&sim),
+            pool: Pool::new(&sim, 2),
+            credits: Credits::new(&sim, 3),
+            channel: Channel::new(&sim, 2),
+            signal: Signal::new(&sim),
+            rng: RefCell::new(sim.rng("steps")),
+            served: Cell::new(0),
+            grain: network.grain,
+            sim: sim.clone(),
+        });
+        for rx in receivers {
+            let node = node.clone();
+            sim.spawn(async move {
+                loop {
+                    let packet = rx.recv().await;
+                    let handler = node.clone();
+                    node.sim.spawn(async move { handler.handle(packet).await });
+                }
+            });
+        }
+        let drain = node.clone();
+        sim.spawn(async move {
+            while let Some(packet) = drain.channel.recv().await {
+                drain.log(format!("drained {}", packet.id));
+                drain.sim.delay(drain.random_time()).await;
+            }
+        });
+        let (program, packets, hops) = (node.clone(), network.packets, network.hops);
+        sim.spawn_program(format!("source {}", id.0), async move {
+            for i in 0..packets {
+                program.handle(Packet { id: u64::from(program.sim.node().0) << 32 | i, hops }).await;
+            }
+        });
+        if network.stuck {
+            let program = node.clone();
+            sim.spawn_program("stuck", async move {
+                let text = || format!("{} more than will come", program.served.get());
+                describe(text, program.signal.wait_until(|| false)).await;
+            });
+        }
+    }
+    traces
+}
+
+type Outcome = (Result<Summary, RunError>, Vec<Vec<String>>);
+
+fn run(network: &Network, shards: usize, queue: QueueKind) -> Outcome {
+    let config = Config { seed: network.seed, shards, ..Config::default() };
+    let mut world = World::with_queue(config, queue);
+    let traces = build(network, &mut world);
+    let result = world.run();
+    drop(world);
+    (result, traces.iter().map(|trace| trace.borrow().clone()).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_run_does_not_depend_on_shards_or_queues(network in network()) {
+        let one = run(&network, 1, QueueKind::Wheel);
+        prop_assert!(one.1.iter().any(|trace| !trace.is_empty()));
+        prop_assert_eq!(one.0.is_err(), network.stuck);
+        prop_assert_eq!(&run(&network, 1, QueueKind::BinaryHeap), &one);
+        for shards in [2, 3, network.nodes as usize] {
+            prop_assert_eq!(&run(&network, shards, QueueKind::Wheel), &one, "{} shards", shards);
+        }
+        prop_assert_eq!(&run(&network, 2, QueueKind::BinaryHeap), &one);
+    }
+}
+
+#[test]
+fn a_shard_that_sleeps_long_is_woken_in_time() {
+    // The second node's next own event is far away when messages of the first arrive one after the other.
+    for shards in [1, 2] {
+        let mut world: World<u64> = World::new(Config { shards, ..Config::default() });
+        let (a, b) = (world.add_node(), world.add_node());
+        let (tx, rx) = world.wire(a, b, Duration::from_ns(1));
+        let (back, rx_back) = world.wire(b, a, Duration::from_ns(1));
+        let (sa, sb) = (world.sim(a), world.sim(b));
+        let s = sb.clone();
+        sb.spawn_program("late", async move { s.until(Time::from_ps(1 << 45)).await });
+        let s = sb.clone();
+        sb.spawn(async move {
+            loop {
+                let message = rx.recv().await;
+                s.delay(Duration::from_ps(500)).await;
+                back.send(s.now() + Duration::from_ns(1), message + 1);
+            }
+        });
+        let s = sa.clone();
+        sa.spawn_program("ping", async move {
+            for i in 0..1_000 {
+                tx.send(s.now() + Duration::from_ns(1), i);
+                assert_eq!(rx_back.recv().await, i + 1);
+                assert_eq!(s.now(), Time::from_ps((i + 1) * 2_500));
+            }
+        });
+        assert_eq!(world.run().unwrap().end, Time::from_ps(1 << 45));
+    }
+}
