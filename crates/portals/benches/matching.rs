@@ -5,22 +5,6 @@ use nicety_types::NodeId;
 use std::hint::black_box;
 use std::time::Instant;
 
-fn header(match_bits: u64) -> Header {
-    Header {
-        kind: HeaderKind::Put,
-        ack: AckRequest::None,
-        fail: FailType::Ok,
-        source: NodeId(1),
-        target: NodeId(0),
-        pt: 0,
-        match_bits,
-        length: 8,
-        remote_offset: 0,
-        hdr_data: 0,
-        operation: 0,
-    }
-}
-
 /// Nanoseconds a message, the best of five runs.
 fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     let best = (0..5).map(|_| {
@@ -31,7 +15,7 @@ fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     println!("{what:55} {:8.1} ns", best.fold(f64::INFINITY, f64::min));
 }
 
-/// An interface whose list has `entries` entries; only the last takes `header(0)`.
+/// An interface whose list has `entries` entries; only the last takes match bits 0.
 fn interface(entries: u64) -> (Interface, CtHandle, Effects) {
     let mut ni = Interface::new(NodeId(0), Limits::default());
     let mut effects = Effects::new();
@@ -48,7 +32,7 @@ fn interface(entries: u64) -> (Interface, CtHandle, Effects) {
 fn main() {
     for entries in [1, 16, 1000] {
         let (mut ni, _, mut effects) = interface(entries);
-        let header = header(0);
+        let header = Header::put(NodeId(1), NodeId(0), 0, 0, 8);
         let count = 20_000_000 / (20 + entries as u32);
         time(&format!("arrive and complete, {entries} entries, last matches"), count, || {
             let Arrival::Matched(delivery) = ni.arrive(black_box(&header), &mut effects) else {
@@ -61,7 +45,7 @@ fn main() {
     let (mut ni, ct, mut effects) = interface(1);
     let md = ni.md_bind(Md { length: 64, ..Md::default() }).expect("room");
     let put = PutRequest::new(md, 8, NodeId(1), 0, 0);
-    let (header, mut threshold) = (header(0), 0);
+    let (header, mut threshold) = (Header::put(NodeId(1), NodeId(0), 0, 0, 8), 0);
     time("the same, setting off a triggered put", 1_000_000, || {
         threshold += 1;
         ni.triggered_put(&put, ct, threshold, &mut effects).expect("room");

@@ -2,82 +2,103 @@
 
 use crate::{CtEvent, CtHandle, EqHandle, Header, List, Outgoing};
 use nicety_types::NodeId;
+use std::fmt;
 
-/// The kind of a full event ('Events and Event Queues', `ptl_event_kind_t`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EventKind {
-    /// A get read a match entry of this target.
-    Get,
-    /// The same, for an entry on the overflow list that a later append found.
-    GetOverflow,
-    /// A put has been deposited at this target.
-    Put,
-    /// A put that had been deposited in an overflow entry was found by a match entry just appended.
-    PutOverflow,
-    /// An atomic operation was done at this target.
-    Atomic,
-    /// The same, found among the unexpected headers.
-    AtomicOverflow,
-    /// An atomic operation that returns data was done at this target.
-    FetchAtomic,
-    /// The same, found among the unexpected headers.
-    FetchAtomicOverflow,
-    /// The answer to a get of this initiator is there.
-    Reply,
-    /// The source memory of an operation may be used again.
-    Send,
-    /// The target has acknowledged an operation of this initiator.
-    Ack,
-    /// A portal table entry was disabled by flow control.
-    PtDisabled,
-    /// A match entry is on its list.
-    Link,
-    /// A match entry left its list by itself, and every message it matched has been deposited.
-    AutoUnlink,
-    /// No unexpected header refers any more to an overflow entry that had left its list by itself.
-    AutoFree,
-    /// A search of the unexpected headers has ended.
-    Search,
+macro_rules! named {
+    (
+        $(#[$outer:meta])*
+        pub enum $type:ident {
+            $($(#[$doc:meta])* $name:ident = $text:literal,)*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $type { $($(#[$doc])* $name),* }
+
+        impl $type {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [$type] = &[$($type::$name),*];
+
+            /// The name in the specification.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$name => $text),* }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
 }
 
-/// How an operation ended ('Events', `ptl_ni_fail_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum FailType {
-    /// `PTL_NI_OK`: it succeeded.
-    #[default]
-    Ok = 0,
-    /// `PTL_NI_UNDELIVERABLE`: the message could not be brought to its target.
-    Undeliverable = 1,
-    /// `PTL_NI_PT_DISABLED`: the portal table entry is disabled.
-    PtDisabled = 2,
-    /// `PTL_NI_DROPPED`: the target dropped the message.
-    Dropped = 3,
-    /// `PTL_NI_PERM_VIOLATION`: the entry is for another user.
-    PermViolation = 4,
-    /// `PTL_NI_OP_VIOLATION`: the entry does not allow this operation.
-    OpViolation = 5,
-    /// `PTL_NI_SEGV`: the entry's or descriptor's memory is not there.
-    Segv = 6,
-    /// `PTL_NI_UNSUPPORTED`: the target cannot do this operation.
-    Unsupported = 7,
-    /// A handler of the message failed. sPIN's addition to the specification's list.
-    HandlerError = 8,
+named! {
+    /// The kind of a full event ('Events and Event Queues', `ptl_event_kind_t`).
+    pub enum EventKind {
+        /// A get read a match entry of this target.
+        Get = "PTL_EVENT_GET",
+        /// The same, for an entry on the overflow list that a later append found.
+        GetOverflow = "PTL_EVENT_GET_OVERFLOW",
+        /// A put has been deposited at this target.
+        Put = "PTL_EVENT_PUT",
+        /// A put that had been deposited in an overflow entry was found by a match entry just appended.
+        PutOverflow = "PTL_EVENT_PUT_OVERFLOW",
+        /// An atomic operation was done at this target.
+        Atomic = "PTL_EVENT_ATOMIC",
+        /// The same, found among the unexpected headers.
+        AtomicOverflow = "PTL_EVENT_ATOMIC_OVERFLOW",
+        /// An atomic operation that returns data was done at this target.
+        FetchAtomic = "PTL_EVENT_FETCH_ATOMIC",
+        /// The same, found among the unexpected headers.
+        FetchAtomicOverflow = "PTL_EVENT_FETCH_ATOMIC_OVERFLOW",
+        /// The answer to a get of this initiator is there.
+        Reply = "PTL_EVENT_REPLY",
+        /// The source memory of an operation may be used again.
+        Send = "PTL_EVENT_SEND",
+        /// The target has acknowledged an operation of this initiator.
+        Ack = "PTL_EVENT_ACK",
+        /// A portal table entry was disabled by flow control.
+        PtDisabled = "PTL_EVENT_PT_DISABLED",
+        /// A match entry is on its list.
+        Link = "PTL_EVENT_LINK",
+        /// A match entry left its list by itself, and every message it matched has been deposited.
+        AutoUnlink = "PTL_EVENT_AUTO_UNLINK",
+        /// No unexpected header refers any more to an overflow entry that had left its list by itself.
+        AutoFree = "PTL_EVENT_AUTO_FREE",
+        /// A search of the unexpected headers has ended.
+        Search = "PTL_EVENT_SEARCH",
+    }
+}
+
+named! {
+    /// How an operation ended ('Events', `ptl_ni_fail_t`).
+    #[derive(Default)]
+    pub enum FailType {
+        /// It succeeded.
+        #[default]
+        Ok = "PTL_NI_OK",
+        /// The message could not be brought to its target.
+        Undeliverable = "PTL_NI_UNDELIVERABLE",
+        /// The portal table entry is disabled.
+        PtDisabled = "PTL_NI_PT_DISABLED",
+        /// The target dropped the message.
+        Dropped = "PTL_NI_DROPPED",
+        /// The entry is for another user.
+        PermViolation = "PTL_NI_PERM_VIOLATION",
+        /// The entry does not allow this operation.
+        OpViolation = "PTL_NI_OP_VIOLATION",
+        /// The entry's or descriptor's memory is not there.
+        Segv = "PTL_NI_SEGV",
+        /// The target cannot do this operation.
+        Unsupported = "PTL_NI_UNSUPPORTED",
+        /// A handler of the message failed. sPIN's addition to the specification's list.
+        HandlerError = "PTL_NI_HANDLER_ERROR",
+    }
 }
 
 impl FailType {
-    pub(crate) const ALL: [FailType; 9] = [
-        FailType::Ok,
-        FailType::Undeliverable,
-        FailType::PtDisabled,
-        FailType::Dropped,
-        FailType::PermViolation,
-        FailType::OpViolation,
-        FailType::Segv,
-        FailType::Unsupported,
-        FailType::HandlerError,
-    ];
-
     /// Whether the operation succeeded.
     pub const fn is_ok(self) -> bool {
         matches!(self, FailType::Ok)

@@ -118,6 +118,24 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Header {
+    /// The header of a put that asks for no acknowledgement and belongs to no operation of [`crate::Interface`]:
+    /// what a card sends on its own account, a handler's put for one. Offset and header data are zero.
+    pub const fn put(source: NodeId, target: NodeId, pt: u32, match_bits: u64, length: u64) -> Header {
+        Header {
+            kind: HeaderKind::Put,
+            ack: AckRequest::None,
+            fail: FailType::Ok,
+            source,
+            target,
+            pt,
+            match_bits,
+            length,
+            remote_offset: 0,
+            hdr_data: 0,
+            operation: 0,
+        }
+    }
+
     /// The bytes on the wire.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];

@@ -277,17 +277,10 @@ impl Interface {
             return Err(Error::ArgInvalid("a counting acknowledgement needs a descriptor with a counter"));
         }
         let header = Header {
-            kind: HeaderKind::Put,
             ack: request.ack,
-            fail: FailType::Ok,
-            source: self.node,
-            target: request.target,
-            pt: request.pt,
-            match_bits: request.match_bits,
-            length,
             remote_offset: request.remote_offset,
             hdr_data: request.hdr_data,
-            operation: 0,
+            ..Header::put(self.node, request.target, request.pt, request.match_bits, length)
         };
         let operation = self.operations.insert(Operation {
             md: request.md,

@@ -25,6 +25,35 @@
 //! in which their headers arrive, whatever their payloads do. `complete` then gives the events, the counts,
 //! the triggered operations due and the acknowledgement, in that order of precedence.
 //!
+//! ```
+//! use nicety_portals::*;
+//! use nicety_types::NodeId;
+//!
+//! let (mut alice, mut bob) =
+//!     (Interface::new(NodeId(0), Limits::default()), Interface::new(NodeId(1), Limits::default()));
+//! let mut effects = Effects::new();
+//!
+//! // Bob takes one message of 4 KiB or less with match bits 7, and counts it.
+//! let received = bob.ct_alloc()?;
+//! let pt = bob.pt_alloc(None, None)?;
+//! let options = MeOptions::OP_PUT | MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
+//! let me = Me { start: 0x1000, length: 4096, match_bits: 7, ct: Some(received), options, ..Me::default() };
+//! bob.me_append(pt, me, List::Priority, &mut effects)?;
+//!
+//! // Alice sends 64 bytes from her address 0x8000.
+//! let md = alice.md_bind(Md { start: 0x8000, length: 64, ..Md::default() })?;
+//! let outgoing = alice.put(&PutRequest::new(md, 64, bob.node(), pt, 7))?;
+//! let wire = outgoing.header.encode();
+//! alice.sent(outgoing.operation, FailType::Ok, &mut effects)?;
+//!
+//! // Bob's card learns where the bytes go, moves them, and says that they are there.
+//! let Arrival::Matched(delivery) = bob.arrive(&Header::decode(&wire)?, &mut effects) else { panic!() };
+//! assert_eq!((delivery.start, delivery.mlength), (0x1000, 64));
+//! bob.complete(&delivery, FailType::Ok, &mut effects)?;
+//! assert_eq!(effects.as_slice(), [Effect::Count { ct: received, value: CtEvent::success(1) }]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What is not here yet
 //! Gets, atomics, searches of the unexpected headers and flow control. Headers of those kinds have their
 //! bytes, and a target drops and counts them.

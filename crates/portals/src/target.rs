@@ -29,7 +29,8 @@ pub struct Delivery {
     pub list: List,
     /// Host address of the message's first byte.
     pub start: u64,
-    /// Bytes to keep: the first ones of the message.
+    /// Bytes to keep: the first ones of the message. Where handlers dropped some of them, the card lowers it before
+    /// [`Interface::complete`], and events, counts and the acknowledgement follow it.
     pub mlength: u64,
     /// Bytes the message has.
     pub rlength: u64,
@@ -154,7 +155,7 @@ impl Interface {
             self.count(ct, by, effects);
         }
         if let Some(id) = delivery.unexpected {
-            self.deposited_unexpected(pt, id, outcome, effects);
+            self.deposited_unexpected(pt, id, delivery.mlength, outcome, effects);
         }
         Ok(())
     }
@@ -249,12 +250,20 @@ impl Interface {
     }
 
     /// The bytes of a message on the overflow list are there.
-    fn deposited_unexpected(&mut self, pt: u32, id: u64, outcome: FailType, effects: &mut Effects) {
+    fn deposited_unexpected(
+        &mut self,
+        pt: u32,
+        id: u64,
+        mlength: u64,
+        outcome: FailType,
+        effects: &mut Effects,
+    ) {
         let portal = self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed");
         let at = portal.unexpected.binary_search_by_key(&id, |u| u.id);
         let at = at.expect("an unexpected header stays until its bytes are there");
-        portal.unexpected[at].outcome = Some(outcome);
-        if portal.unexpected[at].claimed.is_some() {
+        let unexpected = &mut portal.unexpected[at];
+        (unexpected.outcome, unexpected.mlength) = (Some(outcome), mlength);
+        if unexpected.claimed.is_some() {
             let unexpected = portal.unexpected.remove(at).expect("it was just found");
             self.complete_unexpected(&unexpected, effects);
         }

@@ -76,14 +76,11 @@ proptest! {
         words in any::<[u32; 3]>(), longs in any::<[u64; 5]>(),
     ) {
         use HeaderKind::*;
-        let fails = [FailType::Ok, FailType::Undeliverable, FailType::PtDisabled, FailType::Dropped,
-            FailType::PermViolation, FailType::OpViolation, FailType::Segv, FailType::Unsupported,
-            FailType::HandlerError];
         let acks = [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
         let header = Header {
             kind: [Put, Get, Reply, Ack, Atomic, FetchAtomic, Swap][kind],
             ack: acks[ack],
-            fail: fails[fail],
+            fail: FailType::ALL[fail],
             source: NodeId(words[0]),
             target: NodeId(words[1]),
             pt: words[2],
@@ -94,5 +91,37 @@ proptest! {
             operation: longs[4],
         };
         prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
+    }
+
+    /// Whatever a header says, a target takes or drops it, and what it took it can complete.
+    #[test]
+    fn any_header_may_arrive(
+        kind in 0..7usize, ack in 0..4usize, near in any::<bool>(),
+        pt in 0..3u32, longs in any::<[u64; 5]>(), options in any::<u32>(),
+    ) {
+        use HeaderKind::*;
+        let mut b = common::bench();
+        let options = MeOptions::from_bits_truncate(options);
+        let entry = Me { ignore_bits: !0, ct: Some(b.ct), ..common::me(0, options) };
+        b.append(entry);
+        b.append_overflow(entry);
+        let header = Header {
+            kind: [Put, Get, Reply, Ack, Atomic, FetchAtomic, Swap][kind],
+            ack: [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted][ack],
+            target: if near { common::NODE } else { NodeId(longs[4] as u32) },
+            pt,
+            match_bits: longs[0],
+            length: longs[1],
+            remote_offset: longs[2],
+            operation: longs[3],
+            ..put(0, 0)
+        };
+        for _ in 0..3 {
+            if let Arrival::Matched(delivery) = b.ni.arrive(&header, &mut b.effects) {
+                prop_assert!(delivery.mlength <= entry.length && delivery.start >= entry.start);
+                prop_assert!(delivery.start + delivery.mlength <= entry.start + entry.length);
+                b.complete(&delivery);
+            }
+        }
     }
 }

@@ -266,3 +266,26 @@ fn a_full_event_queue_loses_events_and_says_so() {
     b.receive(&Header { pt: 1, ..put(1, 8) });
     assert_eq!(b.kinds(), [(EventKind::Put, 1)]);
 }
+
+// A handler may drop bytes of a message that the entry would have kept.
+#[test]
+fn the_card_may_keep_fewer_bytes() {
+    let mut b = bench();
+    let options = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_BYTES;
+    b.append(Me { ct: Some(b.ct), ..me(1, options) });
+    let mut delivery = b.arrive(&Header { ack: AckRequest::Full, ..put(1, 30) }).unwrap();
+    delivery.mlength = 12;
+    b.complete(&delivery);
+    let effects = b.take();
+    let [Effect::Event { event, .. }, Effect::Ack(ack), Effect::Count { value, .. }] = effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((event.rlength, event.mlength, ack.length, value.success), (30, 12, 12, 12));
+}
+
+#[test]
+fn names_are_those_of_the_specification() {
+    assert_eq!(EventKind::PutOverflow.to_string(), "PTL_EVENT_PUT_OVERFLOW");
+    assert_eq!(FailType::OpViolation.to_string(), "PTL_NI_OP_VIOLATION");
+    assert_eq!(EventKind::ALL.len(), 16);
+}

@@ -194,8 +194,8 @@ fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
             _ => None,
         }));
         prop_assert_eq!(real.pending_triggered() as usize, model.waiting.len());
-        for ct in 0..2 {
-            prop_assert_eq!(real.ct_get(cts[ct]).unwrap(), model.values[ct]);
+        for (ct, value) in cts.into_iter().zip(model.values) {
+            prop_assert_eq!(real.ct_get(ct).unwrap(), value);
         }
     }
     tear_down(real, &model, handles, in_flight, sending, md)

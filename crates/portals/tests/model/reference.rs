@@ -153,7 +153,7 @@ impl Model {
         let mut taken = Vec::new();
         if list == List::Priority && me.options.contains(MeOptions::OP_PUT) {
             for m in self.remembered() {
-                let free = self.messages[m].claimed.is_none() && !(once && !taken.is_empty());
+                let free = self.messages[m].claimed.is_none() && (!once || taken.is_empty());
                 if free && self.matches(i, &self.messages[m].header) {
                     self.messages[m].claimed = Some(i);
                     self.entries[i].pending += 1;
@@ -161,7 +161,7 @@ impl Model {
                 }
             }
         }
-        self.entries[i].linked = !(once && !taken.is_empty());
+        self.entries[i].linked = !once || taken.is_empty();
         for m in taken {
             if self.messages[m].outcome.is_some() {
                 self.found(m);
