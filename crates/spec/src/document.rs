@@ -50,6 +50,19 @@ pub(crate) enum Origin {
     },
     /// `--set KEY=VALUE`, as written.
     Option(String),
+    /// The default of the part that reads it.
+    Default,
+}
+
+impl Origin {
+    /// The place as a listing names it.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Origin::File { value, .. } => value.line(),
+            Origin::Option(option) => option.clone(),
+            Origin::Default => String::new(),
+        }
+    }
 }
 
 /// A parameter's value with all that is known about it.
@@ -63,6 +76,19 @@ pub(crate) struct Entry {
     pub(crate) origin: Origin,
     /// The value this one took the place of, and the spec that has it.
     pub(crate) replaces: Option<(Raw, String)>,
+}
+
+impl Entry {
+    /// A value without provenance of its own.
+    pub(crate) fn plain(raw: Raw, kind: Kind, source: String, origin: Origin) -> Entry {
+        Entry { raw, kind, source, note: None, against: None, origin, replaces: None }
+    }
+
+    /// The default of a key that may be left out.
+    pub(crate) fn default_of(written: &str) -> Entry {
+        let source = "the default of the part that reads it".to_owned();
+        Entry::plain(Raw::Loose(written.to_owned()), Kind::Default, source, Origin::Default)
+    }
 }
 
 /// A file's contents in the order of the file.
@@ -82,7 +108,7 @@ impl Document {
     /// # Errors
     /// All that is wrong with its syntax.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Document, Vec<SpecError>> {
-        let source = Arc::new(Source { file: file.to_owned(), text: text.to_owned() });
+        let source = Arc::new(Source::new(file, text));
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut document = Document {
             source,
@@ -150,15 +176,9 @@ impl Document {
         let path = if section.is_empty() { name.to_string() } else { format!("{section}.{name}") };
         let Some(table) = value.get_ref().as_table() else {
             let (key, value_span) = (self.span(key.span()), self.span(value.span()));
-            let entry = Entry {
-                raw: raw(value.get_ref()),
-                kind: Kind::User,
-                source: value_span.line(),
-                note: None,
-                against: None,
-                origin: Origin::File { key, value: value_span, wrapped: false },
-                replaces: None,
-            };
+            let source = value_span.line();
+            let origin = Origin::File { key, value: value_span, wrapped: false };
+            let entry = Entry::plain(raw(value.get_ref()), Kind::User, source, origin);
             self.entries.push((path, entry));
             return;
         };

@@ -10,7 +10,22 @@ use std::sync::Arc;
 pub(crate) struct Source {
     /// The path as the user gave it, or `specs/NAME.toml` for a shipped spec.
     pub(crate) file: String,
-    pub(crate) text: String,
+    text: String,
+    /// Where each line begins, so that a place is found without counting lines.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    pub(crate) fn new(file: &str, text: &str) -> Source {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(ends).collect();
+        Source { file: file.to_owned(), text: text.to_owned(), lines }
+    }
+
+    /// The line of a byte, counted from 0.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|start| *start <= at) - 1
+    }
 }
 
 /// A stretch of a source.
@@ -25,14 +40,15 @@ impl Span {
         let text = &self.source.text;
         let start = floor(text, self.bytes.start);
         let end = floor(text, self.bytes.end).max(start);
-        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let number = self.source.line(start);
+        let line_start = self.source.lines[number];
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let line = text[line_start..line_end].trim_end();
         let within = |from: usize, to: usize| text[from..to].chars().count();
         let last = line_start + line.len();
         Place {
             file: self.source.file.clone(),
-            line: text[..line_start].matches('\n').count() + 1,
+            line: number + 1,
             column: within(line_start, start) + 1,
             width: within(start, end.min(last).max(start)).max(1),
             text: line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
@@ -41,8 +57,7 @@ impl Span {
 
     /// `file:line`, the way a listing names it.
     pub(crate) fn line(&self) -> String {
-        let place = self.place();
-        format!("{}:{}", place.file, place.line)
+        format!("{}:{}", self.source.file, self.source.line(self.bytes.start) + 1)
     }
 }
 
@@ -194,7 +209,7 @@ mod tests {
     use super::*;
 
     fn span(text: &str, bytes: Range<usize>) -> Span {
-        Span { source: Arc::new(Source { file: "my.toml".to_owned(), text: text.to_owned() }), bytes }
+        Span { source: Arc::new(Source::new("my.toml", text)), bytes }
     }
 
     #[test]

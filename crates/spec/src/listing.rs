@@ -147,6 +147,9 @@ impl fmt::Display for Listing {
             }
             let kind = p.kind.name();
             write!(f, "{:keys$}  {:values$}  {kind:10}  {:docs$}  {}", p.key, p.value, p.doc, p.source)?;
+            if let Some(note) = &p.note {
+                write!(f, " ({note})")?;
+            }
             if let Some(against) = &p.against {
                 write!(f, "; against {against}")?;
             }

@@ -98,7 +98,7 @@ impl<'r> Section<'r> {
         self.reader.section(&format!("{}.{name}", self.path))
     }
 
-    /// Whether the spec has a value for `key`. Asking makes the key no known one.
+    /// Whether the spec has a value for `key`. It still has to be read: asking does not make a key known.
     pub fn has(&self, key: &str) -> bool {
         self.reader.spec.values.contains_key(&self.full(key))
     }
@@ -290,36 +290,13 @@ impl<'r> Section<'r> {
         let spec = self.reader.spec;
         let mut state = self.reader.state.borrow_mut();
         let again = state.asked.insert(path.clone(), quantity).is_some();
-        let Some(entry) = spec.values.get(&path) else {
-            let default = default.filter(|_| !spec.sections.contains_key(&path));
-            let Some(written) = default else {
-                if !again {
-                    state.missing.push(path);
-                }
-                return None;
-            };
-            let (value, exact) = parse(&Raw::Loose(written.to_owned()))
-                .unwrap_or_else(|error| panic!("the default of {path} is wrong: {error}"));
+        // A section where a value belongs is a mistake, and no reason to take the default.
+        let default = default.filter(|_| !spec.sections.contains_key(&path)).map(Entry::default_of);
+        let Some(entry) = spec.values.get(&path).or(default.as_ref()) else {
             if !again {
-                let source = "the default of the part that reads it".to_owned();
-                let (value, kind) = (written.to_owned(), Kind::Default);
-                state.parameters.push(Parameter {
-                    section: self.path.clone(),
-                    key: key.to_owned(),
-                    value,
-                    exact,
-                    quantity,
-                    doc: doc.to_owned(),
-                    allowed: allowed.map(str::to_owned),
-                    kind,
-                    source,
-                    note: None,
-                    against: None,
-                    place: String::new(),
-                    replaces: None,
-                });
+                state.missing.push(path);
             }
-            return Some(value);
+            return None;
         };
         match parse(&entry.raw) {
             Ok((value, exact)) => {
@@ -337,16 +314,14 @@ impl<'r> Section<'r> {
                         source: entry.source.clone(),
                         note: entry.note.clone(),
                         against: entry.against.clone(),
-                        place: match &entry.origin {
-                            Origin::File { value, .. } => value.line(),
-                            Origin::Option(option) => option.clone(),
-                        },
+                        place: entry.origin.place(),
                         replaces: replaces.map(|(raw, spec)| format!("{} ({spec})", raw.text())),
                     });
                 }
                 Some(value)
             }
             Err(error) => {
+                assert!(entry.kind != Kind::Default, "the default of {path} is wrong: {error}");
                 if !again {
                     state.errors.push(refused(spec, path, key, entry, quantity, error));
                 }
@@ -426,6 +401,7 @@ pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
     match &entry.origin {
         Origin::File { value, .. } => error = error.at(value),
         Origin::Option(option) => error.option = Some(option.clone()),
+        Origin::Default => {}
     }
     error
 }
@@ -447,6 +423,7 @@ fn refused(
         // Without blanks a value needs no quotes in a shell.
         Origin::Option(_) => return fault.help(format!("e.g. --set {path}={}", value.replace(' ', ""))),
         Origin::File { wrapped, .. } => wrapped,
+        Origin::Default => false,
     };
     let shown = if quantity.is_quoted() { format!("\"{value}\"") } else { value.clone() };
     let key = if wrapped { "value" } else { key };
@@ -460,7 +437,7 @@ fn refused(
     }
 }
 
-/// One error a section for the required keys it lacks.
+/// Errors for required keys: one a section, or one in all where most of the spec is not there.
 fn report_missing(
     spec: &Spec,
     asked: &BTreeMap<String, Quantity>,
@@ -469,17 +446,17 @@ fn report_missing(
 ) {
     let mut by_section: BTreeMap<&str, Vec<(&str, &String)>> = BTreeMap::new();
     for path in missing {
-        if let Some(table) = spec.sections.get(path) {
-            let quantity = asked[path];
-            let message = format!("expected {}, but this is a section", quantity.article());
-            let error = SpecError::new(message).at(table).about(path);
-            errors.push(
-                error.help("a value with its source is written { value = ..., kind = ..., source = ... }"),
-            );
-            continue;
-        }
         let (section, key) = path.rsplit_once('.').expect("a key stands in a section");
         by_section.entry(section).or_default().push((key, path));
+    }
+    let absent: Vec<_> =
+        by_section.keys().copied().filter(|section| !spec.sections.contains_key(*section)).collect();
+    let mut base = spec.possible_base().filter(|_| spec.extends.is_empty());
+    if let Some(base) = base.take_if(|_| absent.len() > 3) {
+        let message = format!("{} has no sections [{}]", spec.file, absent.join("], ["));
+        let error = SpecError::new(message);
+        errors.push(error.help(format!("begin with extends = \"{base}\", which has them all")));
+        by_section.retain(|section, _| spec.sections.contains_key(*section));
     }
     for (section, keys) in by_section {
         let names: Vec<_> = keys.iter().map(|(key, _)| *key).collect();
@@ -496,9 +473,7 @@ fn report_missing(
             let shown = if quantity.is_quoted() { format!("\"{value}\"") } else { value };
             error = error.help(format!("add to [{section}]: {key} = {shown}, {origin}"));
         }
-        if spec.extends.is_empty()
-            && let Some(base) = spec.possible_base()
-        {
+        if let Some(base) = base.take() {
             error = error.help(format!("or begin with extends = \"{base}\""));
         }
         errors.push(error);

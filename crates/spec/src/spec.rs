@@ -29,7 +29,10 @@ pub struct Spec {
     pub(crate) errors: Vec<SpecError>,
     /// The name of the user's file in messages.
     pub(crate) file: String,
+    /// The specs that values and bases are suggested from.
     library: Library,
+    /// It is this one of the library, and no file of the user's.
+    shipped: Option<&'static str>,
     design: String,
     design_span: Span,
 }
@@ -90,6 +93,10 @@ impl Spec {
         overrides: &[(String, String)],
         library: Library,
     ) -> Result<Spec, SpecErrors> {
+        let shipped = match target {
+            Target::Shipped(name, _) => Some(name),
+            Target::File(_) => None,
+        };
         let chain = follow(document, target, library).map_err(SpecErrors::new)?;
         let meta = |key: &str| chain.iter().find_map(|(_, document)| document.meta(key)).map(str::to_owned);
         let root = &chain[0].1;
@@ -115,6 +122,7 @@ impl Spec {
             errors: Vec::new(),
             file: root.source.file.clone(),
             library,
+            shipped,
             design: meta("design").unwrap_or_default(),
             design_span,
         };
@@ -174,7 +182,7 @@ impl Spec {
         if let Some(Entry { replaces: Some(replaced), .. }) = self.values.get(path) {
             return Some(replaced.clone());
         }
-        let others = self.library.names().filter(|name| *name != self.name);
+        let others = self.library.names().filter(|name| Some(*name) != self.shipped);
         let mut documents =
             others.filter_map(|name| Some((name, builtin(name, self.library.get(name)?).ok()?)));
         documents.find_map(|(name, document)| {
@@ -189,7 +197,7 @@ impl Spec {
             let document = self.library.get(name).and_then(|text| builtin(name, text).ok());
             document.is_some_and(|document| document.meta("design") == Some(&self.design))
         };
-        self.library.names().filter(|name| *name != self.name).find(same_design)
+        self.library.names().filter(|name| Some(*name) != self.shipped).find(same_design)
     }
 
     fn put(&mut self, path: String, mut entry: Entry, owner: Option<String>) {
@@ -207,15 +215,8 @@ impl Spec {
             self.errors.push(error);
             return;
         }
-        let entry = Entry {
-            raw: Raw::Loose(value.to_owned()),
-            kind: Kind::Override,
-            source: option.clone(),
-            note: None,
-            against: None,
-            origin: Origin::Option(option),
-            replaces: None,
-        };
+        let raw = Raw::Loose(value.to_owned());
+        let entry = Entry::plain(raw, Kind::Override, option.clone(), Origin::Option(option));
         // Of two overrides of a key the later counts, and it replaces the file's value, not the other override.
         match self.values.get_mut(key) {
             Some(earlier) if earlier.kind == Kind::Override => {
@@ -309,7 +310,11 @@ fn follow(
         let span = document.meta_span("extends").cloned();
         chain.push((name, document));
         let (Some(base), Some(span)) = (base, span) else { return Ok(chain) };
-        let refuse = |error: SpecError| vec![error.at(&span).about("extends")];
+        let refuse = |error: SpecError| {
+            // What else is wrong at the top may be why.
+            let others = chain.iter().flat_map(|(_, document)| document.errors.iter().cloned());
+            std::iter::once(error.at(&span).about("extends")).chain(others).collect::<Vec<_>>()
+        };
         target = match (&target, is_path(&base)) {
             (Target::Shipped(..), true) => {
                 return Err(refuse(SpecError::new("a shipped spec extends shipped specs only")));

@@ -6,12 +6,18 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     if name.len() > 100 {
         return None;
     }
-    let lower = name.to_lowercase();
     let tidy = |text: &str| text.to_lowercase().replace('-', "_");
+    let name = tidy(name);
+    // Of several at the same distance, the one that begins alike: `core` is `cores` and not `code`.
+    let apart = |candidate: &str| {
+        let candidate = tidy(candidate);
+        let alike = name.chars().zip(candidate.chars()).take_while(|(a, b)| a == b).count();
+        (strsim::damerau_levenshtein(&name, &candidate), std::cmp::Reverse(alike))
+    };
     known
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&tidy(&lower), &tidy(candidate)), candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
+        .map(|candidate| (apart(candidate), candidate))
+        .filter(|((distance, _), candidate)| *distance <= (candidate.chars().count() / 3).max(1))
         .min()
         .map(|(_, candidate)| candidate)
 }
@@ -38,6 +44,7 @@ mod tests {
         assert_eq!(nearest("latncy", known), Some("latency"));
         assert_eq!(nearest("Cores", known), Some("cores"));
         assert_eq!(nearest("gpa", known), Some("gap"));
+        assert_eq!(nearest("core", ["code", "cores"]), Some("cores"));
         assert_eq!(nearest("bandwidth", known), None);
         assert_eq!(nearest(&"x".repeat(1_000), known), None);
         assert_eq!(nearest("memory-gap", ["memory_gap"]), Some("memory_gap"));

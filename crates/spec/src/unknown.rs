@@ -2,10 +2,14 @@
 
 use crate::document::{Entry, META, Origin};
 use crate::error::SpecError;
+use crate::reader::locate;
 use crate::spec::Spec;
 use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;
 use std::collections::BTreeMap;
+
+/// More unknown names than this are another format, not slips; the rest of them says nothing new.
+const MOST: usize = 100;
 
 /// Reports keys and sections that no part read. A key that is plainly a mistyped required one is taken off
 /// `missing`: one slip is one error.
@@ -19,9 +23,19 @@ pub(crate) fn report(
     let known_section = |path: &str| sections.iter().any(|known| known == path);
     let mut unknown_sections = Vec::new();
     for (path, span) in &spec.sections {
+        if errors.len() >= MOST {
+            return;
+        }
         let outer = parent(path);
-        // A section where a value was expected, or one inside an unknown one, is reported once, elsewhere.
-        if known_section(path) || asked.contains_key(path) || !(outer.is_empty() || known_section(outer)) {
+        if let Some(quantity) = asked.get(path) {
+            let message = format!("expected {}, but this is a section", quantity.article());
+            let error = SpecError::new(message).at(span).about(path);
+            errors.push(error.help("a value with its source is { value = ..., kind = ..., source = ... }"));
+            missing.retain(|missing| missing != path);
+            continue;
+        }
+        // One inside an unknown section, or where a value belongs, was reported with it.
+        if known_section(path) || !(outer.is_empty() || known_section(outer)) {
             continue;
         }
         let meant = nearest(path, sections.iter().map(String::as_str));
@@ -38,6 +52,9 @@ pub(crate) fn report(
         errors.push(error);
     }
     for (path, entry) in spec.values.iter().filter(|(path, _)| !asked.contains_key(*path)) {
+        if errors.len() >= MOST {
+            return;
+        }
         let section = parent(path);
         let in_file = matches!(entry.origin, Origin::File { .. });
         let inside = |outer: &str| {
@@ -63,11 +80,7 @@ fn unknown_key(
     let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
     let fault = match &entry.origin {
         Origin::File { key: span, .. } => SpecError::new("unknown key").at(span).about(path),
-        Origin::Option(option) => {
-            let mut error = SpecError::new("unknown key").about(path);
-            error.option = Some(option.clone());
-            error
-        }
+        _ => locate(SpecError::new("unknown key").about(path), entry),
     };
     if sections.iter().any(|known| known == path) {
         let keys: Vec<_> = keys_of(path, asked).collect();
@@ -80,15 +93,22 @@ fn unknown_key(
         missing.retain(|path| *path != near_path);
         return fault.help(meant(if option { near_path } else { near.to_owned() }));
     }
+    // The slip may be in the section's name, which an override gives along with the key.
+    if !section.is_empty()
+        && keys_of(section, asked).next().is_none()
+        && let Some(near) = nearest(path, asked.keys().map(String::as_str))
+    {
+        return fault.help(meant(near.to_owned()));
+    }
     let elsewhere: Vec<_> =
         asked.keys().filter(|known| known.rsplit_once('.').is_some_and(|(_, k)| k == key)).collect();
     if !elsewhere.is_empty() && elsewhere.len() <= 3 {
         return fault.help(meant(any_of(&elsewhere)));
     }
-    if let Some(near) = nearest(path, asked.keys().map(String::as_str)) {
-        return fault.help(meant(near.to_owned()));
-    }
     if section.is_empty() {
+        if let Some(near) = nearest(path, META).filter(|_| !option) {
+            return fault.help(meant(near.to_owned()));
+        }
         let all = list(META);
         return fault
             .help(format!("above the sections there are {all}; everything else stands in a section"));

@@ -1,0 +1,8 @@
+//! Specs as users meet them: what is read, what is refused and in which words.
+
+mod card;
+mod damage;
+mod errors;
+mod files;
+mod reading;
+mod shipped;
