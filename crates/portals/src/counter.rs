@@ -2,9 +2,9 @@
 //! Operations').
 //!
 //! A triggered operation is due when its counter's successes reach its threshold; failures set off nothing.
-//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the order
-//! in which they were posted. A change makes all its operations due at once, before the first of them is
-//! carried out: one that sets the counter back does not hold up its neighbours. What became due first is
+//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the
+//! order in which they were posted. A change makes all its operations due at once, before the first of them
+//! is carried out: one that sets the counter back does not hold up its neighbours. What became due first is
 //! carried out first, on whatever counter.
 
 use crate::handle::Slab;
@@ -90,8 +90,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Adds successes or failures to the counter and carries out what that makes due (`PtlCTInc`). The sum wraps
-    /// at 2^64.
+    /// Adds successes or failures to the counter and carries out what that makes due (`PtlCTInc`). The sum
+    /// wraps at 2^64.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::ArgInvalid`] where both are added at once, which the specification forbids.
@@ -215,7 +215,8 @@ impl Interface {
         }
     }
 
-    /// Carries out all that is due, and what becomes due by it. It ends, since every operation was posted once.
+    /// Carries out all that is due, and what becomes due by it. It ends, since every operation was posted
+    /// once.
     fn carry_out(&mut self, effects: &mut Effects) {
         while let Some(action) = self.due.pop_front() {
             self.triggered -= 1;

@@ -73,7 +73,7 @@ impl fmt::Display for Error {
             }
             Error::PtInUse { index } => write!(
                 f,
-                "portal table entry {index} is in use; unlink its match entries and free it, or ask for another"
+                "portal table entry {index} is in use; unlink its match entries and free it, or take another"
             ),
             Error::PtFull { limit } => write!(
                 f,

@@ -182,8 +182,8 @@ pub enum Effect {
     Ack(Header),
 }
 
-/// Effects in the order in which they take place. Kept by the card and used again, so that a message allocates
-/// nothing.
+/// Effects in the order in which they take place. Kept by the card and used again, so that a message
+/// allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     list: Vec<Effect>,

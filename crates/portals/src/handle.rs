@@ -30,7 +30,8 @@ macro_rules! handles {
                 (self.generation as u64) << 32 | self.index as u64
             }
 
-            /// The handle behind a number from [`Self::to_bits`]. Any other number is a handle too: a stale one.
+            /// The handle behind a number from [`Self::to_bits`]. Any other number is a handle too: a stale
+            /// one.
             pub const fn from_bits(bits: u64) -> Self {
                 $name { index: bits as u32, generation: (bits >> 32) as u32 }
             }

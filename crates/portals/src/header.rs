@@ -118,8 +118,9 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Header {
-    /// The header of a put that asks for no acknowledgement and belongs to no operation of [`crate::Interface`]:
-    /// what a card sends on its own account, a handler's put for one. Offset and header data are zero.
+    /// The header of a put that asks for no acknowledgement and belongs to no operation of
+    /// [`crate::Interface`]: what a card sends on its own account, a handler's put for one. Offset and header
+    /// data are zero.
     pub const fn put(source: NodeId, target: NodeId, pt: u32, match_bits: u64, length: u64) -> Header {
         Header {
             kind: HeaderKind::Put,

@@ -1,8 +1,8 @@
 //! The initiator: memory descriptors, puts, and how an operation ends ('Memory Descriptors', 'Data Movement
 //! Operations').
 //!
-//! An operation ends when its message has been sent and, where an acknowledgement was asked for, that is here.
-//! Until then it keeps its place among [`crate::Limits::operations`], and its memory descriptor.
+//! An operation ends when its message has been sent and, where an acknowledgement was asked for, that is
+//! here. Until then it keeps its place among [`crate::Limits::operations`], and its memory descriptor.
 
 use crate::counter::Action;
 use crate::interface::release;
@@ -110,8 +110,8 @@ impl Interface {
     /// Binds memory to send from (`PtlMDBind`).
     ///
     /// # Errors
-    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] for memory that ends
-    /// beyond 2^64 or options that count without a counter.
+    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] for memory that
+    /// ends beyond 2^64 or options that count without a counter.
     pub fn md_bind(&mut self, md: Md) -> Result<MdHandle, Error> {
         if md.start.checked_add(md.length).is_none() {
             return Err(Error::ArgInvalid("the descriptor's memory must end below address 2^64"));
@@ -147,8 +147,8 @@ impl Interface {
     /// Starts a put (`PtlPut`): the card sends what is returned and then says so with [`Interface::sent`].
     ///
     /// # Errors
-    /// [`Error::Stale`] for the descriptor; [`Error::ArgInvalid`] for a message beyond its memory or longer than
-    /// the limit, or for an acknowledgement that has nowhere to go; [`Error::NoSpace`].
+    /// [`Error::Stale`] for the descriptor; [`Error::ArgInvalid`] for a message beyond its memory or longer
+    /// than the limit, or for an acknowledgement that has nowhere to go; [`Error::NoSpace`].
     pub fn put(&mut self, request: &PutRequest) -> Result<Outgoing, Error> {
         let operation = self.prepare(request)?;
         Ok(self.outgoing(operation))
@@ -176,8 +176,8 @@ impl Interface {
     /// The card has read the last byte of the message, or given it up: the source memory may be used again.
     ///
     /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started or
-    /// was sent before.
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
+    /// or was sent before.
     pub fn sent(
         &mut self,
         operation: OperationHandle,

@@ -10,8 +10,8 @@ use crate::{Error, MdHandle, MeHandle, OperationHandle};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
-/// How much of everything an interface has (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are generous;
-/// a card's spec says its own.
+/// How much of everything an interface has (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are
+/// generous; a card's spec says its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Match entries, linked or still referred to.
@@ -67,14 +67,12 @@ pub struct Statistics {
     pub truncated: u64,
     /// Full events that found their queue full.
     pub events_dropped: u64,
-    /// Acknowledgements that found no operation waiting.
-    pub stray_answers: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
 }
 
 impl Statistics {
-    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all, `PTL_SR_OPERATION_VIOLATIONS` that
-    /// of [`DropReason::OpViolation`].
+    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all, `PTL_SR_OPERATION_VIOLATIONS`
+    /// that of [`DropReason::OpViolation`].
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }

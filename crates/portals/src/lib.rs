@@ -1,29 +1,29 @@
-//! Portals 4 message semantics as a plain state machine: what a message matches, where its bytes belong, which
-//! events and counters it moves, and which waiting operations that sets off.
+//! Portals 4 message semantics as a plain state machine: what a message matches, where its bytes belong,
+//! which events and counters it moves, and which waiting operations that sets off.
 //!
-//! There is no time, no memory and no network in here. A card drives one [`Interface`]: it hands in the host's
-//! commands and the headers that arrive, moves the bytes where it is told to, reports when they are there, and
-//! makes the resulting [`Effects`] visible when its own timing says so. The same machine can therefore be driven
-//! by a simulated card, by a test or by a fuzzer.
+//! There is no time, no memory and no network in here. A card drives one [`Interface`]: it hands in the
+//! host's commands and the headers that arrive, moves the bytes where it is told to, reports when they are
+//! there, and makes the resulting [`Effects`] visible when its own timing says so. The same machine can
+//! therefore be driven by a simulated card, by a test or by a fuzzer.
 //!
 //! # Layers, from the bottom
 //! - [`MeHandle`] and its siblings: names of resources that go stale when the resource is freed, over bounded
 //!   slabs. Nothing in the crate grows beyond [`Limits`].
 //! - [`MeOptions`], [`MdOptions`], [`Event`], [`FailType`], [`Error`]: the vocabulary of the specification.
 //! - [`Header`]: what goes over the wire, and its bytes.
-//! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations live with the counter they wait
-//!   on, and are started in the same call that moves the counter.
-//! - The initiator (`initiator.rs`): memory descriptors, [`Interface::put`], [`Interface::triggered_put`], and
-//!   the SEND and ACK that end an operation.
+//! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations live with the counter they
+//!   wait on, and are started in the same call that moves the counter.
+//! - The initiator (`initiator.rs`): memory descriptors, [`Interface::put`], [`Interface::triggered_put`],
+//!   and the SEND and ACK that end an operation.
 //! - The target (`list.rs`, `target.rs`): portal table, match entries on priority and overflow lists,
 //!   [`Interface::arrive`] at a message's header and [`Interface::complete`] after its last byte.
 //!
 //! # One message
 //! `put` at the initiator gives an [`Outgoing`]: a header and a range of host memory. At the target, `arrive`
-//! searches the lists and answers with a [`Delivery`]: an address and how many of the bytes to keep. The match
-//! takes effect there and then (a use-once entry is gone, a local offset has moved), so messages match in the order
-//! in which their headers arrive, whatever their payloads do. `complete` then gives the events, the counts,
-//! the triggered operations due and the acknowledgement, in that order of precedence.
+//! searches the lists and answers with a [`Delivery`]: an address and how many of the bytes to keep. The
+//! match takes effect there and then (a use-once entry is gone, a local offset has moved), so messages match
+//! in the order in which their headers arrive, whatever their payloads do.`complete` then gives the events,
+//! the acknowledgement, the counts, and the triggered operations they make due, in that order.
 //!
 //! ```
 //! use nicety_portals::*;

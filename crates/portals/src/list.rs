@@ -162,12 +162,12 @@ pub(crate) fn search(list: &VecDeque<Key>, entries: &Entries, header: &Header) -
 }
 
 impl Interface {
-    /// Takes a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index. Full
-    /// events of its match entries go to `eq`, if anywhere.
+    /// Takes a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index.
+    /// Full events of its match entries go to `eq`, if anywhere.
     ///
     /// # Errors
-    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an index
-    /// beyond the limit.
+    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an
+    /// index beyond the limit.
     pub fn pt_alloc(&mut self, wanted: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         let limit = self.limits.portal_table;
         eq.map(|eq| self.queues.get(eq)).transpose()?;
@@ -228,14 +228,15 @@ impl Interface {
 
     /// Appends a match entry (`PtlMEAppend`).
     ///
-    /// An entry for the priority list is first compared with the unexpected headers: a use-once entry takes the
-    /// first that matches and is not linked at all, so that its handle is stale once that message is complete; any
-    /// other takes every one that matches and is linked then. Each gives a [`EventKind::PutOverflow`] when
-    /// the message's bytes have been deposited. A local offset does not move by them.
+    /// An entry for the priority list is first compared with the unexpected headers: a use-once entry takes
+    /// the first that matches and is not linked at all, so that its handle is stale once that message is
+    /// complete; any other takes every one that matches and is linked then. Each gives a
+    /// [`EventKind::PutOverflow`] when the message's bytes have been deposited. A local offset does not move
+    /// by them.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use, memory ends beyond 2^64 or options count without a
-    /// counter; [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`].
+    /// [`Error::ArgInvalid`] where the index is not in use, memory ends beyond 2^64 or options count without
+    /// a counter; [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`].
     pub fn me_append(
         &mut self,
         pt: u32,

@@ -39,8 +39,8 @@ impl Interface {
         self.queues.remove(eq).map(drop)
     }
 
-    /// The host has taken `count` events out of the queue, so that there is room for as many more. Taking more
-    /// than the queue holds empties it.
+    /// The host has taken `count` events out of the queue, so that there is room for as many more. Taking
+    /// more than the queue holds empties it.
     ///
     /// # Errors
     /// [`Error::Stale`].

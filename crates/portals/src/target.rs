@@ -14,7 +14,8 @@ use std::fmt;
 pub enum Arrival {
     /// It has matched: the card deposits its bytes and then calls [`Interface::complete`].
     Matched(Delivery),
-    /// It is dropped, its payload with it. An answer that says so is among the effects where one was asked for.
+    /// It is dropped, its payload with it. An answer that says so is among the effects where one was asked
+    /// for.
     Dropped(DropReason),
     /// It was an acknowledgement, and its effects are there.
     Acknowledged,
@@ -29,8 +30,8 @@ pub struct Delivery {
     pub list: List,
     /// Host address of the message's first byte.
     pub start: u64,
-    /// Bytes to keep: the first ones of the message. Where handlers dropped some of them, the card lowers it before
-    /// [`Interface::complete`], and events, counts and the acknowledgement follow it.
+    /// Bytes to keep: the first ones of the message. Where handlers dropped some of them, the card lowers it
+    /// before [`Interface::complete`], and events, counts and the acknowledgement follow it.
     pub mlength: u64,
     /// Bytes the message has.
     pub rlength: u64,
@@ -92,8 +93,8 @@ drop_reasons! {
 }
 
 impl Interface {
-    /// The header of a message has arrived. A match takes effect here: a use-once entry is off its list, and a
-    /// local offset has moved.
+    /// The header of a message has arrived. A match takes effect here: a use-once entry is off its list, and
+    /// a local offset has moved.
     pub fn arrive(&mut self, header: &Header, effects: &mut Effects) -> Arrival {
         match self.translate(header, effects) {
             Ok(arrival) => arrival,
@@ -108,8 +109,8 @@ impl Interface {
         }
     }
 
-    /// Every byte of the message is deposited, or will not be: `outcome` says which. Events, the acknowledgement,
-    /// counts and triggered operations follow, in that order.
+    /// Every byte of the message is deposited, or will not be: `outcome` says which. Events, the
+    /// acknowledgement, counts and triggered operations follow, in that order.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a delivery that was completed before.
@@ -307,8 +308,8 @@ impl Interface {
         }
     }
 
-    /// Answers a put that asked for it with `ack`. An entry with `ACK_DISABLE` answers too, with nothing but the
-    /// end of the operation, so that the initiator does not hold it for ever.
+    /// Answers a put that asked for it with `ack`. An entry with `ACK_DISABLE` answers too, with nothing but
+    /// the end of the operation, so that the initiator does not hold it for ever.
     fn answer(
         &mut self,
         header: &Header,

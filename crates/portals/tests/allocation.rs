@@ -29,8 +29,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One message through everything a message can touch: a use-once entry, an unexpected header, events, counts, a
-/// triggered put, its acknowledgement.
+/// One message through everything a message can touch: a use-once entry, an unexpected header, events,
+/// counts, a triggered put, its acknowledgement.
 fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     let options = MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
     b.append(Me { ct: Some(b.ct), ..me(1, options) });

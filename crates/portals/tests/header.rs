@@ -100,6 +100,7 @@ proptest! {
         pt in 0..3u32, longs in any::<[u64; 5]>(), options in any::<u32>(),
     ) {
         use HeaderKind::*;
+        let acks = [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
         let mut b = common::bench();
         let options = MeOptions::from_bits_truncate(options);
         let entry = Me { ignore_bits: !0, ct: Some(b.ct), ..common::me(0, options) };
@@ -107,7 +108,7 @@ proptest! {
         b.append_overflow(entry);
         let header = Header {
             kind: [Put, Get, Reply, Ack, Atomic, FetchAtomic, Swap][kind],
-            ack: [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted][ack],
+            ack: acks[ack],
             target: if near { common::NODE } else { NodeId(longs[4] as u32) },
             pt,
             match_bits: longs[0],

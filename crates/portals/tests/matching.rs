@@ -41,7 +41,8 @@ fn the_oldest_entry_that_matches_wins_and_the_search_is_counted() {
     assert_eq!(b.arrive(&put(2, 8)), Err(DropReason::NoMatch));
 }
 
-// 'PTL_ME_USE_ONCE': unlinked by the match, not by the end of the message. AUTO_UNLINK says that the memory is done with.
+// 'PTL_ME_USE_ONCE': unlinked by the match, not by the end of the message. AUTO_UNLINK says that the memory
+// is done with.
 #[test]
 fn a_use_once_entry_is_gone_at_the_header_and_says_so_at_the_end() {
     let mut b = bench();

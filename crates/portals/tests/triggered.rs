@@ -63,7 +63,8 @@ fn failures_start_nothing() {
     assert_eq!(started(&mut b), [1]);
 }
 
-// A pong without the host: the message's completion counts, the count starts the put, whose memory the message filled.
+// A pong without the host: the message's completion counts, the count starts the put, whose memory the
+// message filled.
 #[test]
 fn a_message_sets_off_a_put() {
     let (mut b, md) = with_md();
