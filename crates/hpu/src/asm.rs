@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(beq(A0, ZERO, 2048 - 2), 0x7e05_0f63);
         assert_eq!(jal(RA, -4), 0xffdf_f0ef);
         assert_eq!(jal(ZERO, 2048), 0x0010_006f);
-        assert_eq!(lui(A0, 0xdead_b), 0xdead_b537);
+        assert_eq!(lui(A0, 0x000d_eadb), 0xdead_b537);
         assert_eq!(li(A0, 0xdead_beef), [0xdead_c537, 0xeef5_0513]);
         assert_eq!(srai(A0, A1, 31), 0x41f5_d513);
         assert_eq!(mulhsu(A0, A1, A2), 0x02c5_a533);

@@ -224,7 +224,7 @@ impl Image {
     /// # Panics
     /// When `base` is odd or the code reaches over the end of the address space.
     pub fn from_bytes(base: u32, code: &[u8], core: &Core) -> Arc<Image> {
-        assert!(base % 2 == 0, "code at the odd address {base:#x}");
+        assert!(base.is_multiple_of(2), "code at the odd address {base:#x}");
         let size = u32::try_from(code.len()).expect("code of 4 GiB");
         assert!(base.checked_add(size).is_some(), "code reaches over the end of the address space");
         let segment = Segment { address: base, bytes: code.into(), size, writable: false, executable: true };
@@ -247,7 +247,7 @@ impl Image {
         let code = code.map(|s| Code {
             // A segment that begins at an odd address has its first instruction behind it.
             base: s.address & !1,
-            bytes: if s.address % 2 == 0 { s.bytes.clone() } else { s.bytes[1..].into() },
+            bytes: if s.address.is_multiple_of(2) { s.bytes.clone() } else { s.bytes[1..].into() },
             blocks: (0..s.bytes.len().div_ceil(2)).map(|_| OnceLock::new()).collect(),
         });
         let code = code.collect();

@@ -49,7 +49,7 @@ mod reservations;
 mod run;
 mod trap;
 
-pub use crate::context::{Context, Exit, OrderPoint, RETURN_ADDRESS};
+pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
 pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};

@@ -409,7 +409,7 @@ impl<'a> AddressSpace<'a> {
 
     fn resolve(&self, reference: Reference) -> Result<(usize, usize), Stop> {
         let Reference { access, address, size, .. } = reference;
-        if address % size != 0 && !reference.misaligned {
+        if !address.is_multiple_of(size) && !reference.misaligned {
             return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
         }
         let found = self.find(address, size);
@@ -423,7 +423,7 @@ impl<'a> AddressSpace<'a> {
         let region = &self.regions[index];
         region.permit(access, address, size).map_err(Stop::Fault)?;
         if region.device {
-            if address % size != 0 {
+            if !address.is_multiple_of(size) {
                 return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
             }
             return Err(Stop::Device);

@@ -180,7 +180,7 @@ impl Context {
                         Kind::Mul => set!(a.wrapping_mul(b)),
                         Kind::Mulh => set!(high(i64::from(a as i32) * i64::from(b as i32))),
                         Kind::Mulhsu => set!(high(i64::from(a as i32) * i64::from(b))),
-                        Kind::Mulhu => set!((u64::from(a) * u64::from(b) >> 32) as u32),
+                        Kind::Mulhu => set!(((u64::from(a) * u64::from(b)) >> 32) as u32),
                         Kind::Div => set!(div(a, b)),
                         Kind::Divu => set!(a.checked_div(b).unwrap_or(u32::MAX)),
                         Kind::Rem => set!(rem(a, b)),
@@ -383,5 +383,5 @@ pub(crate) const fn shape(kind: Kind) -> (u32, bool, bool) {
 }
 
 pub(crate) fn misaligned_extra(image: &Image, address: u32, size: u32) -> u32 {
-    if address % size == 0 { 0 } else { u32::from(image.core().costs.misaligned_extra) }
+    if address.is_multiple_of(size) { 0 } else { u32::from(image.core().costs.misaligned_extra) }
 }

@@ -1,0 +1,217 @@
+//! What instructions cost, and that slices of any length add up to the same.
+
+mod common;
+
+use common::*;
+use nicety_hpu::asm::*;
+use nicety_hpu::{AddressSpace, Core, CycleCosts, Exit, Misaligned, OrderPoint, Region, TrapKind};
+
+/// PsPIN, as measured on its RTL: ALU, store and L1 load 1, load-use +1, jalr 2, taken branch 3.
+const PSPIN: CycleCosts =
+    CycleCosts { load_use: 1, jump_register: 2, branch_taken: 3, ..CycleCosts::SINGLE_CYCLE };
+
+/// Every class has a cost of its own, so that a mix-up shows.
+const DISTINCT: CycleCosts = CycleCosts {
+    alu: 1,
+    mul: 100,
+    mul_high: 200,
+    div: 300,
+    load: 400,
+    store: 500,
+    load_use: 10,
+    branch_not_taken: 600,
+    branch_taken: 700,
+    jump: 800,
+    jump_register: 900,
+    csr: 1000,
+    atomic: 1100,
+    fence: 1200,
+    ecall: 1300,
+    misaligned_extra: 50,
+};
+
+fn core(costs: CycleCosts) -> Core {
+    Core { costs, ..Core::default() }
+}
+
+/// Cycles of the words up to their end, without the return that follows.
+fn cycles(words: &[u32]) -> u64 {
+    let mut machine = Machine::on(&core(DISTINCT), &[words, &[ret()]].concat());
+    machine.call(&[MEMORY]);
+    assert!(matches!(machine.finish(), Exit::Return(_)));
+    machine.context.cycle() - u64::from(DISTINCT.jump_register)
+}
+
+#[test]
+fn each_class_costs_what_the_table_says() {
+    for (word, expected) in [
+        (add(T0, T0, T0), 1),
+        (lui(T0, 1), 1),
+        (nop(), 1),
+        (mul(T0, T0, T0), 100),
+        (mul(ZERO, T0, T0), 100), // what x0 swallows still takes its time
+        (mulhu(T0, T0, T0), 200),
+        (rem(T0, T0, T0), 300),
+        (lbu(T0, 0, A0), 400),
+        (sh(T0, 0, A0), 500),
+        (bne(ZERO, ZERO, 8), 600),
+        (beq(ZERO, ZERO, 4), 700),
+        (j(4), 800),
+        (csrrs(T0, 0xc00, ZERO), 1000),
+        (lr_w(T0, A0), 1100),
+        (amoadd_w(T0, T0, A0), 1100),
+        (fence(), 1200),
+    ] {
+        assert_eq!(cycles(&[word]), expected, "{word:#010x}");
+    }
+    assert_eq!(cycles(&[auipc(T0, 0), jalr(ZERO, T0, 8)]), 901);
+}
+
+#[test]
+fn using_a_load_at_once_costs_a_penalty() {
+    assert_eq!(cycles(&[lw(T0, 0, A0), add(T1, T0, T0)]), 411);
+    assert_eq!(cycles(&[lw(T0, 0, A0), add(T1, A0, T0)]), 411);
+    assert_eq!(cycles(&[lw(T0, 0, A0), nop(), add(T1, T0, T0)]), 402);
+    assert_eq!(cycles(&[lw(T0, 0, A0), add(T0, A0, A0)]), 401);
+    assert_eq!(cycles(&[lw(T0, 0, A0), sw(T0, 4, A0)]), 910);
+    assert_eq!(cycles(&[lw(T0, 0, A0), lw(T0, 0, A0)]), 800);
+    assert_eq!(cycles(&[lw(T0, 0, A0), beq(T0, A0, 8)]), 1010);
+    assert_eq!(cycles(&[lw(ZERO, 0, A0), add(T0, ZERO, ZERO)]), 401);
+    // A result of an atomic comes from memory too, and one is waited for by an atomic.
+    assert_eq!(cycles(&[amoadd_w(T0, T0, A0), mv(T0, T0)]), 1111);
+    assert_eq!(cycles(&[lw(T0, 0, A0), amoadd_w(T1, T0, A0)]), 1510);
+    // Across the border of two blocks, here after the longest block there is.
+    let mut long = vec![nop(); 31];
+    long.extend([lw(T0, 0, A0), mv(T1, T0)]);
+    assert_eq!(cycles(&long), 31 + 400 + 11);
+}
+
+/// As measured on PsPIN: 6 cycles and 4 instructions a word.
+#[test]
+fn the_sum_of_words_takes_six_cycles_a_word() {
+    let words = [
+        mv(T0, ZERO),
+        lw(T1, 0, A0), // 1
+        addi(A0, A0, 4),
+        add(T0, T0, T1),
+        bne(A0, A1, -12),
+        mv(A0, T0),
+        ret(),
+    ];
+    let run = |count: u32| {
+        let mut machine = Machine::on(&core(PSPIN), &words);
+        for i in 0..count {
+            machine.set_word(4 * i as usize, i + 1);
+        }
+        machine.call(&[MEMORY, MEMORY + 4 * count]);
+        assert_eq!(machine.finish(), Exit::Return(count * (count + 1) / 2));
+        (machine.context.cycle(), machine.context.instret())
+    };
+    // Around the loop: two moves, a return of 2, and a last branch that is not taken and so 2 cheaper.
+    for count in [1, 16, 128, 256] {
+        assert_eq!(run(count), (6 * u64::from(count) + 2, 4 * u64::from(count) + 3));
+    }
+}
+
+#[test]
+fn regions_have_latencies_of_their_own() {
+    // PsPIN's L2: load 21, store 22.
+    let words = [
+        lw(T0, 0, A0),
+        nop(),
+        sw(T0, 4, A0),
+        lw(T0, -4, SP),
+        lr_w(T0, A0),
+        sc_w(T0, T0, A0),
+        amoadd_w(T0, T0, A0),
+        ret(),
+    ];
+    let mut machine = Machine::on(&core(PSPIN), &words);
+    machine.call(&[MEMORY]);
+    let Machine { image, memory, stack, context, reservations } = &mut machine;
+    let mut at = Vec::new();
+    loop {
+        let mut space = AddressSpace::new();
+        space.push(Region::memory("L2", MEMORY, memory).latency(20, 21));
+        space.push(Region::stack("stack", STACK, stack, GUARD));
+        match context.run(image, &mut space, reservations, u64::MAX) {
+            Exit::Order(OrderPoint::Atomic { address }) => {
+                assert_eq!(address, MEMORY);
+                at.push(context.cycle());
+                context.perform(image, &mut space, reservations).unwrap();
+            }
+            exit => break assert!(matches!(exit, Exit::Return(_)), "{exit:?}"),
+        }
+    }
+    // 21 + 1 + 22 + 1, then LR 21, SC 22 and AMO 21, of which the last two use what the one before gave.
+    assert_eq!(at, [45, 45 + 21 + 1, 67 + 22 + 1]);
+    assert_eq!(context.cycle(), 90 + 21 + 2);
+}
+
+#[test]
+fn misaligned_accesses_cost_more_where_they_are_allowed() {
+    let words = [lw(T0, 1, A0), sw(T0, 6, A0), lhu(A0, 7, A0), ret()];
+    let mut machine = Machine::on(&Core { misaligned: Misaligned::Costs, ..core(DISTINCT) }, &words);
+    machine.memory[..5].copy_from_slice(&[0, 1, 2, 3, 4]);
+    machine.call(&[MEMORY]);
+    assert_eq!(machine.finish(), Exit::Return(0x0302));
+    assert_eq!(machine.context.cycle(), 450 + 10 + 550 + 450 + 900);
+}
+
+#[test]
+fn the_cycle_counter_reads_its_own_start() {
+    let words =
+        [lw(T0, 0, A0), csrrs(T1, 0xc00, ZERO), csrrs(T2, 0xc02, ZERO), sub(A0, T2, T1), mv(A0, T1), ret()];
+    let mut machine = Machine::on(&core(DISTINCT), &words);
+    machine.call(&[MEMORY]);
+    assert_eq!(machine.finish(), Exit::Return(400));
+    assert_eq!(machine.context.reg(T2 as usize), 2);
+}
+
+#[test]
+fn a_jump_costs_a_cycle_even_in_a_table_of_zeros() {
+    let zero = CycleCosts { alu: 0, jump: 0, branch_taken: 0, jump_register: 0, ..CycleCosts::SINGLE_CYCLE };
+    for endless in [vec![j(0)], vec![beq(ZERO, ZERO, 0)], vec![auipc(T0, 0), jalr(ZERO, T0, 4)]] {
+        let mut machine = Machine::on(&core(zero), &endless);
+        machine.context.call(&machine.image, CODE, STACK_TOP, &[], 1000);
+        let trap = machine.trap();
+        assert_eq!(trap.kind, TrapKind::CycleLimit { limit: 1000 });
+        assert_eq!(machine.context.instret(), 1000 + (endless.len() as u64 - 1));
+    }
+}
+
+#[test]
+fn limits_are_exact_to_the_instruction() {
+    let words = [addi(A0, A0, 1), addi(A0, A0, 1), lw(T0, 0, A1), addi(A0, A0, 1), mv(T0, T0), ret()];
+    let starts = [0, 1, 2, 402, 403, 404]; // when each begins, and the one after ends
+    for until in 0..410 {
+        let mut machine = Machine::on(&core(DISTINCT), &words);
+        machine.call(&[0, MEMORY]);
+        let exit = machine.slice(until);
+        let begun = starts.iter().filter(|&&start| start < until).count() as u64;
+        assert_eq!(machine.context.instret(), begun, "until {until}");
+        assert_eq!(exit == Exit::Limit, begun < 6, "until {until}");
+        // The limit of the call is the same, and a trap.
+        let mut machine = Machine::on(&core(DISTINCT), &words);
+        machine.context.call(&machine.image, CODE, STACK_TOP, &[0, MEMORY], until);
+        let exit = machine.slice(u64::MAX);
+        assert_eq!(machine.context.instret(), begun);
+        assert_eq!(matches!(exit, Exit::Trap(_)), begun < 6, "until {until}");
+    }
+}
+
+#[test]
+fn latencies_count_towards_the_limit() {
+    let words = [lw(T0, 0, A0), lw(T1, 4, A0), lw(T2, 8, A0), ret()];
+    for until in 0..80 {
+        let mut machine = Machine::on(&core(PSPIN), &words);
+        machine.call(&[MEMORY]);
+        let mut begun = 0;
+        let exit = machine.slice_in(until, |m| Region::memory("L2", MEMORY, m).latency(20, 21));
+        for start in [0, 21, 42, 63] {
+            begun += u64::from(start < until);
+        }
+        assert_eq!(exit == Exit::Limit, begun < 4, "until {until}");
+        assert_eq!(machine.context.instret(), begun, "until {until}");
+    }
+}
