@@ -28,6 +28,8 @@ static ALLOCATOR: Counting = Counting;
 
 const WARM_UP: u64 = 20_000;
 const PACKETS: u64 = 100_000;
+/// How many packets are under way at most.
+const CREDITS: u64 = 64;
 
 /// A message with some weight.
 struct Packet {
@@ -44,13 +46,18 @@ fn packets_cost_no_allocation() {
         let (back, credits_back) = world.wire(b, a, Duration::from_ns(30));
         let (near, far) = (world.sim(a), world.sim(b));
 
-        let credits = Credits::new(&near, 64);
+        let credits = Credits::new(&near, CREDITS);
         let (sim, link, pool) = (near.clone(), Server::new(&near), Pool::new(&near, 4));
         let (source, free) = (near.clone(), credits.clone());
         near.spawn_program("source", async move {
             let mut rng = source.rng("lengths");
             for number in 0..WARM_UP + PACKETS {
                 free.acquire(1).await.forget();
+                if number < CREDITS {
+                    // As much as there can be on the wire at once, to begin with.
+                    tx.send(source.now() + Duration::from_ns(30), Packet { number, _body: [number; 16] });
+                    continue;
+                }
                 let (sim, link, pool, tx) = (sim.clone(), link.clone(), pool.clone(), tx.clone());
                 let length = Duration::from_ps(rng.below(5_000));
                 source.spawn(async move {

@@ -1,0 +1,122 @@
+//! Events a second of packets that take a dozen steps each over shared servers, on the kernel's queue and on the
+//! standard library's heap. Prints `name  value  unit` lines.
+//!
+//! Sixteen nodes, each with a card-like chain of servers, a pool of handler processors and credits, in a ring of
+//! wires. A task for each packet; delays from 1 ns to a few us; the figures are medians of interleaved runs.
+
+use nicety_kernel::{Config, Credits, Pool, QueueKind, Server, Sim, Summary, World};
+use nicety_types::{Duration, Time};
+use std::rc::Rc;
+use std::time::Instant;
+
+const NODES: usize = 16;
+const ROUNDS: usize = 9;
+/// How many packets a run handles, hop by hop.
+const HANDLED: u64 = 1 << 17;
+const LATENCY: Duration = Duration::from_ns(30);
+
+struct Card {
+    sim: Sim,
+    bus: Server,
+    matching: Server,
+    dma: Server,
+    processors: Pool,
+    buffers: Credits,
+}
+
+/// A packet's way: its number and how many hops are left.
+type Packet = (u64, u32);
+
+impl Card {
+    /// A time between 1 ns and 2 us, mostly short, from a packet's number and step.
+    fn time(&self, packet: Packet, step: u64) -> Duration {
+        let mixed = (packet.0 ^ u64::from(packet.1) << 40 ^ step << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let magnitude = 1 + (mixed >> 60) % 11;
+        Duration::from_ps(1_000 + (mixed >> 20) % (1_000 << magnitude))
+    }
+
+    async fn carry(&self, packet: Packet) {
+        let buffer = self.buffers.acquire(1).await;
+        self.sim.delay(self.time(packet, 0)).await;
+        self.bus.serve(Duration::from_ns(2)).await;
+        self.sim.delay(self.time(packet, 1)).await;
+        self.matching.serve(Duration::from_ns(3)).await;
+        self.sim.delay(self.time(packet, 2)).await;
+        let processor = self.processors.acquire().await;
+        self.sim.delay(self.time(packet, 3)).await;
+        self.dma.serve(Duration::from_ns(2)).await;
+        self.sim.delay(self.time(packet, 4)).await;
+        drop(processor);
+        self.sim.delay(self.time(packet, 5)).await;
+        self.bus.serve(Duration::from_ns(2)).await;
+        drop(buffer);
+        self.sim.delay(self.time(packet, 6)).await;
+    }
+}
+
+/// A world of cards in a ring, with `packets` under way for `hops` hops each.
+fn ring(queue: QueueKind, packets: u64, hops: u32) -> World<Packet> {
+    let mut world: World<Packet> = World::with_queue(Config::default(), queue);
+    let nodes: Vec<_> = (0..NODES).map(|_| world.add_node()).collect();
+    let wires: Vec<_> = (0..NODES).map(|i| world.wire(nodes[i], nodes[(i + 1) % NODES], LATENCY)).collect();
+    let (outgoing, mut incoming): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
+    for packet in 0..packets {
+        outgoing[packet as usize % NODES]
+            .send(Time::ZERO + LATENCY + Duration::from_ps(packet * 1_300), (packet, hops));
+    }
+    incoming.rotate_right(1);
+    for ((&node, tx), rx) in nodes.iter().zip(outgoing).zip(incoming) {
+        let sim = world.sim(node);
+        let card = Rc::new(Card {
+            bus: Server::new(&sim),
+            matching: Server::new(&sim),
+            dma: Server::new(&sim),
+            processors: Pool::new(&sim, 64),
+            buffers: Credits::new(&sim, 256),
+            sim: sim.clone(),
+        });
+        sim.spawn(async move {
+            loop {
+                let packet = rx.recv().await;
+                let (card, tx) = (card.clone(), tx.clone());
+                card.sim.clone().spawn(async move {
+                    card.carry(packet).await;
+                    if packet.1 > 0 {
+                        tx.send(card.sim.now() + LATENCY, (packet.0, packet.1 - 1));
+                    }
+                });
+            }
+        });
+    }
+    world
+}
+
+/// Events a second of a run, and what it came to.
+fn run(queue: QueueKind, packets: u64) -> (f64, Summary) {
+    let mut world = ring(queue, packets, (HANDLED / packets) as u32);
+    let start = Instant::now();
+    let summary = world.run().expect("services only");
+    (summary.events as f64 / start.elapsed().as_secs_f64(), summary)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    for (packets, suffix) in [(1024, ""), (256, "_256_packets"), (4096, "_4096_packets")] {
+        let (mut wheel, mut heap, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let (a, one) = run(QueueKind::Wheel, packets);
+            let (b, other) = run(QueueKind::BinaryHeap, packets);
+            assert_eq!(one, other, "the queue cannot change a run");
+            wheel.push(a);
+            heap.push(b);
+            ratio.push(a / b);
+        }
+        println!("events_per_s{suffix}  {:.0}  events/s", median(wheel));
+        println!("events_per_s_binary_heap{suffix}  {:.0}  events/s", median(heap));
+        println!("ratio{suffix}  {:.2}  1", median(ratio));
+    }
+}
