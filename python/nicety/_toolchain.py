@@ -38,11 +38,13 @@ _COMMON = (
     "-fno-asynchronous-unwind-tables",
 )
 
-# Folding a loop into a call of the function that the loop implements would never end.
+# Folding a loop into a call of the function that the loop implements would never end. And a program exports what its
+# author wrote, nothing of ours.
+_RUNTIME = ("-fno-builtin", "-fvisibility=hidden")
 RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
-    "zig": ("-fno-builtin",),
-    "clang": ("-fno-builtin",),
-    "gcc": ("-fno-builtin", "-fno-tree-loop-distribute-patterns"),
+    "zig": _RUNTIME,
+    "clang": _RUNTIME,
+    "gcc": (*_RUNTIME, "-fno-tree-loop-distribute-patterns"),
 }
 
 
@@ -168,7 +170,7 @@ def _named(cc: str) -> Toolchain:
         kind: Kind = "zig"
     elif "clang" in version:
         kind = "clang"
-    elif re.search(r"gcc|gnu|g\+\+|free software foundation", version, re.IGNORECASE):
+    elif "gcc" in version:
         kind = "gcc"
     else:
         raise InputError(f"--cc {cc}: says {version!r}, which is neither clang nor gcc; name one of them")

@@ -1,0 +1,288 @@
+"""C handlers to RV32 programs: layout, symbols, cache and errors."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicety import _native
+from nicety._elf import read_symbols
+from nicety._toolchain import Toolchain, isa_extensions
+from nicety.compiler import compile_handlers, library_source
+from nicety.errors import CompileError, InputError
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+HANDLERS = """
+#include <nicety.h>
+#include <string.h>
+#ifndef STEP
+#define STEP 1
+#endif
+static uint32_t count = 7;
+static uint32_t seen[16];
+static const char text[] = "constant";
+static int helper(int x) { return x + STEP; }
+__handler int header_handler(const ptl_header_t h, void *state) { return helper((int)h.length) + (int)strlen(text); }
+__handler int payload_handler(const ptl_payload_t p, void *state) { seen[p.length & 15]++; return (int)++count; }
+int not_a_handler(uint64_t a, uint64_t b) { return (int)(a / b); }
+"""
+
+
+@pytest.fixture
+def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    source = Path("handlers.c")
+    source.write_text(HANDLERS)
+    return source
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, a compiler that is started fails the test."""
+
+    def start(self: Toolchain, arguments: list[str]) -> int:
+        pytest.fail(f"the compiler was started: {arguments}")
+
+    return lambda: monkeypatch.setattr(Toolchain, "start", start)
+
+
+def segments(elf: bytes) -> list[tuple[int, int, int]]:
+    """Address, flags and size in memory of what an ELF file loads."""
+    at, size, count = struct.unpack_from("<I", elf, 28)[0], *struct.unpack_from("<HH", elf, 42)
+    headers = (struct.unpack_from("<8I", elf, at + i * size) for i in range(count))
+    return [(h[2], h[6], h[5]) for h in headers if h[0] == 1]
+
+
+def run(elf: bytes, **options: Any) -> tuple[dict[str, Any], bytes]:
+    text, written = _native.hpu_run(elf, options.get("entry"), options.get("max_cycles"), options.get("spec"))
+    return json.loads(text), written
+
+
+def test_code_and_data_lie_where_the_card_expects_them(handlers: Path) -> None:
+    elf = compile_handlers([handlers]).elf
+    (code, code_flags, _), (data, data_flags, data_size) = segments(elf)
+    assert (code, code_flags) == (0x1D000000, 5)
+    assert (data, data_flags) == (0x10000000, 6)
+    assert data_size == 17 * 4
+    assert struct.unpack_from("<I", elf, 24) == (0,), "handlers alone have no entry point"
+
+
+def test_every_function_that_is_not_static_stays(handlers: Path) -> None:
+    functions = read_symbols(compile_handlers([handlers]).elf).functions
+    assert functions >= {"header_handler", "payload_handler", "not_a_handler"}
+    assert "helper" not in functions
+
+
+def test_several_sources_make_one_program(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    one, two = tmp_path / "a" / "same.c", tmp_path / "b" / "same.c"
+    one.write_text("int next(int);\nint main(void) { return next(41); }\n")
+    two.write_text("int next(int x) { return x + 1; }\n")
+    report, _ = run(compile_handlers([one, two]).elf)
+    assert report["exit_code"] == 42
+
+
+def test_a_program_may_bring_its_own_memcpy(tmp_path: Path) -> None:
+    source = tmp_path / "own.c"
+    source.write_text(
+        "#include <string.h>\n"
+        "static int calls;\n"
+        "void *memcpy(void *restrict to, const void *restrict from, size_t n) { calls++; return to; }\n"
+        "struct s { char c[500]; } a, b;\n"
+        "int main(void) { a = b; memmove(&a, &b, 500); return calls; }\n"
+    )
+    report, _ = run(compile_handlers([source]).elf)
+    assert report["exit_code"] == 1
+
+
+def test_a_program_may_bring_its_own_start(tmp_path: Path) -> None:
+    source = tmp_path / "start.s"
+    source.write_text(".globl _start\n_start: li a0, 9\nli a7, 93\necall\n")
+    report, _ = run(compile_handlers([source]).elf)
+    assert (report["exit_code"], report["instructions"]) == (9, 3)
+
+
+# Without M and A the runtime's own multiplication and division are called; the processor has them all the same.
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32ic", "rv32i"])
+def test_the_runtime_computes_what_plain_c_does(isa: str) -> None:
+    report, _ = run(compile_handlers([PROGRAMS / "runtime.c"], isa=isa).elf)
+    assert report["trap"] is None
+    assert report["exit_code"] == 42
+
+
+def test_the_runtime_agrees_under_qemu(tmp_path: Path, tool: Callable[[str], str]) -> None:
+    qemu = tool("qemu-riscv32")
+    output = tmp_path / "runtime.elf"
+    compile_handlers([PROGRAMS / "runtime.c"], defines=["ROUNDS=20000"], isa="rv32ic", output=output)
+    assert subprocess.run([qemu, str(output)], check=False).returncode == 42
+
+
+@pytest.mark.parametrize("defines", [[], ["FLOATING"]])
+def test_what_compilers_turn_into_calls_and_tables(defines: list[str]) -> None:
+    report, written = run(compile_handlers([PROGRAMS / "language.c"], defines=defines).elf)
+    assert report["trap"] is None
+    assert report["exit_code"] == 42
+    assert written == b"checked\n"
+
+
+def test_another_compiler(tool: Callable[[str], str]) -> None:
+    compiled = compile_handlers([PROGRAMS / "runtime.c"], cc=tool("riscv64-unknown-elf-gcc"))
+    assert "gcc" in compiled.compiler
+    assert "-march=rv32imac_zicsr" in compiled.flags
+    report, _ = run(compiled.elf)
+    assert report["exit_code"] == 42
+    report, _ = run(compile_handlers([PROGRAMS / "language.c"], cc=tool("riscv64-unknown-elf-gcc")).elf)
+    assert report["exit_code"] == 42
+
+
+def test_the_library_compiles_without_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("pingpong_store.c", "pingpong_stream.c"):
+        functions = read_symbols(compile_handlers([library_source(name)]).elf).functions
+        assert "payload_handler" in functions
+    assert capfd.readouterr().err == ""
+
+
+def test_an_unknown_handler_of_the_library() -> None:
+    with pytest.raises(InputError, match=r"no handler 'nope.c' in the library; it has .*pingpong_stream.c"):
+        library_source("nope.c")
+
+
+def test_the_result_says_how_it_was_made(handlers: Path, tmp_path: Path) -> None:
+    compiled = compile_handlers([handlers], defines=["STEP=2"], output="out.elf")
+    assert compiled.path == Path("out.elf")
+    assert (tmp_path / "out.elf").read_bytes() == compiled.elf
+    assert compiled.compiler.startswith("ziglang ")
+    assert "-DSTEP=2" in compiled.flags
+    assert compiled.command[-2:] == ["-c", "handlers.c"]
+
+
+def test_a_program_is_compiled_once(handlers: Path, no_compiler: Callable[[], None]) -> None:
+    first = compile_handlers([handlers])
+    no_compiler()
+    second = compile_handlers([handlers])
+    assert second.elf == first.elf
+    assert second.path == first.path
+
+
+def test_what_shapes_the_program_is_in_the_key(handlers: Path) -> None:
+    plain = compile_handlers([handlers]).elf
+    assert compile_handlers([handlers], defines=["STEP=2"]).elf != plain
+    assert compile_handlers([handlers], isa="rv32ima_zicsr").elf != plain
+    handlers.write_text(HANDLERS.replace("count = 7", "count = 8"))
+    assert compile_handlers([handlers]).elf != plain
+    handlers.write_text(HANDLERS)
+    assert compile_handlers([handlers]).elf == plain
+
+
+def test_a_header_that_changes_is_noticed(handlers: Path, tmp_path: Path, no_compiler: Callable[[], None]) -> None:
+    folder = tmp_path / "my headers"
+    folder.mkdir()
+    header = folder / "step.h"
+    header.write_text("#define STEP 3\n")
+    handlers.write_text('#include "step.h"\n' + HANDLERS)
+    first = compile_handlers([handlers], include_dirs=[folder]).elf
+    header.write_text("#define STEP 4\n")
+    second = compile_handlers([handlers], include_dirs=[folder]).elf
+    assert second != first
+    no_compiler()
+    assert compile_handlers([handlers], include_dirs=[folder]).elf == second
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": {}}', b'{"files": {}, "program": "gone.elf"}'])
+def test_a_damaged_record_costs_a_compilation(handlers: Path, damage: bytes) -> None:
+    first = compile_handlers([handlers])
+    (first.path.parent / "record.json").write_bytes(damage)
+    assert compile_handlers([handlers]).elf == first.elf
+
+
+def test_the_compilers_messages_reach_the_user(handlers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    handlers.write_text("#include <nicety.h>\nint payload_handler(void) { return undeclared; }\n")
+    with pytest.raises(CompileError, match=r"^handlers\.c: does not compile; the compiler's messages are above$"):
+        compile_handlers([handlers])
+    assert "handlers.c:2:" in capfd.readouterr().err
+
+
+def test_a_warning_reaches_the_user(handlers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    handlers.write_text("int payload_handler(void) { int unused; return 0; }\n")
+    compile_handlers([handlers])
+    assert "unused" in capfd.readouterr().err
+
+
+def test_the_linkers_messages_reach_the_user(handlers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    handlers.write_text("int elsewhere(void);\nint payload_handler(void) { return elsewhere(); }\n")
+    with pytest.raises(CompileError, match=r"handlers\.c: does not link"):
+        compile_handlers([handlers])
+    assert "elsewhere" in capfd.readouterr().err
+
+
+def test_an_unknown_extension_is_the_compilers_to_refuse(handlers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CompileError):
+        compile_handlers([handlers], isa="rv32imac_znothing")
+    assert "znothing" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"isa": "rv64imac"}, "isa 'rv64imac': not a 32-bit RISC-V one; write rv32i"),
+        ({"defines": ["1X"]}, "-D 1X: not a macro; write NAME or NAME=VALUE"),
+        ({"include_dirs": ["nowhere"]}, "-I nowhere: no such folder"),
+        ({"output": "nowhere/out.elf"}, "nowhere/out.elf: no folder 'nowhere'"),
+        ({"cc": "no-such-compiler -x"}, "--cc no-such-compiler -x: no program 'no-such-compiler' on the PATH"),
+        ({"cc": ""}, "--cc: an empty name"),
+        ({"cc": "'"}, '--cc "\'": No closing quotation'),
+        ({"cc": "false"}, "not a C compiler"),
+        ({"cc": "make"}, "which is neither clang nor gcc"),
+    ],
+)
+def test_options_that_are_refused(handlers: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        compile_handlers([handlers], **options)
+    assert message in str(caught.value)
+
+
+def test_sources_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no source"):
+        compile_handlers([])
+    with pytest.raises(InputError, match=r"gone\.c: no such file"):
+        compile_handlers([tmp_path / "gone.c"])
+    (tmp_path / "folder.c").mkdir()
+    with pytest.raises(InputError, match=r"folder\.c: not a file"):
+        compile_handlers([tmp_path / "folder.c"])
+    (tmp_path / "handlers.txt").touch()
+    with pytest.raises(InputError, match=r"handlers\.txt: not a C source; its name must end in \.c"):
+        compile_handlers([tmp_path / "handlers.txt"])
+
+
+def test_a_cache_that_cannot_be_made(handlers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NICETY_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InputError, match=r"cannot make this cache folder .*; set NICETY_CACHE"):
+        compile_handlers([handlers])
+
+
+def test_isa_extensions() -> None:
+    assert isa_extensions("rv32i") == []
+    assert isa_extensions("rv32imac_zicsr_zba") == ["m", "a", "c", "zicsr", "zba"]
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (b"", "not an ELF file"),
+        (b"\x7fELF\x02\x01", "not a 32-bit little-endian ELF file"),
+        (b"\x7fELF\x01\x01\x01" + bytes(11) + b"\x3e" + bytes(60), "for ELF machine 62"),
+        (b"\x7fELF\x01\x01\x01", "damaged"),
+    ],
+)
+def test_files_that_are_no_rv32_objects(image: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_symbols(image)
