@@ -108,8 +108,8 @@ impl<T> Channel<T> {
     ///
     /// # Errors
     /// [`SendError`] with the value when the channel is closed, before or meanwhile.
-    pub fn send(&self, value: T) -> Send<T> {
-        Send { channel: self.clone(), take: Take::new(&self.0.room, 1), value: Some(value) }
+    pub fn send(&self, value: T) -> Sending<T> {
+        Sending { channel: self.clone(), take: Take::new(&self.0.room, 1), value: Some(value) }
     }
 
     /// Puts a value in, if there is room and nobody waits to send.
@@ -129,8 +129,8 @@ impl<T> Channel<T> {
 
     /// Waits for a value and takes it; `None` when the channel is closed and empty. Dropped before it is ready,
     /// it has taken nothing.
-    pub fn recv(&self) -> Receive<T> {
-        Receive { channel: self.clone(), take: Take::new(&self.0.filled, 1) }
+    pub fn recv(&self) -> Receiving<T> {
+        Receiving { channel: self.clone(), take: Take::new(&self.0.filled, 1) }
     }
 
     /// Takes a value, if there is one that nobody waits for.
@@ -182,16 +182,16 @@ impl<T> fmt::Debug for Channel<T> {
 /// Puts a value into a channel; see [`Channel::send`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
-pub struct Send<T> {
+pub struct Sending<T> {
     channel: Channel<T>,
     take: Take,
     value: Option<T>,
 }
 
 /// The value is never pinned: it moves into the channel.
-impl<T> Unpin for Send<T> {}
+impl<T> Unpin for Sending<T> {}
 
-impl<T> Future for Send<T> {
+impl<T> Future for Sending<T> {
     type Output = Result<(), SendError<T>>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
@@ -211,12 +211,12 @@ impl<T> Future for Send<T> {
 /// Takes a value from a channel; see [`Channel::recv`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
-pub struct Receive<T> {
+pub struct Receiving<T> {
     channel: Channel<T>,
     take: Take,
 }
 
-impl<T> Future for Receive<T> {
+impl<T> Future for Receiving<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {

@@ -58,7 +58,7 @@ mod waiters;
 mod wire;
 mod world;
 
-pub use channel::{Channel, Receive, Send, SendError, TrySendError};
+pub use channel::{Channel, Receiving, SendError, Sending, TrySendError};
 pub use combine::{Either, Elapsed, Join, Race, Timeout, join, join_all, race, timeout};
 pub use describe::{Describe, describe};
 pub use error::{RunError, Waiting};

@@ -206,7 +206,8 @@ fn each_message_of_a_wire_is_received_once() {
             for i in 0..100 {
                 let ahead = rng.borrow_mut().below(3);
                 tx.send(s.now() + ps(3 + ahead), i);
-                s.delay(ps(rng.borrow_mut().below(6))).await;
+                let pause = rng.borrow_mut().below(6);
+                s.delay(ps(pause)).await;
             }
         });
         let (s, rng) = (sim.clone(), RefCell::new(sim.rng("receiver")));

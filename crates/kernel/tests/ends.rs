@@ -1,7 +1,8 @@
 //! How runs end: deadlocks that say who waits for what, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
-    Channel, Config, Credits, RunError, Server, Signal, Sim, Waiting, World, describe, join, race, timeout,
+    Channel, Config, Credits, Pool, RunError, SendError, Server, Signal, Sim, TrySendError, Waiting, World,
+    describe, join, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::Cell;
@@ -354,5 +355,31 @@ fn what_arrives_where_nobody_listens_any_more_is_discarded() {
         });
         assert_eq!(world.run().unwrap().end, Time::from_ps(3_000));
         assert_eq!(Arc::strong_count(&token), 1);
+    }
+}
+
+#[test]
+fn everything_says_what_it_is() {
+    let (mut world, sim) = world();
+    let (tx, rx) = world.wire(sim.node(), sim.node(), ns(1));
+    let (channel, credits) = (Channel::new(&sim, 2), Credits::new(&sim, 3));
+    channel.try_send(1).unwrap();
+    let (full, closed) = (TrySendError::Full(1), TrySendError::Closed(1));
+    let texts = [
+        (format!("{sim:?}"), "Sim(node 0 at 0 ns)"),
+        (format!("{tx:?}"), "WireTx(link 0 from node 0 to node 0)"),
+        (format!("{rx:?}"), "WireRx(link 0 from node 0 to node 0)"),
+        (format!("{channel:?}"), "Channel(1 of 2)"),
+        (format!("{credits:?}"), "Credits(3 available, 0 waiting)"),
+        (format!("{:?}", credits.try_acquire(2)), "Some(Permit(2))"),
+        (format!("{:?}", Pool::new(&sim, 4)), "Pool(4 available, 0 waiting of 4)"),
+        (format!("{:?}", Signal::new(&sim)), "Signal(0 waiting)"),
+        (format!("{:?}", join(async {}, async {})), "Join"),
+        (format!("{full:?}, {full}"), "Full(..), the channel is full"),
+        (format!("{closed:?}, {closed}"), "Closed(..), the channel is closed"),
+        (format!("{:?}, {}", SendError(1), SendError(1)), "SendError(..), the channel is closed"),
+    ];
+    for (text, expected) in texts {
+        assert_eq!(text, expected);
     }
 }
