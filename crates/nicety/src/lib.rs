@@ -1,1 +1,52 @@
-//! An open laboratory for programmable network cards: clusters, programs, workloads, results.
+//! An open laboratory for programmable network cards: is the code right, does it keep up with the wire, and
+//! what does it buy the application?
+//!
+//! # The layers, from the top
+//! - [`bench`]: the benchmarks, which are programs over the same API that users have.
+//! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
+//! - [`cards`]: the specifications that come with nicety, and reading one's own.
+//! - [`remote`]: programs that run elsewhere, in Python for one.
+//! - [`sources`]: the C handlers and headers that come with nicety.
+//!
+//! A program is an async function of one host. The ten lines that move a message:
+//!
+//! ```
+//! use nicety::{Cluster, ClusterConfig, cards};
+//!
+//! let card = cards::load("spin-discrete", &[])?;
+//! let mut cluster = Cluster::new(ClusterConfig::new(2, card))?;
+//! cluster.program(0, |host| async move {
+//!     let buffer = host.alloc(8)?;
+//!     buffer.write(0, b"a packet");
+//!     host.send(&buffer, 1, 7).await
+//! });
+//! cluster.program(1, |host| async move {
+//!     let buffer = host.alloc(8)?;
+//!     let received = host.recv(&buffer, Some(0), Some(7)).await?;
+//!     assert_eq!((received.length, buffer.read(0, 8).as_slice()), (8, &b"a packet"[..]));
+//!     assert_eq!(host.now().ps(), 693_685); // post, bus, link, match, deposit, notice
+//!     Ok(())
+//! });
+//! cluster.run()?;
+//! # Ok::<(), nicety::Error>(())
+//! ```
+
+pub mod bench;
+pub mod cards;
+mod cluster;
+mod error;
+mod host;
+pub mod remote;
+pub mod sources;
+
+pub use cluster::{Cluster, ClusterConfig, NodeReport, Run, Topology};
+pub use error::Error;
+pub use host::{Buffer, Host, Received};
+pub use nicety_host::HostBytes;
+pub use nicety_nic::CardSpec;
+pub use nicety_nic::spin::{CallError, Fault, HandlerError, HandlerNames, Handlers, Log, LogLine};
+pub use nicety_portals as portals;
+pub use nicety_types::{Duration, Time};
+
+/// The version of nicety.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

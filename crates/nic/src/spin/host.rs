@@ -7,7 +7,7 @@
 use super::send::{Bytes, Leaving};
 use super::handlers::{Attachment, Serving};
 use super::{Card, HandlerError, Handlers};
-use nicety_host::{Allocation, Cpus, Memory};
+use nicety_host::{Cpus, Memory};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
@@ -158,7 +158,8 @@ impl Card {
         Ok(self.interface.borrow_mut().pt_alloc(index, eq)?)
     }
 
-    /// Puts handlers on the card with their initial state and, if they use one, a host memory region of their own.
+    /// Puts handlers on the card with their initial state and, if they use one, a host memory region of their own
+    /// (address and length).
     /// The result goes into [`Me::handlers`].
     ///
     /// # Errors
@@ -167,13 +168,15 @@ impl Card {
         &self,
         handlers: &Handlers,
         state: &[u8],
-        handler_memory: Option<&Allocation>,
-    ) -> Result<u32, HandlerError> {
+        handler_memory: Option<(u64, u64)>,
+    ) -> Result<u32, CallError> {
         let application = self.application(handlers)?;
         let state = application.allocate(state)?;
-        let region = handler_memory.map(|a| (a.address(), a.len()));
+        if let Some((address, length)) = handler_memory {
+            self.memory.check(address, length)?;
+        }
         let mut attachments = self.attachments.borrow_mut();
-        attachments.push(Rc::new(Attachment::new(application, state, region)));
+        attachments.push(Rc::new(Attachment::new(application, state, handler_memory)));
         Ok(attachments.len() as u32 - 1)
     }
 
@@ -364,17 +367,26 @@ impl Card {
         Ok(event)
     }
 
-    /// Sets a counter to zero before it is used again (`PtlCTSet`); for set-up, it takes no time.
+    /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where the
+    /// card refused it.
     ///
     /// # Errors
-    /// When there is no such counter.
-    pub fn ct_reset(self: &Rc<Card>, ct: CtHandle) -> Result<(), CallError> {
-        let mut result = Ok(());
-        self.with_effects(Path::from(self.sim.now()), |interface, effects| {
-            result = interface.ct_set(ct, CtEvent::default(), effects);
-            effects.clear();
-        });
-        self.view.forget(ct);
-        Ok(result?)
+    /// When the card refused the entry, or the queue overflowed.
+    pub async fn eq_wait_of(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+        appending: &Appending,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, CallError> {
+        let refused = || matches!(&*appending.result.borrow(), Some((Err(_), _)));
+        let over = || refused() || self.view.has(eq, &wanted);
+        describe(&what, self.view.changed.wait_until(over)).await;
+        if let Some((Err(error), _)) = &*appending.result.borrow() {
+            return Err(error.clone().into());
+        }
+        self.eq_wait(cpus, path, eq, wanted, what).await
     }
 }

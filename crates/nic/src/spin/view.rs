@@ -46,11 +46,6 @@ impl HostView {
         self.counters.borrow().get(&ct).copied()
     }
 
-    /// The host itself has set the counter: nothing the card wrote before is newer.
-    pub(super) fn forget(&self, ct: CtHandle) {
-        self.counters.borrow_mut().remove(&ct);
-    }
-
     /// Takes the first event that `wanted` accepts out of a queue.
     pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<(Event, Path)> {
         let mut queues = self.queues.borrow_mut();

@@ -1,0 +1,187 @@
+//! What a benchmark is asked for.
+
+use super::{Mode, load_cards};
+use crate::Error;
+use crate::cards::Card;
+use nicety_nic::CardSpec;
+use serde::{Deserialize, Serialize};
+
+/// A benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Benchmark {
+    /// Half a round trip.
+    Latency,
+    /// A window of messages one way, in bytes a second.
+    Bandwidth,
+    /// A window of messages one way, in messages a second.
+    MessageRate,
+}
+
+impl Benchmark {
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Benchmark::Latency => "latency",
+            Benchmark::Bandwidth => "bandwidth",
+            Benchmark::MessageRate => "message-rate",
+        }
+    }
+
+    /// How many iterations are measured unless said otherwise: fewer where each moves much.
+    pub(super) const fn default_iterations(self, size: u64) -> u64 {
+        match self {
+            Benchmark::Latency => 10,
+            _ if size <= 64 << 10 => 10,
+            _ => 2,
+        }
+    }
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Modes; all of the card's where none is named.
+    #[serde(default)]
+    pub modes: Option<Vec<String>>,
+    /// Message sizes in bytes.
+    pub sizes: Vec<u64>,
+    /// Iterations measured.
+    #[serde(default)]
+    pub iterations: Option<u64>,
+    /// Iterations before those.
+    #[serde(default)]
+    pub warmup: Option<u64>,
+    /// Messages in a window.
+    #[serde(default)]
+    pub window: Option<u64>,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Whether the user's own handlers run instead of the library's.
+    #[serde(default)]
+    pub handlers: bool,
+}
+
+/// The largest message of a benchmark, in bytes: handlers count in 32 bits.
+const LARGEST: u64 = 1 << 31;
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        serde_json::from_str(text).map_err(|error| Error::Input(format!("the benchmark's request: {error}")))
+    }
+
+    /// Reads the cards and modes, and checks the numbers.
+    pub(super) fn resolve(&self) -> Result<(Vec<(String, Card)>, Vec<Mode>), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic spin-discrete".into());
+        }
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, _)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!("two of the cards are called {name}; give one another name in its file"));
+            }
+        }
+        let modes = match &self.modes {
+            None if self.handlers => vec![Mode::SpinStream],
+            None => Mode::ALL.to_vec(),
+            Some(names) => names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?,
+        };
+        if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {
+            return wrong(format!(
+                "mode {} runs no handlers; with handlers of your own use --mode spin-stream or spin-store",
+                mode.name()
+            ));
+        }
+        if self.sizes.is_empty() {
+            return wrong("no size named; write for example --sizes 8:4Mi".into());
+        }
+        if let Some(size) = self.sizes.iter().find(|&&size| size > LARGEST) {
+            return wrong(format!("a message of {size} bytes is too long; the largest is 2Gi ({LARGEST} bytes)"));
+        }
+        let handled = modes.iter().any(|m| m.handlers(self.benchmark).is_some());
+        if self.benchmark == Benchmark::Latency && handled && self.sizes.contains(&0) {
+            return wrong(
+                "a message of 0 bytes has no packet with payload, so no payload handler would answer it; begin with \
+                 --sizes 1 or use --mode rdma,portals4"
+                    .into(),
+            );
+        }
+        for (name, value) in [("--iterations", self.iterations), ("--window", self.window)] {
+            if value == Some(0) {
+                return wrong(format!("{name} is at least 1"));
+            }
+        }
+        if let Some(window) = self.window.filter(|&w| w > 65_536) {
+            return wrong(format!("--window is at most 65536, not {window}"));
+        }
+        Ok((cards, modes))
+    }
+}
+
+/// Handlers that a request needs compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedHandlers {
+    /// The name under which [`super::run`] looks for the compiled program.
+    pub key: String,
+    /// The card.
+    pub nic: String,
+    /// The mode.
+    pub mode: &'static str,
+    /// The library's file, unless the user's own takes its place.
+    pub source: &'static str,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What to compile.
+    pub compile: Vec<PlannedHandlers>,
+}
+
+pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
+    format!("{nic}/{}", mode.name())
+}
+
+/// Says which handlers a request needs, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let (cards, modes) = request.resolve()?;
+    let mut compile = Vec::new();
+    for (nic, card) in &cards {
+        let CardSpec::Spin(spec) = &card.spec;
+        for &mode in &modes {
+            if let Some(source) = mode.handlers(request.benchmark) {
+                compile.push(PlannedHandlers {
+                    key: compiled_key(nic, mode),
+                    nic: nic.clone(),
+                    mode: mode.name(),
+                    source,
+                    isa: spec.hpu.isa.clone(),
+                });
+            }
+        }
+    }
+    Ok(Plan { compile })
+}

@@ -1,0 +1,39 @@
+//! Cards by specification: those that come with nicety, and the user's own.
+
+use crate::Error;
+use nicety_nic::CardSpec;
+use nicety_spec::{Listing, SHIPPED, Spec, parse_override};
+
+/// A card's specification, read and checked.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// What its parts take.
+    pub spec: CardSpec,
+    /// Every parameter with its value, unit, kind and source, and the hash that names the card.
+    pub listing: Listing,
+}
+
+/// Names and titles of the cards that come with nicety.
+///
+/// # Errors
+/// When one of them cannot be read, which a test rules out.
+pub fn shipped() -> Result<Vec<(String, String)>, Error> {
+    SHIPPED
+        .names()
+        .map(|name| {
+            let spec = Spec::load(name, &[], SHIPPED)?;
+            Ok((spec.name().to_owned(), spec.title().to_owned()))
+        })
+        .collect()
+}
+
+/// Reads a card: the name of one that comes with nicety, or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
+///
+/// # Errors
+/// [`Error::Input`] with everything that is wrong.
+pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
+    let overrides = overrides.iter().map(|text| parse_override(text)).collect::<Result<Vec<_>, _>>()?;
+    let spec = Spec::load(name_or_path, &overrides, SHIPPED)?;
+    let (spec, listing) = nicety_nic::read(&spec)?;
+    Ok(Card { spec, listing })
+}

@@ -1,0 +1,227 @@
+//! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
+
+use crate::cards::Card as LoadedCard;
+use crate::error::fault_lines;
+use crate::host::Host;
+use crate::Error;
+use nicety_fabric::{Launcher, Symbol, pair};
+use nicety_host::{Cpus, Memory, Traffic};
+use nicety_kernel::{Config, RunError, World};
+use nicety_nic::{CardSpec, SpinSpec};
+use nicety_nic::spin::{Card, Fault, HandlerStatistics, Log};
+use nicety_portals::Statistics;
+use nicety_types::{NodeId, Time};
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How nodes are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Topology {
+    /// Two hosts, one wire.
+    #[default]
+    Pair,
+}
+
+impl FromStr for Topology {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Topology, Error> {
+        match text {
+            "pair" => Ok(Topology::Pair),
+            other => Err(Error::Input(format!("no topology '{other}'; there is: pair"))),
+        }
+    }
+}
+
+/// What a cluster is made of.
+#[derive(Clone)]
+pub struct ClusterConfig {
+    /// Hosts.
+    pub nodes: u32,
+    /// The card in each of them.
+    pub card: LoadedCard,
+    /// How they are joined.
+    pub topology: Topology,
+    /// Where all random streams come from.
+    pub seed: u64,
+    /// Over how many shards the nodes are spread; results do not depend on it.
+    pub shards: usize,
+    /// Set by somebody else, it ends the run.
+    pub interrupt: Option<Arc<AtomicBool>>,
+    /// Takes what handlers print.
+    pub log: Log,
+}
+
+impl ClusterConfig {
+    /// A pair of hosts, seed 1, one shard; what handlers print goes to standard error.
+    pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
+        ClusterConfig {
+            nodes,
+            card,
+            topology: Topology::Pair,
+            seed: 1,
+            shards: 1,
+            interrupt: None,
+            log: Arc::new(|line| {
+                eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
+            }),
+        }
+    }
+}
+
+/// What happened on a node during a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    /// What the Portals interface counted.
+    pub portals: Statistics,
+    /// What the handlers did.
+    pub handlers: HandlerStatistics,
+    /// Bytes that went through host memory.
+    pub memory: Traffic,
+    /// Handlers that failed.
+    pub faults: Vec<Fault>,
+}
+
+/// A run that came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// When the last thing happened.
+    pub end: Time,
+    /// How many events the kernel went through.
+    pub events: u64,
+    /// The nodes, by rank.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// Hosts with their cards, and programs that wait to be run.
+pub struct Cluster {
+    world: World<Symbol>,
+    hosts: Vec<Host>,
+    cards: Vec<Rc<Card>>,
+    memories: Vec<Rc<Memory>>,
+    /// Programs that failed: rank and why.
+    failed: Rc<RefCell<Vec<(u32, Error)>>>,
+}
+
+impl Cluster {
+    /// Builds the cluster at time zero.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the topology cannot have that many nodes.
+    pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
+        let ClusterConfig { nodes, card, topology, seed, shards, interrupt, log } = config;
+        let CardSpec::Spin(spec) = card.spec;
+        let spec: Rc<SpinSpec> = Rc::from(spec);
+        let Topology::Pair = topology;
+        if nodes != 2 {
+            return Err(Error::Input(format!("a pair has 2 nodes, not {nodes}; write nodes = 2")));
+        }
+        let mut world = World::new(Config { seed, shards, interrupt, max_time: None });
+        let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
+        let (a, b) = pair(&mut world, ids[0], ids[1], spec.link);
+        let barriers = Launcher::install(&mut world, &ids, spec.barrier);
+        let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+        for ((&id, port), barrier) in ids.iter().zip([a, b]).zip(barriers) {
+            let sim = world.sim(id);
+            let memory = Rc::new(Memory::new(spec.host.memory));
+            let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone());
+            hosts.push(Host::new(sim.clone(), nodes, card.clone(), Cpus::new(&sim, spec.host), barrier)?);
+            cards.push(card);
+            memories.push(memory);
+        }
+        Ok(Cluster { world, hosts, cards, memories, failed: Rc::default() })
+    }
+
+    /// A host, for set-up before the run.
+    ///
+    /// # Panics
+    /// When there is no such rank.
+    pub fn host(&self, rank: u32) -> &Host {
+        &self.hosts[rank as usize]
+    }
+
+    /// Gives a host a program, which starts at time zero.
+    ///
+    /// # Panics
+    /// When there is no such rank.
+    pub fn program<F>(&mut self, rank: u32, program: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let running = program(self.hosts[rank as usize].clone());
+        let failed = self.failed.clone();
+        self.world.sim(NodeId(rank)).spawn_program(format!("rank {rank}"), async move {
+            if let Err(error) = running.await {
+                failed.borrow_mut().push((rank, error));
+            }
+        });
+    }
+
+    /// Runs until nothing is left to happen.
+    ///
+    /// # Errors
+    /// A program's own error first, since it is often why others wait; then a failed handler; then a deadlock.
+    pub fn run(&mut self) -> Result<Run, Error> {
+        let outcome = self.world.run();
+        let faults: Vec<Fault> = self.cards.iter().flat_map(|card| card.faults()).collect();
+        if let Err(RunError::Interrupted { .. }) = outcome {
+            return Err(Error::Interrupted);
+        }
+        if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
+            return Err(self.explain_failure(rank, error, &faults));
+        }
+        match outcome {
+            Ok(summary) => Ok(Run {
+                end: summary.end,
+                events: summary.events,
+                nodes: self.cards.iter().zip(&self.memories).map(node_report).collect(),
+            }),
+            Err(error) if !faults.is_empty() => {
+                Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))
+            }
+            Err(error) => Err(Error::Deadlock(format!("{error}{}", self.drop_lines()))),
+        }
+    }
+
+    fn explain_failure(&self, rank: u32, error: Error, faults: &[Fault]) -> Error {
+        let because = |text: &str| match faults {
+            [] => format!("rank {rank}: {text}"),
+            faults => format!("{}\nso that rank {rank} failed: {text}", fault_lines(faults)),
+        };
+        match error {
+            Error::Program(text) if faults.is_empty() => Error::Program(because(&text)),
+            Error::Program(text) => Error::HandlerTrap(because(&text)),
+            Error::Input(text) => Error::Input(because(&text)),
+            other => other,
+        }
+    }
+
+    /// Messages that found no match entry explain many a deadlock.
+    fn drop_lines(&self) -> String {
+        let mut lines = String::new();
+        for (rank, card) in self.cards.iter().enumerate() {
+            let dropped = card.statistics().dropped_total();
+            if dropped > 0 {
+                lines += &format!(
+                    "\n  note: the card of rank {rank} dropped {dropped} message{} that no match entry took; was its \
+                     recv posted too late, or with another tag? Meet at a barrier after posting it.",
+                    if dropped == 1 { "" } else { "s" }
+                );
+            }
+        }
+        lines
+    }
+}
+
+fn node_report((card, memory): (&Rc<Card>, &Rc<Memory>)) -> NodeReport {
+    NodeReport {
+        portals: card.statistics(),
+        handlers: card.handler_statistics(),
+        memory: memory.traffic(),
+        faults: card.faults(),
+    }
+}

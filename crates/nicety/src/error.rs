@@ -1,0 +1,78 @@
+//! What can go wrong, sorted by whose mistake it is.
+
+use nicety_nic::spin::{CallError, Fault, HandlerError};
+use nicety_spec::SpecErrors;
+use std::fmt;
+
+/// Why a call or a run failed. The text says what, where, and what to write instead.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// The user's input is wrong: a specification, an option, a handler that does not fit.
+    Input(String),
+    /// A program of the run failed: it returned an error.
+    Program(String),
+    /// A handler failed, and programs waited for what it should have done.
+    HandlerTrap(String),
+    /// Nothing could happen any more, and programs waited.
+    Deadlock(String),
+    /// Somebody interrupted the run.
+    Interrupted,
+}
+
+impl Error {
+    /// The exit status of a command that ends with this error: 2 for wrong input, 1 for a run that failed, 130 for an
+    /// interrupt.
+    pub const fn exit_status(&self) -> i32 {
+        match self {
+            Error::Input(_) => 2,
+            Error::Program(_) | Error::HandlerTrap(_) | Error::Deadlock(_) => 1,
+            Error::Interrupted => 130,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Input(text) | Error::Program(text) | Error::HandlerTrap(text) | Error::Deadlock(text) => {
+                f.write_str(text)
+            }
+            Error::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<SpecErrors> for Error {
+    fn from(errors: SpecErrors) -> Error {
+        Error::Input(errors.to_string())
+    }
+}
+
+impl From<HandlerError> for Error {
+    fn from(error: HandlerError) -> Error {
+        Error::Input(error.to_string())
+    }
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Error {
+        Error::Program(error.to_string())
+    }
+}
+
+impl From<nicety_host::MemoryError> for Error {
+    fn from(error: nicety_host::MemoryError) -> Error {
+        Error::Program(error.to_string())
+    }
+}
+
+/// Faults, a line each.
+pub(crate) fn fault_lines(faults: &[Fault]) -> String {
+    let line = |fault: &Fault| match fault.hpu {
+        Some(hpu) => format!("[{} {} HPU {hpu}] {}", fault.time, fault.node, fault.text),
+        None => format!("[{} {}] {}", fault.time, fault.node, fault.text),
+    };
+    faults.iter().map(line).collect::<Vec<_>>().join("\n")
+}
