@@ -16,7 +16,7 @@ use std::io::{self, Write};
 pub const HEAP_AND_STACK: u32 = 16 << 20;
 
 /// The largest segment a bare program may have, in bytes.
-pub const MAX_SEGMENT: u32 = 1 << 30;
+pub const MAX_SEGMENT: u32 = 256 << 20;
 
 /// How a bare program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +55,11 @@ const EXIT: u32 = 93;
 const WRITE: u32 = 64;
 const SERVED: &str = "a bare program has 64 (write a2 bytes at a1) and 93 (exit with a0)";
 
-/// The memory of a bare program: one piece a segment, and one for heap and stack.
-struct Memory {
-    pieces: Vec<(u32, Vec<u8>, bool)>,
-    sp: u32,
+/// A piece of a bare program's memory: a segment, or heap and stack.
+struct Piece {
+    base: u32,
+    bytes: Vec<u8>,
+    writable: bool,
 }
 
 /// Runs a program from `entry`, or from where the file says it begins, for `max_cycles` cycles at most.
@@ -75,13 +76,12 @@ pub fn run(
         Some(name) => image.require(name).map_err(BareError::Load)?,
         None => image.entry(),
     };
-    let mut memory = Memory::of(image).map_err(BareError::Load)?;
-    let sp = memory.sp;
+    let (mut pieces, sp) = memory(image).map_err(BareError::Load)?;
     let mut space = AddressSpace::new();
-    for (base, bytes, writable) in &mut memory.pieces {
-        space.push(match writable {
-            true => Region::memory("the program's data", *base, bytes),
-            false => Region::read_only("the program's code and constants", *base, bytes),
+    for piece in &mut pieces {
+        space.push(match piece.writable {
+            true => Region::memory("the program's data", piece.base, &mut piece.bytes),
+            false => Region::read_only("the program's code and constants", piece.base, &piece.bytes),
         });
     }
 
@@ -122,48 +122,45 @@ pub fn run(
     Ok(BareResult { exit_code, instructions: context.instret(), cycles: context.cycle(), trap })
 }
 
-impl Memory {
-    fn of(image: &Image) -> Result<Memory, LoadError> {
-        let segments = image.segments();
-        let malformed = |problem: String| LoadError::Malformed { problem };
-        if segments.len() >= MAX_REGIONS {
-            let most = MAX_REGIONS - 1;
-            return Err(malformed(format!(
-                "it has {} segments; a core protects {most} at most",
-                segments.len()
-            )));
-        }
-        if let Some(large) = segments.iter().find(|s| s.size() > MAX_SEGMENT) {
-            return Err(malformed(format!("{large:?} is larger than {MAX_SEGMENT} bytes")));
-        }
-        let mut pieces: Vec<_> = segments.iter().map(|s| (s.address(), contents(s), s.writable())).collect();
-        let sp = add_stack(&mut pieces).ok_or_else(|| {
-            malformed(format!("there are no {HEAP_AND_STACK} bytes for a stack above or below the program"))
-        })?;
-        Ok(Memory { pieces, sp })
+/// The memory of a program, and where its stack begins.
+fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
+    let segments = image.segments();
+    let malformed = |problem: String| LoadError::Malformed { problem };
+    if segments.len() >= MAX_REGIONS {
+        let most = MAX_REGIONS - 1;
+        return Err(malformed(format!("it has {} segments; a bare program may have {most}", segments.len())));
     }
-}
-
-fn contents(segment: &Segment) -> Vec<u8> {
-    let mut memory = vec![0; segment.size() as usize];
-    segment.write_to(&mut memory);
-    memory
-}
-
-/// Puts heap and stack behind the last segment, or before the first if there is no room; where the stack begins.
-fn add_stack(pieces: &mut Vec<(u32, Vec<u8>, bool)>) -> Option<u32> {
-    let ends = pieces.iter().map(|(base, bytes, _)| u64::from(*base) + bytes.len() as u64);
-    let (end, size) = (ends.max()?, u64::from(HEAP_AND_STACK));
-    let top = end.next_multiple_of(16) + size;
-    if top < 1 << 32 {
-        match pieces.last_mut() {
-            // The heap begins right behind the data, as programs that use `_end` expect.
-            Some((base, bytes, true)) => bytes.resize((top - u64::from(*base)) as usize, 0),
-            _ => pieces.push((end.next_multiple_of(16) as u32, vec![0; size as usize], true)),
-        }
-        return Some(top as u32);
+    if let Some(large) = segments.iter().find(|s| s.size() > MAX_SEGMENT) {
+        return Err(malformed(format!(
+            "{large:?}: a bare program's segments have {MAX_SEGMENT} bytes at most"
+        )));
     }
-    let top = pieces.first()?.0 & !15;
-    pieces.push((top.checked_sub(HEAP_AND_STACK)?, vec![0; size as usize], true));
-    Some(top)
+    let first = segments.first().map_or(0, Segment::address);
+    let end = segments.last().map_or(0, |s| u64::from(s.address()) + u64::from(s.size()));
+    let start = end.next_multiple_of(16);
+    let top = start + u64::from(HEAP_AND_STACK);
+    let above = top < 1 << 32;
+    // The heap begins right behind the data, as programs that use `_end` expect.
+    let joined = above && segments.last().is_some_and(Segment::writable);
+
+    let mut pieces = Vec::with_capacity(segments.len() + 1);
+    for (i, segment) in segments.iter().enumerate() {
+        let joins = joined && i + 1 == segments.len();
+        let size =
+            if joins { (top - u64::from(segment.address())) as usize } else { segment.size() as usize };
+        // Fresh zeros cost nothing until they are touched.
+        let mut bytes = vec![0; size];
+        bytes[..segment.bytes().len()].copy_from_slice(segment.bytes());
+        pieces.push(Piece { base: segment.address(), bytes, writable: segment.writable() });
+    }
+    let sp = if above { top as u32 } else { first & !15 };
+    if sp < HEAP_AND_STACK {
+        let problem = format!("there are no {HEAP_AND_STACK} bytes for a stack above or below the program");
+        return Err(malformed(problem));
+    }
+    if !joined {
+        let bytes = vec![0; HEAP_AND_STACK as usize];
+        pieces.push(Piece { base: sp - HEAP_AND_STACK, bytes, writable: true });
+    }
+    Ok((pieces, sp))
 }

@@ -32,6 +32,8 @@
 //! assert_eq!((context.cycle(), context.instret()), (2, 2));
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod asm;
 pub mod bare;
 mod block;

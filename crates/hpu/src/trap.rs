@@ -223,8 +223,8 @@ impl fmt::Display for TrapKind {
                 let (wanted, to) = (wanted(access, size), preposition(access));
                 write!(f, "{wanted} {to} {address:#x} outside the handler's memory{}", null_hint(address))?;
                 match nearest {
-                    Some(nearest) => nearest.describe(f, address, size),
-                    None => Ok(()),
+                    Some(nearest) if !is_null(address) => nearest.describe(f, address, size),
+                    _ => Ok(()),
                 }
             }
             TrapKind::Forbidden { access, address, size, region } => {
@@ -265,12 +265,16 @@ const fn preposition(access: Access) -> &'static str {
 }
 
 /// Addresses this low come from null pointers and the fields behind them.
+const fn is_null(address: u32) -> bool {
+    address < 256
+}
+
 const fn null_hint(address: u32) -> &'static str {
-    if address < 256 { " (a null pointer?)" } else { "" }
+    if is_null(address) { " (a null pointer?)" } else { "" }
 }
 
 /// How near a region has to be to be worth naming.
-const NEAR: u64 = 64 << 10;
+const NEAR: u64 = 4 << 10;
 
 impl Nearest {
     /// Bytes between the region and `size` bytes at `address`, zero where they touch or overlap.
