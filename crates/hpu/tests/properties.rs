@@ -1,0 +1,171 @@
+//! What holds for any code: nothing panics, and slices do not show.
+
+mod common;
+
+use common::*;
+use nicety_hpu::asm::*;
+use nicety_hpu::{
+    AddressSpace, Context, Core, CycleCosts, Exit, Image, Isa, Misaligned, Region, Reservations, Trap,
+};
+use proptest::prelude::*;
+
+const COSTS: CycleCosts = CycleCosts {
+    mul: 2,
+    div: 17,
+    load: 2,
+    load_use: 1,
+    branch_taken: 3,
+    jump: 2,
+    jump_register: 2,
+    atomic: 4,
+    fence: 3,
+    ecall: 5,
+    misaligned_extra: 3,
+    ..CycleCosts::SINGLE_CYCLE
+};
+const LIMIT: u64 = 3_000;
+
+/// How a run ended, and everything that it left.
+#[derive(Clone, Debug, PartialEq)]
+struct End {
+    returned: Option<u32>,
+    trap: Option<Trap>,
+    context: Context,
+    memory: Vec<u8>,
+    stack: Vec<u8>,
+}
+
+/// Runs code with every kind of region around it; `slices` says how long each slice is.
+fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
+    let image = Image::from_bytes(CODE, code, core);
+    let (mut memory, mut far, mut queue) = (vec![0x5a; MEMORY_SIZE], vec![1; 256], vec![2; 256]);
+    let mut stack = vec![0; STACK_SIZE];
+    let mut context = Context::new(3);
+    let args = [MEMORY, MEMORY + 2048, 0x100, 0x200, 0x300, 4, 5, 6];
+    context.call(&image, CODE, STACK_TOP - 64, &args, LIMIT);
+    let mut reservations = Reservations::new();
+    let (returned, trap) = loop {
+        let mut space = AddressSpace::new()
+            .with(Region::stack("stack", STACK, &mut stack, GUARD))
+            .with(Region::memory("memory", MEMORY, &mut memory))
+            .with(Region::memory("far", 0x100, &mut far).latency(7, 9))
+            .with(Region::memory("queue", 0x200, &mut queue).ordered().latency(1, 2))
+            .with(Region::device("device", 0x300, 256))
+            .with(Region::read_only("code", CODE, code));
+        let until = context.cycle().saturating_add(slices());
+        match context.run(&image, &mut space, &mut reservations, until) {
+            Exit::Return(value) => break (Some(value), None),
+            Exit::Trap(trap) => break (None, Some(*trap)),
+            Exit::Limit => assert!(context.cycle() >= until),
+            Exit::Ecall => context.finish_ecall(context.reg(10).wrapping_mul(3), 11),
+            Exit::Device(access) => context.finish_device(access.address.wrapping_mul(77), 6),
+            Exit::Order(_) => {
+                if let Err(trap) = context.perform(&image, &mut space, &mut reservations) {
+                    break (None, Some(*trap));
+                }
+            }
+        }
+    };
+    // What it waited for when it ended is no state of the handler.
+    End { returned, trap, context, memory, stack }
+}
+
+fn cores() -> impl Strategy<Value = Core> {
+    let isas = prop::sample::select(vec!["rv32i", "rv32im_zicsr", "rv32imac_zicsr_zifencei"]);
+    (isas, any::<bool>()).prop_map(|(isa, misaligned)| Core {
+        isa: isa.parse::<Isa>().unwrap(),
+        costs: COSTS,
+        misaligned: if misaligned { Misaligned::Costs } else { Misaligned::Trap },
+    })
+}
+
+/// Registers that code may change: not the pointers to regions.
+fn scratch() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![ZERO, T0, T1, T2, S0, A5, A6, A7])
+}
+
+fn any_register() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![ZERO, SP, T0, T1, T2, S0, A0, A1, A2, A5, A6, A7])
+}
+
+/// Instructions that mostly do what handlers do, so that runs get somewhere before they trap.
+fn instruction() -> impl Strategy<Value = u32> {
+    type Three = fn(u32, u32, u32) -> u32;
+    type Memory = fn(u32, i32, u32) -> u32;
+    let arithmetic: Vec<Three> = vec![
+        add, sub, sll, slt, sltu, xor, srl, sra, or, and, mul, mulh, mulhsu, mulhu, div, divu, rem, remu,
+    ];
+    let arithmetic = (prop::sample::select(arithmetic), scratch(), any_register(), any_register());
+    let immediate = (scratch(), any_register(), -64..64i32);
+    let access: Vec<(Memory, i32)> =
+        vec![(lw, 4), (sw, 4), (lh, 2), (lhu, 2), (sh, 2), (lb, 1), (lbu, 1), (sb, 1)];
+    let bases = prop::sample::select(vec![A0, A0, A1, A1, SP, SP, A2, A3, A4]);
+    let access = (prop::sample::select(access), scratch(), bases, 0..16i32, 0..60u32);
+    let atomic: Vec<Three> = vec![amoadd_w, amoswap_w, amomax_w, sc_w, |rd, _, base| lr_w(rd, base)];
+    let atomic =
+        (prop::sample::select(atomic), scratch(), scratch(), prop::sample::select(vec![A0, A1, A2, A3, SP]));
+    let branches: Vec<Three> = vec![
+        |a, b, o| beq(a, b, 4 * o as i32),
+        |a, b, o| bne(a, b, 4 * o as i32 - 16),
+        |a, b, o| blt(a, b, 4 * o as i32),
+        |a, b, o| bgeu(a, b, 4 * o as i32 - 12),
+    ];
+    let branch = (prop::sample::select(branches), any_register(), any_register(), 1..8u32);
+    let other = prop::sample::select(vec![
+        csrrs(T0, 0xc00, ZERO),
+        csrrs(T1, 0xc02, ZERO),
+        csrrs(T2, 0xc81, ZERO),
+        fence(),
+        ecall(),
+        j(8),
+        jal(T0, 12),
+        ret(),
+        0x8082_8082, // c.jr ra, twice
+        0x0505_8d2d, // c.xor a0, a1; c.addi a0, 1
+    ]);
+    prop_oneof![
+        8 => arithmetic.prop_map(|(f, rd, a, b)| f(rd, a, b)),
+        4 => immediate.prop_map(|(rd, a, imm)| addi(rd, a, imm)),
+        // One access in sixty is misaligned.
+        10 => access.prop_map(|((f, size), r, base, o, skew)| f(r, o * size + i32::from(skew == 0), base)),
+        2 => atomic.prop_map(|(f, rd, rs, base)| f(rd, rs, base)),
+        3 => branch.prop_map(|(f, a, b, o)| f(a, b, o)),
+        1 => other,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+
+    #[test]
+    fn random_words_never_panic(code in prop::collection::vec(any::<u8>(), 0..200), core in cores()) {
+        run(&code, &core, || u64::MAX);
+    }
+
+    #[test]
+    fn random_instructions_never_panic(words in prop::collection::vec(
+        prop_oneof![3 => instruction(), 1 => any::<u32>()], 1..80), core in cores()
+    ) {
+        let end = run(&bytes(&words), &core, || u64::MAX);
+        prop_assert_eq!(end.context.reg(0), 0);
+        if let Some(trap) = end.trap {
+            prop_assert!(!trap.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn slices_do_not_show(
+        words in prop::collection::vec(instruction(), 1..120),
+        core in cores(),
+        lengths in prop::collection::vec(0..40u64, 1..20),
+    ) {
+        let code = bytes(&words);
+        let whole = run(&code, &core, || u64::MAX);
+        let mut next = lengths.iter().cycle();
+        // A slice without cycles is allowed, but one of them at least must get on.
+        let sliced = run(&code, &core, || next.next().unwrap() + u64::from(lengths.iter().all(|&l| l == 0)));
+        prop_assert_eq!(&whole, &sliced);
+        let stepped = run(&code, &core, || 1);
+        prop_assert_eq!(whole, stepped);
+    }
+}
