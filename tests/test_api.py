@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_versions_agree() -> None:
-    assert nicety.__version__ == _native.version()
+    assert nicety.__version__ == _native.version() == metadata.version("nicety")
 
 
 def test_errors_are_of_two_kinds() -> None:

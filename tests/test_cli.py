@@ -57,8 +57,14 @@ def test_version(nicety: Callable) -> None:
         (["bench", "latency", "--nic", "spin-discrete", "--mode", "spin-strem"], "spin-strem"),
         (["bench", "latency", "--nic", "spin-discrete", "--set", "hpu.coers=8"], "hpu.coers"),
         (["bench", "latency", "--nic", "spin-discrete", "--set", "nonsense"], "nonsense"),
-        (["bench", "latency", "--nic", "spin-discrete", "--mode", "rdma", "--handlers", "mine.c"], "mine.c"),
-        (["bench", "latency", "--nic", "spin-discrete", "--mode", "spin-stream", "--handlers", "mine.c"], "mine.c"),
+        (
+            ["bench", "latency", "--nic", "spin-discrete", "--mode", "rdma", "--handlers", "mine.c"],
+            "mode rdma runs no handlers",
+        ),
+        (
+            ["bench", "latency", "--nic", "spin-discrete", "--mode", "spin-stream", "--handlers", "mine.c"],
+            "mine.c: no such file",
+        ),
         (["specs", "show", "no-card"], "no-card"),
         (["specs", "show", "spin-discrete", "--set", "hpu.cores=8 ns"], "hpu.cores"),
         (["specs", "check", "gone.toml"], "gone.toml"),
@@ -178,10 +184,10 @@ def test_specs_show(nicety: Callable) -> None:
     text = nicety("specs", "show", "spin-discrete").stdout
     for parameter in spec["parameters"]:
         assert parameter["source"], f"{parameter['key']} has no source"
-        assert parameter["key"] in text
+        assert f"{parameter['section']}.{parameter['key']}" in text
     changed = nicety("specs", "show", "spin-discrete", "--set", "hpu.cores=8", "--json").json()
     assert changed["hash"] != spec["hash"]
-    (cores,) = [p for p in changed["parameters"] if p["key"] == "hpu.cores"]
+    (cores,) = [p for p in changed["parameters"] if (p["section"], p["key"]) == ("hpu", "cores")]
     assert (str(cores["value"]), cores["kind"]) == ("8", "override")
 
 

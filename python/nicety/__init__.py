@@ -51,9 +51,9 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     value: object
     if name == "__version__":
-        from importlib.metadata import version
+        from nicety import _native
 
-        value = version("nicety")
+        value = _native.version()
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:

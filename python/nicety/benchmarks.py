@@ -10,7 +10,6 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
 from nicety.compiler import compile_handlers, library_source
-from nicety.errors import InputError
 
 BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
 BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
@@ -34,6 +33,7 @@ class Row(TypedDict):
     size_bytes: int
     iterations: int
     verified: bool
+    window: NotRequired[int]
     latency_ns: NotRequired[float]
     min_ns: NotRequired[float]
     max_ns: NotRequired[float]
@@ -106,16 +106,13 @@ def run_benchmark(
         }
     )
     plan = json.loads(_native.bench_plan(request))["compile"]
-    if handlers is not None and not plan:
-        raise InputError(f"{handlers}: no mode of this run takes handlers; name one that does with --mode")
     elfs: dict[str, bytes] = {}
     compiler: dict[str, dict[str, Any]] = {}
     for item in plan:
         source = Path(handlers) if handlers is not None else library_source(item["source"])
         program = compile_handlers([source], isa=item["isa"], cc=cc)
-        key = f"{item['nic']}/{item['mode']}"
-        elfs[key] = program.elf
-        compiler[key] = {
+        elfs[item["key"]] = program.elf
+        compiler[item["key"]] = {
             "source": str(source) if handlers is not None else source.name,
             "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
             "version": program.compiler,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -97,7 +98,8 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
         [name, *(f"{column[name]:.3f}" if name in column else "-" for column in columns)]
         for name in _merged([list(column) for column in columns])
     ]
-    table.append(["sum", *(f"{sum(column.values()):.3f}" for column in columns)])
+    # Exact to the femtosecond, so that the sum and the latency it equals are rounded alike.
+    table.append(["sum", *(f"{round(math.fsum(column.values()), 6):.3f}" for column in columns)])
     return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
 
 

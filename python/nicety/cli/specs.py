@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from nicety import _native
 from nicety.cli.output import print_json
@@ -26,15 +27,28 @@ def show_spec(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json(spec)
         return
+    heading = [f"# {spec['name']}: {spec['title']}"]
+    heading += [f"# {what}: {spec[what]}" for what in ("paper", "source") if spec[what]]
+    if spec["extends"]:
+        heading.append(f"# extends {', '.join(spec['extends'])}")
     rows = [["# key", "value", "kind", "source"]]
-    for parameter in spec["parameters"]:
-        value = " ".join(str(part) for part in (parameter["value"], parameter["unit"]) if part not in (None, ""))
-        source = parameter["source"] or ""
-        if parameter["note"]:
-            source = f"{source} ({parameter['note']})" if source else parameter["note"]
-        rows.append([parameter["key"], value, parameter["kind"], source])
-    heading = [f"# {spec['name']}: {spec['title']}", f"# {spec['source']}", f"# hash {spec['hash']}", ""]
-    sys.stdout.write("\n".join([*heading, *align(rows)]) + "\n")
+    rows += [[_path(p), p["value"], p["kind"], _source(p)] for p in spec["parameters"]]
+    sys.stdout.write("\n".join([*heading, f"# hash {spec['hash']}", "", *align(rows)]) + "\n")
+
+
+def _path(parameter: dict[str, Any]) -> str:
+    return ".".join(part for part in (parameter["section"], parameter["key"]) if part)
+
+
+def _source(parameter: dict[str, Any]) -> str:
+    """Where a value comes from, and all else that is known of it."""
+    extra = [
+        f"{what} {parameter[key]}" if what else parameter[key]
+        for what, key in (("against", "against"), ("instead of", "replaces"), ("", "note"))
+        if parameter[key]
+    ]
+    source: str = parameter["source"]
+    return f"{source} ({'; '.join(extra)})" if extra else source
 
 
 def check_spec(file: str) -> None:
