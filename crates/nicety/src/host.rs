@@ -4,7 +4,7 @@ use crate::Error;
 use nicety_fabric::Barrier;
 use nicety_host::{Allocation, Cpus, HostBytes};
 use nicety_kernel::{Rng, Sim, describe};
-use nicety_nic::spin::{Appending, CallError, Card, Handlers};
+use nicety_nic::spin::{Appending, CallError, Card, HandlerNames, Handlers};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Source,
@@ -295,6 +295,17 @@ impl Host {
     /// When the index is taken or past the table.
     pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         Ok(self.0.card.pt_alloc(index, eq)?)
+    }
+
+    /// Loads a compiled program with handlers, for this host's card; set-up, takes no virtual time.
+    ///
+    /// # Errors
+    /// When it is no program for the card's cores, or does not fit.
+    pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
+        let hpu = &self.0.card.spec().hpu;
+        let handlers = Handlers::load(elf, names, hpu)?;
+        handlers.check(hpu)?;
+        Ok(handlers)
     }
 
     /// Puts handlers on the card, for the match entry whose `handlers` the result becomes; set-up, takes no virtual time.

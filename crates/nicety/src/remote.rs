@@ -4,7 +4,7 @@
 //! while the driver thinks, virtual time stands still. A command of the first kind is answered at once, one of the
 //! second kind when its virtual time is over; the driver cannot tell, and need not.
 
-use crate::{Buffer, Error, Handlers, Host};
+use crate::{Buffer, Error, HandlerNames, Handlers, Host};
 use nicety_host::HostBytes;
 use nicety_nic::spin::Appending;
 use nicety_portals::{
@@ -100,6 +100,13 @@ pub struct Reply {
 pub enum Next {
     /// It asks for something.
     Command(Command),
+    /// It has handlers for its card; the reply numbers them for `attach`.
+    Load {
+        /// The compiled program.
+        elf: Vec<u8>,
+        /// What its handlers are called.
+        names: HandlerNames,
+    },
     /// It is over.
     Finished,
     /// It failed, and says why.
@@ -109,18 +116,25 @@ pub enum Next {
 /// Goes on with the program until it asks for something.
 pub type Driver = Box<dyn FnMut(Reply) -> Next>;
 
-/// Runs a program that lives elsewhere on a host. `handlers` are those that its `attach` may name.
+/// Runs a program that lives elsewhere on a host.
 ///
 /// # Errors
 /// What the program failed with.
-pub async fn drive(host: Host, handlers: Vec<Handlers>, mut driver: Driver) -> Result<(), Error> {
-    let mut program = Program { host, handlers, buffers: Vec::new() };
+pub async fn drive(host: Host, mut driver: Driver) -> Result<(), Error> {
+    let mut program = Program { host, handlers: Vec::new(), buffers: Vec::new() };
     let mut reply = program.reply(Ok(Value::Null));
     loop {
         match driver(reply) {
             Next::Finished => return Ok(()),
             Next::Failed(why) => return Err(Error::Program(why)),
             Next::Command(command) => reply = program.answer(command).await,
+            Next::Load { elf, names } => {
+                let loaded = program.host.load_handlers(&elf, &names).map(|handlers| {
+                    program.handlers.push(handlers);
+                    json!(program.handlers.len() - 1)
+                });
+                reply = program.reply(loaded);
+            }
         }
     }
 }

@@ -1,1 +1,19 @@
-//! The Python extension module of nicety; thin.
+//! The Python extension module: what crosses the border, and nothing else. Requests, commands and reports are JSON texts
+//! that the `nicety` crate reads and writes; what they mean is decided there.
+
+mod calls;
+mod errors;
+mod simulation;
+
+use pyo3::prelude::*;
+
+/// The extension module `nicety._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::calls::{bench, bench_plan, handler_sources, hpu_run, spec_check, spec_show, specs, version};
+    #[pymodule_export]
+    use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};
+    #[pymodule_export]
+    use crate::simulation::{HostMemory, Simulation};
+}

@@ -1,0 +1,176 @@
+//! Functions that take texts and give texts.
+
+use crate::errors::{broken, guarded};
+use nicety::bench::{self as benches, Compiled, Environment, Request};
+use nicety::{Error, LogLine, cards};
+use nicety_hpu::{Core, Image, bare};
+use pyo3::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often a waiting call looks whether Ctrl-C was pressed.
+pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The version of nicety.
+#[pyfunction]
+pub fn version() -> &'static str {
+    nicety::VERSION
+}
+
+/// The cards that come with nicety: JSON, a list of `name` and `title`.
+#[pyfunction]
+pub fn specs() -> PyResult<String> {
+    let cards = guarded(cards::shipped)?;
+    let card = |(name, title): &(String, String)| json!({"name": name, "title": title});
+    Ok(json!(cards.iter().map(card).collect::<Vec<_>>()).to_string())
+}
+
+/// A card with every value, as JSON.
+#[pyfunction]
+pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let listing = guarded(|| cards::load(name_or_path, &overrides))?.listing;
+    let parameters: Vec<_> = listing
+        .parameters
+        .iter()
+        .map(|p| {
+            json!({
+                "key": format!("{}.{}", p.section, p.key),
+                "value": p.value,
+                "quantity": p.quantity,
+                "doc": p.doc,
+                "allowed": p.allowed,
+                "kind": p.kind.name(),
+                "source": p.source,
+                "note": p.note,
+                "against": p.against,
+                "where": p.place,
+                "replaces": p.replaces,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "name": listing.name,
+        "title": listing.title,
+        "design": listing.design,
+        "paper": listing.paper,
+        "source": listing.source,
+        "extends": listing.extends,
+        "hash": listing.hash,
+        "parameters": parameters,
+    })
+    .to_string())
+}
+
+/// Reads a card's file and says what is wrong with it.
+#[pyfunction]
+pub fn spec_check(path: &str) -> PyResult<()> {
+    guarded(|| cards::load(path, &[]).map(drop))
+}
+
+/// The C files that come with nicety, by their path inside `handlers`.
+#[pyfunction]
+pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
+    nicety::sources::FILES.iter().copied().collect()
+}
+
+/// Runs a bare program on a handler processor; returns a JSON report and what the program wrote.
+#[pyfunction]
+#[pyo3(signature = (elf, entry, max_cycles, spec))]
+pub fn hpu_run(
+    py: Python<'_>,
+    elf: &[u8],
+    entry: Option<&str>,
+    max_cycles: Option<u64>,
+    spec: Option<&str>,
+) -> PyResult<(String, Vec<u8>)> {
+    py.detach(|| {
+        guarded(|| {
+            let core = match spec {
+                None => Core::default(),
+                Some(name) => {
+                    let nicety::CardSpec::Spin(card) = cards::load(name, &[])?.spec;
+                    card.hpu.core
+                }
+            };
+            let wrong = |text: String| Error::Input(text);
+            let image = Image::load(elf, &core).map_err(|error| wrong(error.to_string()))?;
+            let mut written = Vec::new();
+            let limit = max_cycles.unwrap_or(u64::MAX);
+            let result =
+                bare::run(&image, entry, limit, &mut written).map_err(|error| wrong(error.to_string()))?;
+            let report = json!({
+                "exit_code": result.exit_code,
+                "instructions": result.instructions,
+                "cycles": result.cycles,
+                "trap": result.trap.map(|trap| trap.to_string()),
+            });
+            Ok((report.to_string(), written))
+        })
+    })
+}
+
+/// What must be compiled before a benchmark is run; JSON to JSON.
+#[pyfunction]
+pub fn bench_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| benches::plan(&Request::from_json(request)?))?;
+    Ok(json!(plan).to_string())
+}
+
+/// Prints what a handler printed.
+pub fn print_line(line: &LogLine) {
+    eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
+}
+
+/// Runs a benchmark: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+#[pyfunction]
+#[pyo3(signature = (request, elfs, progress))]
+pub fn bench(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| Request::from_json(request))?;
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let (tell, told) = channel();
+    // Waited on while Python's lock is released, which only what may be shared is allowed to.
+    let told = Mutex::new(told);
+    let stop = interrupt.clone();
+    let compiled: Compiled = elfs;
+    let worker = std::thread::spawn(move || {
+        let environment = Environment {
+            compiled: &compiled,
+            log: Arc::new(print_line),
+            interrupt: Some(stop),
+            // Nobody listens any more after an interrupt.
+            progress: &|done, total| {
+                let _ = tell.send((done, total));
+            },
+        };
+        benches::run(&request, &environment)
+    });
+    let mut raised = None;
+    loop {
+        match py.detach(|| told.lock().expect("only this thread uses it").recv_timeout(LOOK_EVERY)) {
+            Ok((done, total)) => {
+                let called = progress.as_ref().map_or(Ok(()), |p| p.call1(py, (done, total)).map(drop));
+                raised = raised.or(called.err());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        raised = raised.or(py.check_signals().err());
+        if raised.is_some() {
+            interrupt.store(true, Ordering::Relaxed);
+        }
+    }
+    let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
+    match raised {
+        Some(error) => Err(error),
+        None => Ok(json!(guarded(|| result)?).to_string()),
+    }
+}

@@ -1,0 +1,42 @@
+//! Errors as Python exceptions.
+
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::{PyErr, PyResult, create_exception};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+create_exception!(nicety, Error, PyException, "Anything that goes wrong in nicety.");
+create_exception!(nicety, InputError, Error, "What the user gave is wrong.");
+create_exception!(nicety, RunError, Error, "A run failed.");
+create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
+create_exception!(nicety, HandlerTrap, RunError, "A handler faulted, or used up its cycles.");
+
+/// The exception for an error of nicety's.
+pub fn raised(error: &nicety::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        nicety::Error::Input(_) => InputError::new_err(text),
+        nicety::Error::Program(_) => RunError::new_err(text),
+        nicety::Error::HandlerTrap(_) => HandlerTrap::new_err(text),
+        nicety::Error::Deadlock(_) => Deadlock::new_err(text),
+        nicety::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// Runs what must not panic into Python.
+pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R> {
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(result) => result.map_err(|error| raised(&error)),
+        Err(panic) => Err(broken(&*panic)),
+    }
+}
+
+/// A panic: a mistake of ours, and told as one.
+pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
+    let what = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    PyRuntimeError::new_err(format!("a mistake inside nicety, please report it: {what}"))
+}
