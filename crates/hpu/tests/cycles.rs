@@ -215,3 +215,38 @@ fn latencies_count_towards_the_limit() {
         assert_eq!(machine.context.instret(), begun, "until {until}");
     }
 }
+
+#[test]
+fn a_limit_between_two_blocks_keeps_the_load_use_penalty() {
+    // The longest block there is ends behind the load.
+    let mut words = vec![nop(); 31];
+    words.extend([lw(T0, 0, A0), mv(T1, T0), ret()]);
+    for until in 1..500 {
+        let mut machine = Machine::on(&core(DISTINCT), &words);
+        machine.call(&[MEMORY]);
+        machine.slice(until);
+        assert!(matches!(machine.finish(), Exit::Return(_)));
+        assert_eq!(machine.context.cycle(), 31 + 400 + 11 + 900, "until {until}");
+    }
+}
+
+#[test]
+fn a_load_from_a_device_or_a_queue_is_waited_for_too() {
+    let words = [lw(T0, 0, A0), mv(T1, T0), ret()];
+    let mut machine = Machine::on(&core(DISTINCT), &words);
+    machine.call(&[MEMORY]);
+    assert!(matches!(machine.slice_in(u64::MAX, |_| Region::device("device", MEMORY, 8)), Exit::Device(_)));
+    machine.context.finish_device(5, 7);
+    assert!(matches!(machine.finish(), Exit::Return(_)));
+    assert_eq!((machine.context.cycle(), machine.context.reg(T1 as usize)), (400 + 7 + 11 + 900, 5));
+
+    let mut machine = Machine::on(&core(DISTINCT), &words);
+    machine.call(&[MEMORY]);
+    assert!(matches!(
+        machine.slice_in(u64::MAX, |m| Region::memory("queue", MEMORY, m).ordered()),
+        Exit::Order(_)
+    ));
+    machine.perform().unwrap();
+    assert!(matches!(machine.finish(), Exit::Return(_)));
+    assert_eq!(machine.context.cycle(), 400 + 11 + 900);
+}

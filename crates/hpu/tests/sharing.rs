@@ -161,10 +161,8 @@ fn failures(disturb: &[u32], pointer: u32) -> Vec<u32> {
     for at in 0..=6 {
         let mut cores = Cores::new(&words, &[&[MEMORY, 0, 5], &[pointer, 1, 9]]);
         for step in 0..100 {
-            if step == at {
-                while cores.returned[1].is_none() {
-                    cores.step(1, 100);
-                }
+            while step == at && cores.returned[1].is_none() {
+                cores.step(1, 100);
             }
             if cores.returned[0].is_none() {
                 cores.step(0, 1);
@@ -206,12 +204,8 @@ fn stacks_at_one_address_do_not_disturb_each_other() {
     for at in 0..6 {
         let mut cores = Cores::new(&words, &[&[0, 0, 5], &[0, 1, 9]]);
         for step in 0..20 {
-            if step == at {
-                (0..10).filter(|_| true).for_each(|_| {
-                    if cores.returned[1].is_none() {
-                        cores.step(1, 1);
-                    }
-                });
+            while step == at && cores.returned[1].is_none() {
+                cores.step(1, 1);
             }
             if cores.returned[0].is_none() {
                 cores.step(0, 1);
@@ -246,6 +240,25 @@ fn a_dma_write_breaks_a_reservation_and_the_end_of_a_handler_drops_it() {
         assert!(matches!(exit, Exit::Return(_) | Exit::Trap(_)), "{exit:?}");
         assert!(cores.reservations.is_empty());
     }
+}
+
+#[test]
+fn a_store_is_noticed_in_an_address_space_used_before() {
+    let words =
+        [bne(A1, ZERO, 16), lr_w(T0, A0), sc_w(A0, A2, A0), ret(), sw(A2, 0, A0), sw(A2, 0, A0), ret()];
+    let mut cores = Cores::new(&words, &[&[MEMORY, 0, 5], &[MEMORY, 1, 9]]);
+    let Cores { image, contexts, memory, reservations, .. } = &mut cores;
+    let [one, two] = &mut contexts[..] else { unreachable!() };
+    let mut space = AddressSpace::new().with(Region::memory("memory", MEMORY, memory));
+    // The first store is remembered for the second one; in between, the word is reserved.
+    assert_eq!(two.run(image, &mut space, reservations, 2), Exit::Limit);
+    assert!(matches!(one.run(image, &mut space, reservations, 100), Exit::Order(_)));
+    one.perform(image, &mut space, reservations).unwrap();
+    assert_eq!(two.run(image, &mut space, reservations, 100), Exit::Return(MEMORY));
+    assert!(matches!(one.run(image, &mut space, reservations, 100), Exit::Order(_)));
+    one.perform(image, &mut space, reservations).unwrap();
+    assert_eq!(one.run(image, &mut space, reservations, 100), Exit::Return(1));
+    assert_eq!(space.read(MEMORY, 4), Ok(&[9, 0, 0, 0][..]));
 }
 
 /// One access of a core to one of two words, as a model of two lines understands it too.
@@ -309,13 +322,11 @@ proptest! {
             }
             count[core] += 1;
             let value = count[core];
+            let held = reserved[core] == Some(word);
             let mut write = |words: &mut [u32; 2], new: u32| {
                 words[word] = new;
-                for other in (0..3).filter(|&c| c != core) {
-                    if reserved[other] == Some(word) {
-                        reserved[other] = None;
-                    }
-                }
+                let others = reserved.iter_mut().enumerate().filter(|(other, _)| *other != core);
+                others.filter(|(_, r)| **r == Some(word)).for_each(|(_, r)| *r = None);
             };
             match touch {
                 Touch::Reserve => {
@@ -323,13 +334,8 @@ proptest! {
                     reserved[core] = Some(word);
                 }
                 Touch::Conditional => {
-                    let held = reserved[core] == Some(word);
                     if held {
-                        let mut write = |new: u32| {
-                            words[word] = new;
-                            reserved.iter_mut().filter(|r| **r == Some(word)).for_each(|r| *r = None);
-                        };
-                        write(value);
+                        write(&mut words, value);
                     }
                     reserved[core] = None;
                     last[core] = u32::from(!held);
