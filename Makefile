@@ -85,7 +85,7 @@ format: $(VENV)/.tools ## format Rust and Python
 lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml
 	$(PYTHON) -m venv --clear target/lock
 	target/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	target/lock/bin/uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 \
+	target/lock/bin/uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
 	    --generate-hashes --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 
 .PHONY: clean

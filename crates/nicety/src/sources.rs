@@ -1,4 +1,4 @@
-//! The C files that come with nicety: the handlers' interface, and the library of handlers.
+//! The C files that come with nicety: the handlers' interface, their runtime, and the library of handlers.
 
 /// Path inside the folder `handlers`, and text, of every file.
 pub const FILES: &[(&str, &str)] = &[
@@ -6,6 +6,35 @@ pub const FILES: &[(&str, &str)] = &[
     ("include/pingpong.h", include_str!("../../../handlers/include/pingpong.h")),
     ("pingpong_store.c", include_str!("../../../handlers/pingpong_store.c")),
     ("pingpong_stream.c", include_str!("../../../handlers/pingpong_stream.c")),
+    ("runtime/include/string.h", include_str!("../../../handlers/runtime/include/string.h")),
+    ("runtime/integer.c", include_str!("../../../handlers/runtime/integer.c")),
+    ("runtime/layout.ld", include_str!("../../../handlers/runtime/layout.ld")),
+    ("runtime/memory.c", include_str!("../../../handlers/runtime/memory.c")),
+    ("runtime/start.c", include_str!("../../../handlers/runtime/start.c")),
     ("sink_store.c", include_str!("../../../handlers/sink_store.c")),
     ("sink_stream.c", include_str!("../../../handlers/sink_stream.c")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::FILES;
+    use std::path::Path;
+
+    #[test]
+    fn every_file_of_the_folder_is_embedded() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../handlers");
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned()),
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+}
