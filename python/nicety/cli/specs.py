@@ -32,12 +32,8 @@ def show_spec(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
     if spec["extends"]:
         heading.append(f"# extends {', '.join(spec['extends'])}")
     rows = [["# key", "value", "kind", "source"]]
-    rows += [[_path(p), p["value"], p["kind"], _source(p)] for p in spec["parameters"]]
+    rows += [[p["key"], p["value"], p["kind"], _source(p)] for p in spec["parameters"]]
     sys.stdout.write("\n".join([*heading, f"# hash {spec['hash']}", "", *align(rows)]) + "\n")
-
-
-def _path(parameter: dict[str, Any]) -> str:
-    return ".".join(part for part in (parameter["section"], parameter["key"]) if part)
 
 
 def _source(parameter: dict[str, Any]) -> str:
