@@ -1,0 +1,574 @@
+"""Clusters: hosts with cards, and programs on them, written as `async def`.
+
+    import nicety
+
+    async def ping(host):
+        buffer = host.alloc(8)
+        buffer.array[:] = 7
+        await host.send(buffer, to=1, tag=1)
+
+    async def pong(host):
+        buffer = host.alloc(8)
+        received = await host.recv(buffer, source=0, tag=1)
+        return host.now_ns, received.length_bytes
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
+
+A program is driven by virtual time, not by asyncio: it may await what its host offers and other coroutines made of
+that. While Python runs, virtual time stands still, so a program's own computing takes no time; `Host.compute` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from nicety import _native
+from nicety.errors import InputError
+from nicety.handlers import Handlers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Program = Callable[["Host"], Coroutine[Any, Any, Any]]
+"""An async function of one host."""
+
+ANY = None
+"""Any source, or any tag."""
+
+
+class Buffer:
+    """Memory of a host, or a part of it; slice it for a part. `array` is the same memory for numpy."""
+
+    def __init__(self, host: Host, number: int, memory: _native.HostMemory, offset: int, length: int) -> None:
+        self._host = host
+        self._number = number
+        self._memory = memory
+        self._offset = offset
+        self._length = length
+
+    def __len__(self) -> int:
+        """Bytes."""
+        return self._length
+
+    def __getitem__(self, part: slice) -> Buffer:
+        """A part of the buffer, the same memory: `buffer[64:128]`."""
+        if not isinstance(part, slice):
+            raise InputError(f"a buffer is sliced, as in buffer[0:8]; for one byte write buffer.array[{part}]")
+        start, stop, step = part.indices(self._length)
+        if step != 1:
+            raise InputError("a part of a buffer is contiguous; slice it without a step")
+        return Buffer(self._host, self._number, self._memory, self._offset + start, max(0, stop - start))
+
+    @property
+    def array(self) -> npt.NDArray[np.uint8]:
+        """The bytes as a writable numpy array that shares the memory."""
+        import numpy as np
+
+        return self.view(np.uint8)
+
+    def view(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """The memory as a writable numpy array of another type.
+
+        Raises:
+            InputError: where the buffer is not a whole number of elements.
+        """
+        import numpy as np
+
+        kind = np.dtype(dtype)
+        if self._length % kind.itemsize:
+            raise InputError(f"{self._length} bytes are no whole number of {kind.name} ({kind.itemsize} bytes each)")
+        if self._length == 0:
+            return np.empty(0, kind)
+        return np.frombuffer(self._memory, kind, self._length // kind.itemsize, self._offset)
+
+    def _part(self) -> dict[str, int]:
+        return {"buffer": self._number, "offset": self._offset, "bytes": self._length}
+
+    def __repr__(self) -> str:
+        return f"<Buffer of rank {self._host.rank}, {self._length} bytes>"
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a receive brought: the rank it came from, its tag, its length in bytes."""
+
+    source: int
+    tag: int
+    length_bytes: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A full event of Portals, with the names of the specification's fields."""
+
+    kind: str
+    fail: str
+    initiator: int
+    pt: int
+    match_bits: int
+    hdr_data: int
+    rlength_bytes: int
+    mlength_bytes: int
+    remote_offset_bytes: int
+    user_ptr: int
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """What happened on a node during a run."""
+
+    messages_matched: int
+    messages_dropped: int
+    handler_runs: int
+    handler_instructions: int
+    handler_cycles: int
+    host_memory_read_bytes: int
+    host_memory_written_bytes: int
+    faults: list[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that came to its end.
+
+    Attributes:
+        time_ps: when the last thing happened, in picoseconds.
+        events: how many events the kernel went through.
+        nodes: a report for each rank.
+        results: what each rank's program returned.
+    """
+
+    time_ps: int
+    events: int
+    nodes: list[NodeReport]
+    results: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def time_ns(self) -> float:
+        """When the last thing happened, in nanoseconds."""
+        return self.time_ps / 1000
+
+
+class _Call:
+    """A call whose virtual time passes while it is awaited."""
+
+    def __init__(self, host: Host, command: Mapping[str, Any]) -> None:
+        self.host = host
+        self.command = command
+
+    def __await__(self) -> Generator[_Call, Any, Any]:
+        return (yield self)
+
+
+class Host:
+    """A host of a cluster, as its program sees it.
+
+    What is awaited takes virtual time; what is not is set-up, and takes none.
+    """
+
+    def __init__(self, turns: _Turns, rank: int, ranks: int) -> None:
+        self._turns = turns
+        self._rank = rank
+        self._ranks = ranks
+        self._now_ps = 0
+        self._loaded: dict[int, int] = {}
+
+    @property
+    def rank(self) -> int:
+        """This host's number."""
+        return self._rank
+
+    @property
+    def ranks(self) -> int:
+        """How many hosts there are."""
+        return self._ranks
+
+    @property
+    def now_ps(self) -> int:
+        """The current instant of virtual time in picoseconds."""
+        return self._now_ps
+
+    @property
+    def now_ns(self) -> float:
+        """The current instant of virtual time in nanoseconds."""
+        return self._now_ps / 1000
+
+    def alloc(self, length_bytes: int) -> Buffer:
+        """Allocate zeroed host memory.
+
+        Raises:
+            RunError: where the host has no more.
+        """
+        number, memory = self._turns.at_once(self, {"op": "alloc", "bytes": _whole(length_bytes, "length_bytes")})
+        return Buffer(self, number, memory, 0, length_bytes)
+
+    async def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> None:
+        """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
+
+        Raises:
+            RunError: where there is no such rank.
+        """
+        await self._call("send", part=self._own(buffer), to=_whole(to, "to"), tag=_whole(tag, "tag"))
+
+    async def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Received:
+        """Receive one message, from one rank or any, of one tag or any.
+
+        A message that comes before its `recv` has been posted is dropped and counted; ranks that may run apart that
+        far meet at a `barrier` first.
+
+        Raises:
+            RunError: where the message is longer than the buffer, or there is no such rank.
+        """
+        received = await self._call("recv", part=self._own(buffer), source=source, tag=tag)
+        return Received(**received)
+
+    async def compute(self, *, ns: float) -> None:
+        """Compute for that many nanoseconds on one of the host's CPUs."""
+        if ns < 0:
+            raise InputError(f"compute(ns={ns}): a time cannot be negative")
+        await self._call("compute", ps=round(ns * 1000))
+
+    async def barrier(self) -> None:
+        """Wait until every program of the cluster has come here, over the job launcher's own network."""
+        await self._call("barrier")
+
+    def ct_alloc(self) -> int:
+        """Allocate a counting event, at zero."""
+        return cast(int, self._turns.at_once(self, {"op": "ct_alloc"})[0])
+
+    def ct_get(self, ct: int) -> int:
+        """Successes a counter has counted, as the host sees it now."""
+        return cast(int, self._turns.at_once(self, {"op": "ct_get", "ct": ct})[0]["success"])
+
+    async def ct_wait(self, ct: int, threshold: int) -> int:
+        """Wait until a counter has reached a threshold; give its successes.
+
+        Raises:
+            RunError: where operations it counts have failed.
+        """
+        return cast(int, await self._call("ct_wait", ct=ct, threshold=threshold))
+
+    def eq_alloc(self, depth: int) -> int:
+        """Allocate a queue for that many full events."""
+        return cast(int, self._turns.at_once(self, {"op": "eq_alloc", "depth": depth})[0])
+
+    async def eq_wait(self, eq: int) -> Event:
+        """Wait for the next event of a queue.
+
+        Raises:
+            RunError: where the queue has lost events.
+        """
+        return Event(**await self._call("eq_wait", eq=eq))
+
+    def pt_alloc(self, *, pt: int | None = None, eq: int | None = None) -> int:
+        """Allocate a portal table entry, this one or any. Entry 0 belongs to `send` and `recv`."""
+        return cast(int, self._turns.at_once(self, {"op": "pt_alloc", "pt": pt, "eq": eq})[0])
+
+    def md_bind(
+        self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
+    ) -> int:
+        """Bind a memory descriptor to a buffer. Options by their names in Portals 4, such as `event_ct_send`."""
+        command = {"op": "md_bind", "part": self._own(buffer), "options": list(options), "eq": eq, "ct": ct}
+        return cast(int, self._turns.at_once(self, command)[0])
+
+    def attach(self, handlers: Handlers, *, state: bytes = b"", memory: Buffer | None = None) -> int:
+        """Put handlers on the card with their initial state, for one match entry.
+
+        Args:
+            handlers: the program; it is compiled for this card here.
+            state: what `state` points to in HPU memory.
+            memory: the second host memory region, which only handlers use.
+
+        Raises:
+            InputError: where the program does not compile, has no handler, or does not fit.
+        """
+        number = self._loaded.get(id(handlers))
+        if number is None:
+            number = self._loaded[id(handlers)] = self._turns.load(self, handlers)
+        part = None if memory is None else self._own(memory)
+        command = {"op": "attach", "handlers": number, "state": list(state), "memory": part}
+        return cast(int, self._turns.at_once(self, command)[0])
+
+    async def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = ANY,
+        options: Iterable[str] = ("op_put",),
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: bool = True,
+    ) -> None:
+        """Append a match entry to the priority list; with `wait`, until the card has done so.
+
+        Args:
+            buffer: the memory that messages are put into.
+            pt: the portal table entry.
+            match_bits: the bits that a message must have.
+            ignore_bits: the bits that do not matter.
+            source: whose messages; anybody's where it is left out.
+            options: by their names in Portals 4: `op_put`, `use_once`, `event_ct_comm`, `event_ct_bytes`, ...
+            ct: the counter that counts its messages.
+            handlers: attached handlers that run for its messages.
+            user_ptr: comes back in its events.
+            wait: whether to wait for the card.
+        """
+        await self._call(
+            "me_append",
+            part=self._own(buffer),
+            pt=pt,
+            match_bits=match_bits,
+            ignore_bits=ignore_bits,
+            source=source,
+            options=list(options),
+            ct=ct,
+            handlers=handlers,
+            user_ptr=user_ptr,
+            wait=wait,
+        )
+
+    async def put(
+        self,
+        md: int,
+        length_bytes: int,
+        *,
+        to: int,
+        pt: int,
+        match_bits: int = 0,
+        local_offset: int = 0,
+        remote_offset: int = 0,
+        hdr_data: int = 0,
+        user_ptr: int = 0,
+        ack: bool = False,
+    ) -> None:
+        """Post a put of a memory descriptor's bytes; returns when it has been posted."""
+        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        await self._call("put", put=put)
+
+    async def triggered_put(
+        self,
+        md: int,
+        length_bytes: int,
+        *,
+        to: int,
+        pt: int,
+        ct: int,
+        threshold: int,
+        match_bits: int = 0,
+        local_offset: int = 0,
+        remote_offset: int = 0,
+        hdr_data: int = 0,
+        user_ptr: int = 0,
+        ack: bool = False,
+    ) -> None:
+        """Post a put that the card starts once a counter has reached a threshold."""
+        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        await self._call("triggered_put", put=put, ct=ct, threshold=threshold)
+
+    def _call(self, operation: str, **arguments: Any) -> _Call:
+        return _Call(self, {"op": operation, **arguments})
+
+    def _own(self, buffer: Buffer) -> dict[str, int]:
+        if not isinstance(buffer, Buffer):
+            raise InputError(f"expected a buffer made by host.alloc, not {type(buffer).__name__}")
+        if buffer._host is not self:  # noqa: SLF001, two classes of one module
+            raise InputError(f"{buffer!r} is not memory of rank {self.rank}: hosts share none")
+        return buffer._part()  # noqa: SLF001, two classes of one module
+
+    def __repr__(self) -> str:
+        return f"<Host, rank {self.rank} of {self.ranks}>"
+
+
+def _put(
+    md: int,
+    length_bytes: int,
+    to: int,
+    pt: int,
+    match_bits: int,
+    local_offset: int,
+    remote_offset: int,
+    hdr_data: int,
+    user_ptr: int,
+    ack: bool,  # noqa: FBT001, a field like the others
+) -> dict[str, Any]:
+    return {
+        "md": md,
+        "bytes": length_bytes,
+        "to": to,
+        "pt": pt,
+        "match_bits": match_bits,
+        "local_offset": local_offset,
+        "remote_offset": remote_offset,
+        "hdr_data": hdr_data,
+        "user_ptr": user_ptr,
+        "ack": ack,
+    }
+
+
+def _whole(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} is a whole number from 0 on, not {value!r}")
+    return value
+
+
+class _Turns:
+    """Simulation and programs take turns: a program runs until it awaits a call, then virtual time does."""
+
+    def __init__(self, simulation: _native.Simulation, ranks: int) -> None:
+        self.simulation = simulation
+        self.ranks = ranks
+        self.hosts: dict[int, Host] = {}
+        self.running: Host | None = None
+
+    def at_once(self, host: Host, command: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Ask for what takes no virtual time; give its result and the memory it allocated."""
+        self._check(host)
+        self.simulation.ask(json.dumps(command))
+        return self._answer()
+
+    def load(self, host: Host, handlers: Handlers) -> int:
+        """Hand a compiled program over; give its number."""
+        self._check(host)
+        program = handlers.compile(isa=self.simulation.isa())
+        self.simulation.load(program.elf, handlers.header, handlers.payload, handlers.completion)
+        return cast(int, self._answer()[0])
+
+    def _check(self, host: Host) -> None:
+        if self.running is not host:
+            raise InputError(f"{host!r} is used outside its program, which does not run now")
+
+    def _answer(self) -> tuple[Any, Any]:
+        step = self.simulation.next()
+        assert step is not None, "the simulation stands still while a program runs"  # noqa: S101
+        _, _, result, error, memory = step
+        if error is not None:
+            raise error
+        return json.loads(result or "null"), memory
+
+    def run(self, programs: Mapping[int, Program]) -> Run:
+        """Run programs to their end."""
+        coroutines = {rank: self._begin(rank, program) for rank, program in programs.items()}
+        results: dict[int, Any] = {}
+        stop = True
+        try:
+            self.simulation.start(sorted(coroutines))
+            while (step := self.simulation.next()) is not None:
+                rank, now_ps, result, error, _ = step
+                host = self.running = self.hosts[rank]
+                host._now_ps = now_ps  # noqa: SLF001, the host's clock is set by its turns
+                self._go_on(coroutines[rank], host, None if result is None else json.loads(result), error, results)
+                self.running = None
+            stop = False
+        finally:
+            self.running = None
+            for coroutine in coroutines.values():
+                coroutine.close()
+            if stop:
+                # What stopped it is on its way up already.
+                with contextlib.suppress(_native.Error, KeyboardInterrupt, RuntimeError):
+                    self.simulation.end(stop=True)
+        report = json.loads(self.simulation.end(stop=False))
+        nodes = [NodeReport(**node) for node in report.pop("nodes")]
+        return Run(**report, nodes=nodes, results=results)
+
+    def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
+        self.hosts[rank] = Host(self, rank, self.ranks)
+        coroutine = program(self.hosts[rank])
+        if not isinstance(coroutine, Coroutine):
+            name = getattr(program, "__name__", repr(program))
+            raise InputError(f"the program of rank {rank} is no async function; write: async def {name}(host):")
+        return coroutine
+
+    def _go_on(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        host: Host,
+        result: Any,
+        error: BaseException | None,
+        results: dict[int, Any],
+    ) -> None:
+        """Run a program until it awaits a call of its host."""
+        try:
+            awaited = coroutine.send(result) if error is None else coroutine.throw(error)
+            while not (isinstance(awaited, _Call) and awaited.host is host):
+                awaited = coroutine.throw(_foreign(awaited, host))
+        except StopIteration as end:
+            results[host.rank] = end.value
+            self.simulation.finished()
+        except RuntimeError as raised:
+            if "no running event loop" not in str(raised):
+                raise
+            text = f"rank {host.rank} awaits asyncio; {_AWAITABLE}"
+            raise InputError(text) from raised
+        except Exception as raised:
+            raised.add_note(f"in the program of rank {host.rank}, at {host.now_ns} ns of virtual time")
+            raise
+        else:
+            self.simulation.ask(json.dumps(awaited.command))
+
+
+_AWAITABLE = "a host program may await only what its own host offers, such as host.recv(...) or host.compute(ns=...)"
+
+
+def _foreign(awaited: object, host: Host) -> InputError:
+    if isinstance(awaited, _Call):
+        return InputError(f"rank {host.rank} awaits a call of rank {awaited.host.rank}'s host; {_AWAITABLE}")
+    what = type(awaited)
+    return InputError(f"rank {host.rank} awaits something foreign ({what.__module__}.{what.__name__}); {_AWAITABLE}")
+
+
+class Cluster:
+    """Hosts with a card each, and a network between them.
+
+    Args:
+        nodes: how many hosts.
+        nic: the card: the name of a spec, or the path of a TOML file.
+        topology: how they are joined: `pair`, two hosts and a wire.
+        seed: of every random stream; the same seed gives the same run to the last bit.
+        set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+        shards: over how many shards the nodes are spread; results do not depend on it.
+
+    Raises:
+        InputError: where card, change or topology cannot be.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        nic: str | PathLike[str],
+        *,
+        topology: Literal["pair"] = "pair",
+        seed: int = 1,
+        set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
+        shards: int = 1,
+    ) -> None:
+        overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
+        self._nodes = _whole(nodes, "nodes")
+        self._arguments = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards)
+        # Whatever is wrong with them is said here, not when the cluster is run.
+        _native.Simulation(*self._arguments)
+
+    def run(self, programs: Program | Mapping[int, Program]) -> Run:
+        """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
+
+        Raises:
+            Deadlock: where programs wait and nothing can happen any more; it says who waits for what.
+            HandlerTrap: where that is because a handler failed.
+            RunError: where a call failed and the program did not handle it.
+            Exception: what a program raised.
+        """
+        of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
+        for rank in of_rank:
+            if not 0 <= rank < self._nodes:
+                raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
+        return _Turns(_native.Simulation(*self._arguments), self._nodes).run(of_rank)
