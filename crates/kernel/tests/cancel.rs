@@ -6,7 +6,7 @@ use nicety_kernel::{
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -228,7 +228,7 @@ fn each_message_of_a_wire_is_received_once() {
 fn given_up_when_granted<F, W>(wait: impl Fn(&Sim) -> (F, W))
 where
     F: FnOnce() + 'static,
-    W: Fn() -> std::pin::Pin<Box<dyn Future<Output = ()>>> + 'static,
+    W: Fn() -> Pin<Box<dyn Future<Output = ()>>> + 'static,
 {
     let (mut world, sim) = world(0);
     let (grant, wait) = wait(&sim);
@@ -350,7 +350,7 @@ fn a_future_may_move_from_one_task_to_another() {
     let (mut world, sim) = world(0);
     let (signal, credits, server) = (Signal::new(&sim), Credits::new(&sim, 0), Server::new(&sim));
     let guard = server.try_acquire();
-    type Boxed = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+    type Boxed = Pin<Box<dyn Future<Output = ()>>>;
     let (wait, acquire, serve, busy) = (signal.wait(), credits.acquire(1), server.serve(ps(4)), {
         let other = Server::new(&sim);
         async move { _ = other.serve(ps(20)).await }
@@ -388,35 +388,95 @@ fn a_future_may_move_from_one_task_to_another() {
 }
 
 #[test]
-fn a_wake_for_a_task_that_has_ended_does_not_reach_its_successor() {
+fn what_wakes_a_task_that_has_ended_does_not_reach_its_successor() {
     let (mut world, sim) = world(0);
-    let signal = Signal::new(&sim);
-    let polls = Rc::new(Cell::new(0));
-    let (s, n, p) = (sim.clone(), signal.clone(), polls.clone());
-    sim.spawn_program("p", async move {
-        let first = n.clone();
-        let helper = s.clone();
-        let end = helper.clone();
-        helper.spawn(async move {
-            // Woken by the signal and by its delay at one instant; it ends at the first poll.
-            let both = race(end.delay(ps(5)), first.wait());
-            both.await;
-            let mut again = end.delay(ps(7));
-            end.spawn(async move {
-                let mut again = pin!(&mut again);
-                poll_fn(|context| {
-                    p.set(p.get() + 1);
-                    again.as_mut().poll(context)
-                })
-                .await;
-            });
+    let (signal, stash) = (Signal::new(&sim), Rc::new(RefCell::new(Vec::new())));
+    let mut futures: Vec<Pin<Box<dyn Future<Output = ()>>>> =
+        vec![Box::pin(signal.wait()), Box::pin(sim.delay(ps(7)))];
+    let kept = stash.clone();
+    sim.spawn(async move {
+        poll_fn(|context| {
+            assert!(futures.iter_mut().all(|future| future.as_mut().poll(context).is_pending()));
+            Poll::Ready(())
+        })
+        .await;
+        // They outlive the task that they would wake.
+        kept.borrow_mut().append(&mut futures);
+    });
+    let (s, polls) = (sim.clone(), Rc::new(Cell::new(0)));
+    let p = polls.clone();
+    sim.spawn(async move {
+        s.delay(ps(1)).await;
+        let other = Signal::new(&s);
+        let end = other.wait();
+        s.spawn(async move {
+            let mut end = pin!(end);
+            poll_fn(|context| {
+                p.set(p.get() + 1);
+                end.as_mut().poll(context)
+            })
+            .await;
         });
-        s.delay(ps(5)).await;
-        n.notify_all();
+        s.delay(ps(2)).await;
+        signal.notify_one();
         s.delay(ps(20)).await;
+        other.notify_one();
     });
     world.run().unwrap();
+    assert_eq!(stash.borrow().len(), 2);
     assert_eq!(polls.get(), 2, "at its start and at its end");
+}
+
+/// The end and the number of events of a run of one program.
+fn run_of<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim) -> F) -> (u64, u64) {
+    let (mut world, sim) = world(0);
+    sim.spawn_program("p", program(sim.clone()));
+    let summary = world.run().unwrap();
+    (summary.end.ps(), summary.events)
+}
+
+#[test]
+fn services_that_are_given_up_leave_no_event_behind() {
+    // Given up while served.
+    let used = run_of(|sim| async move {
+        let server = Server::new(&sim);
+        assert!(timeout(&sim, ps(3), server.serve(ps(9))).await.is_err());
+        assert!(server.is_free());
+    });
+    assert_eq!(used, (3, 2));
+    // Given up while served, after a time in line.
+    let in_line = run_of(|sim| async move {
+        let server = Server::new(&sim);
+        let waits = timeout(&sim, ps(3), server.serve(ps(9)));
+        assert!(join(server.serve(ps(2)), waits).await.1.is_err());
+        assert!(server.is_free());
+    });
+    assert_eq!(in_line, (3, 3));
+}
+
+#[test]
+fn one_event_is_enough_for_all_that_a_task_waits_for_at_an_instant() {
+    let delays = run_of(|sim| async move {
+        join(sim.delay(ps(5)), sim.delay(ps(5))).await;
+    });
+    assert_eq!(delays, (5, 2));
+    let kept = run_of(|sim| async move {
+        let (mut a, mut b) = (sim.delay(ps(5)), sim.delay(ps(5)));
+        join(&mut a, &mut b).await;
+        sim.delay(ps(1)).await;
+        drop((a, b));
+    });
+    assert_eq!(kept, (6, 3));
+    let served = run_of(|sim| async move {
+        let server = Server::new(&sim);
+        join(sim.delay(ps(5)), server.serve(ps(5))).await;
+    });
+    assert_eq!(served, (5, 2));
+    let in_line = run_of(|sim| async move {
+        let server = Server::new(&sim);
+        join(sim.delay(ps(5)), join(server.serve(ps(2)), server.serve(ps(3)))).await;
+    });
+    assert_eq!(in_line, (5, 3));
 }
 
 #[test]
