@@ -2,7 +2,7 @@
 
     import nicety
 
-    program = nicety.compile_handlers(["handlers.c"])
+    cluster = nicety.Cluster(2, "spin-discrete")  # hosts with cards; see nicety.cluster for their programs
     table = nicety.run_benchmark("latency", nics=["spin-discrete"], sizes=[8, 4096])
 
 Times are in nanoseconds and sizes in bytes wherever a name says nothing else. Whatever goes wrong is a
@@ -16,18 +16,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicety.benchmarks import run_benchmark
+    from nicety.cluster import Buffer, Cluster, Event, Host, NodeReport, Received, Run
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
+    from nicety.handlers import Handlers
 
     __version__: str
 
 __all__ = [
+    "Buffer",
+    "Cluster",
     "CompileError",
     "Compiled",
     "Deadlock",
     "Error",
+    "Event",
     "HandlerTrap",
+    "Handlers",
+    "Host",
     "InputError",
+    "NodeReport",
+    "Received",
+    "Run",
     "RunError",
     "__version__",
     "compile_handlers",
@@ -36,12 +46,20 @@ __all__ = [
 
 # Loaded when first used: the command line must not pay for what a command does not need.
 _HOMES = {
+    "Buffer": "nicety.cluster",
+    "Cluster": "nicety.cluster",
     "CompileError": "nicety.errors",
     "Compiled": "nicety.compiler",
     "Deadlock": "nicety.errors",
     "Error": "nicety.errors",
+    "Event": "nicety.cluster",
     "HandlerTrap": "nicety.errors",
+    "Handlers": "nicety.handlers",
+    "Host": "nicety.cluster",
     "InputError": "nicety.errors",
+    "NodeReport": "nicety.cluster",
+    "Received": "nicety.cluster",
+    "Run": "nicety.cluster",
     "RunError": "nicety.errors",
     "compile_handlers": "nicety.compiler",
     "run_benchmark": "nicety.benchmarks",

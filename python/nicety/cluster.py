@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -85,9 +87,10 @@ class Buffer:
             raise InputError(f"{self._length} bytes are no whole number of {kind.name} ({kind.itemsize} bytes each)")
         if self._length == 0:
             return np.empty(0, kind)
-        return np.frombuffer(self._memory, kind, self._length // kind.itemsize, self._offset)
+        return np.frombuffer(memoryview(self._memory), kind, self._length // kind.itemsize, self._offset)
 
     def _part(self) -> dict[str, int]:
+        """The buffer as a command names it."""
         return {"buffer": self._number, "offset": self._offset, "bytes": self._length}
 
     def __repr__(self) -> str:
@@ -177,7 +180,7 @@ class Host:
         self._rank = rank
         self._ranks = ranks
         self._now_ps = 0
-        self._loaded: dict[int, int] = {}
+        self._loaded: dict[Handlers, int] = {}
 
     @property
     def rank(self) -> int:
@@ -229,10 +232,15 @@ class Host:
         return Received(**received)
 
     async def compute(self, *, ns: float) -> None:
-        """Compute for that many nanoseconds on one of the host's CPUs."""
-        if ns < 0:
-            raise InputError(f"compute(ns={ns}): a time cannot be negative")
-        await self._call("compute", ps=round(ns * 1000))
+        """Compute for that many nanoseconds, rounded up to whole picoseconds, on one of the host's CPUs."""
+        try:
+            # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
+            ps = math.ceil(Decimal(str(ns)) * 1000)
+        except (ArithmeticError, ValueError):
+            ps = -1
+        if ps < 0:
+            raise InputError(f"compute(ns={ns}): a time is a number of nanoseconds from 0 on")
+        await self._call("compute", ps=ps)
 
     async def barrier(self) -> None:
         """Wait until every program of the cluster has come here, over the job launcher's own network."""
@@ -288,9 +296,9 @@ class Host:
         Raises:
             InputError: where the program does not compile, has no handler, or does not fit.
         """
-        number = self._loaded.get(id(handlers))
+        number = self._loaded.get(handlers)
         if number is None:
-            number = self._loaded[id(handlers)] = self._turns.load(self, handlers)
+            number = self._loaded[handlers] = self._turns.load(self, handlers)
         part = None if memory is None else self._own(memory)
         command = {"op": "attach", "handlers": number, "state": list(state), "memory": part}
         return cast(int, self._turns.at_once(self, command)[0])
@@ -399,7 +407,7 @@ def _put(
     remote_offset: int,
     hdr_data: int,
     user_ptr: int,
-    ack: bool,  # noqa: FBT001, a field like the others
+    ack: bool,
 ) -> dict[str, Any]:
     return {
         "md": md,
@@ -415,7 +423,7 @@ def _put(
     }
 
 
-def _whole(value: int, name: str) -> int:
+def _whole(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"{name} is a whole number from 0 on, not {value!r}")
     return value
@@ -483,7 +491,7 @@ class _Turns:
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
         self.hosts[rank] = Host(self, rank, self.ranks)
-        coroutine = program(self.hosts[rank])
+        coroutine: object = program(self.hosts[rank])
         if not isinstance(coroutine, Coroutine):
             name = getattr(program, "__name__", repr(program))
             raise InputError(f"the program of rank {rank} is no async function; write: async def {name}(host):")

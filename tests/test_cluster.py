@@ -1,0 +1,310 @@
+"""Programs in Python on simulated hosts: what they cost, what they move, and what they are told when they are wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicety
+
+CARDS = ("spin-discrete", "spin-integrated")
+
+
+def cluster(nic: str = "spin-discrete", **arguments: object) -> nicety.Cluster:
+    return nicety.Cluster(2, nic, **arguments)
+
+
+def test_a_message_arrives_when_the_contract_says() -> None:
+    async def ping(host: nicety.Host) -> None:
+        buffer = host.alloc(8)
+        buffer.array[:] = range(8)
+        await host.send(buffer, to=1, tag=5)
+
+    async def pong(host: nicety.Host) -> tuple[float, nicety.Received, list[int]]:
+        buffer = host.alloc(16)
+        received = await host.recv(buffer, source=0, tag=5)
+        return host.now_ns, received, buffer.array[:8].tolist()
+
+    run = cluster().run({0: ping, 1: pong})
+    # post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250, notice 65
+    assert run.results[1] == (693.685, nicety.Received(source=0, tag=5, length_bytes=8), list(range(8)))
+    assert run.nodes[1].messages_matched == 1
+    assert run.nodes[0].host_memory_read_bytes == run.nodes[1].host_memory_written_bytes == 8
+
+
+@pytest.mark.parametrize("nic", CARDS)
+@pytest.mark.parametrize("size", [8, 4096, 70_000])
+def test_python_and_rust_ping_pong_take_the_same_time(nic: str, size: int) -> None:
+    pings, pongs = 1, 2
+
+    async def prepare(host: nicety.Host, bits: int) -> tuple[int, int, nicety.Buffer]:
+        out, back = host.alloc(size), host.alloc(size)
+        count, pt = host.ct_alloc(), host.pt_alloc(pt=1)
+        options = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm"]
+        await host.me_append(back, pt=pt, match_bits=bits, options=options, ct=count)
+        md = host.md_bind(out, options=["event_send_disable"])
+        await host.barrier()
+        return count, md, out
+
+    async def ping(host: nicety.Host) -> list[float]:
+        count, md, _ = await prepare(host, pongs)
+        half = []
+        for round_ in range(1, 4):
+            begun = host.now_ps
+            await host.put(md, size, to=1, pt=1, match_bits=pings)
+            await host.ct_wait(count, round_)
+            half.append((host.now_ps - begun) / 2000)
+        return half
+
+    async def pong(host: nicety.Host) -> None:
+        count, md, _ = await prepare(host, pings)
+        for round_ in range(1, 4):
+            await host.ct_wait(count, round_)
+            await host.put(md, size, to=0, pt=1, match_bits=pongs)
+
+    row = nicety.run_benchmark("latency", nics=[nic], modes=["rdma"], sizes=[size], iterations=2)["rows"][0]
+    half = cluster(nic).run({0: ping, 1: pong}).results[0]
+    assert half[1:] == [row["latency_ns"]] * 2
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+@given(sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=4), seed=st.integers(0, 2**32))
+def test_every_byte_arrives_both_ways_in_any_number_of_shards(shards: int, sizes: list[int], seed: int) -> None:
+    content = [np.random.default_rng([seed, i]).integers(0, 256, size, np.uint8) for i, size in enumerate(sizes)]
+
+    async def both_ways(host: nicety.Host) -> int:
+        other = 1 - host.rank
+        for tag, data in enumerate(content):
+            out, back = host.alloc(len(data)), host.alloc(len(data))
+            out.array[:] = np.roll(data, host.rank)
+            await host.barrier()
+            if host.rank == tag % 2:
+                await host.send(out, to=other, tag=tag)
+                await host.recv(back, source=other, tag=tag)
+            else:
+                await host.recv(back, source=other, tag=tag)
+                await host.send(out, to=other, tag=tag)
+            assert (back.array == np.roll(data, other)).all()
+        return host.now_ps
+
+    one, n = cluster(seed=seed).run(both_ways), cluster(seed=seed, shards=shards).run(both_ways)
+    assert one == n
+
+
+def test_handlers_of_ones_own(tmp_path: Path) -> None:
+    source = tmp_path / "double.c"
+    source.write_text("""
+#include <nicety.h>
+__handler int twice(const ptl_payload_t p, void *state) {
+    uint32_t *words = (uint32_t *)p.base;
+    for (ptl_size_t i = 0; i < p.length / 4; i++)
+        words[i] *= *(const uint32_t *)state;
+    return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == PTL_OK ? SUCCESS : FAIL;
+}
+""")
+    handlers = nicety.Handlers(source, payload="twice")
+    words = 3000
+
+    async def sender(host: nicety.Host) -> None:
+        out = host.alloc(4 * words)
+        out.view(np.uint32)[:] = range(words)
+        await host.barrier()
+        await host.put(host.md_bind(out), len(out), to=1, pt=1)
+
+    async def receiver(host: nicety.Host) -> list[int]:
+        back, count = host.alloc(4 * words), host.ct_alloc()
+        attached = host.attach(handlers, state=(3).to_bytes(4, "little"))
+        options = ["op_put", "event_ct_comm", "event_ct_bytes"]
+        await host.me_append(back, pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
+        await host.barrier()
+        assert await host.ct_wait(count, 4 * words) == 4 * words
+        return back.view(np.uint32).tolist()
+
+    run = cluster().run({0: sender, 1: receiver})
+    assert run.results[1] == [3 * i for i in range(words)]
+    assert run.nodes[1].handler_runs == 3
+
+
+def test_slices_share_the_memory() -> None:
+    async def program(host: nicety.Host) -> None:
+        whole = host.alloc(16)
+        part = whole[4:12]
+        part.view(np.uint32)[:] = (1, 2)
+        assert whole.array.tolist() == [0] * 4 + [1, 0, 0, 0, 2, 0, 0, 0] + [0] * 4
+        assert len(whole[12:4]) == len(host.alloc(0).array) == 0
+        with pytest.raises(nicety.InputError, match="no whole number of uint32"):
+            whole[0:3].view(np.uint32)
+        with pytest.raises(nicety.InputError, match="without a step"):
+            whole[::2]
+
+    cluster().run({0: program})
+
+
+def test_an_array_outlives_its_run() -> None:
+    async def program(host: nicety.Host) -> np.ndarray:
+        buffer = host.alloc(1 << 20)
+        buffer.array[:] = 9
+        return buffer.array
+
+    array = cluster().run({0: program}).results[0]
+    assert (array == 9).all()
+
+
+def failure(error: type[Exception], program: Callable[[nicety.Host], Awaitable[object]], **arguments: object) -> str:
+    with pytest.raises(error) as caught:
+        cluster(**arguments).run({0: program})
+    return str(caught.value)
+
+
+def test_a_program_that_waits_for_ever_is_told_for_what() -> None:
+    async def program(host: nicety.Host) -> None:
+        await host.recv(host.alloc(8), source=1, tag=3)
+
+    text = failure(nicety.Deadlock, program)
+    assert "program 'rank 0', waits since" in text
+    assert "a message from rank 1, tag 3" in text
+
+
+def test_a_message_that_nobody_expected_explains_the_deadlock() -> None:
+    async def early(host: nicety.Host) -> None:
+        await host.send(host.alloc(8), to=1, tag=1)
+
+    async def late(host: nicety.Host) -> None:
+        await host.compute(ns=10_000)
+        await host.recv(host.alloc(8), tag=1)
+
+    with pytest.raises(nicety.Deadlock, match=r"rank 1 dropped 1 message.*barrier"):
+        cluster().run({0: early, 1: late})
+
+
+def test_an_exception_of_a_program_comes_out_as_it_is() -> None:
+    async def program(host: nicety.Host) -> None:
+        await host.compute(ns=2.5)
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        cluster().run(program)
+    assert caught.value.__notes__ == ["in the program of rank 0, at 2.5 ns of virtual time"]
+
+
+def test_a_call_that_fails_can_be_handled() -> None:
+    async def program(host: nicety.Host) -> str:
+        with pytest.raises(nicety.RunError) as caught:
+            await host.send(host.alloc(8), to=7)
+        return str(caught.value)
+
+    assert cluster().run({0: program}).results[0] == "there is no rank 7; the cluster has ranks 0 to 1"
+
+
+def test_a_message_longer_than_its_receive() -> None:
+    async def sender(host: nicety.Host) -> None:
+        await host.send(host.alloc(100), to=1)
+
+    async def receiver(host: nicety.Host) -> None:
+        await host.recv(host.alloc(64))
+
+    with pytest.raises(nicety.RunError, match=r"100 bytes from rank 0 came into a recv of 64 bytes.*buffer of 100"):
+        cluster().run({0: sender, 1: receiver})
+
+
+def test_foreign_awaitables_are_refused() -> None:
+    async def loopless(host: nicety.Host) -> None:
+        await asyncio.sleep(1)
+
+    async def bare(host: nicety.Host) -> None:
+        await asyncio.sleep(0)
+
+    hosts: list[nicety.Host] = []
+
+    async def crossed(host: nicety.Host) -> None:
+        hosts.append(host)
+        await host.barrier()
+        await hosts[1 - host.rank].compute(ns=1)
+
+    assert "rank 0 awaits asyncio; a host program may await only" in failure(nicety.InputError, loopless)
+    assert "something foreign (builtins.NoneType)" in failure(nicety.InputError, bare)
+    with pytest.raises(nicety.InputError, match="awaits a call of rank 1's host"):
+        cluster().run(crossed)
+
+
+def test_what_is_no_program() -> None:
+    def plain(host: nicety.Host) -> None:
+        return None
+
+    assert "is no async function; write: async def plain(host):" in failure(nicety.InputError, plain)
+    with pytest.raises(nicety.InputError, match="no rank 2; the cluster has ranks 0 to 1"):
+        cluster().run({2: plain})
+
+
+def test_a_host_is_used_by_its_own_program_only() -> None:
+    async def program(host: nicety.Host) -> nicety.Host:
+        return host
+
+    host = cluster().run({0: program}).results[0]
+    with pytest.raises(nicety.InputError, match="used outside its program"):
+        host.alloc(8)
+
+    memories: list[nicety.Buffer] = []
+
+    async def thief(host: nicety.Host) -> None:
+        memories.append(host.alloc(8))
+        await host.barrier()
+        await host.send(memories[1 - host.rank], to=1 - host.rank)
+
+    with pytest.raises(nicety.InputError, match="is not memory of rank 0: hosts share none"):
+        cluster().run(thief)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"nodes": 3}, "a pair has 2 nodes, not 3"),
+        ({"nodes": -1}, "nodes is a whole number from 0 on"),
+        ({"topology": "ring"}, "no topology 'ring'; there is: pair"),
+        ({"nic": "spin-discreet"}, "did you mean spin-discrete"),
+        ({"set": {"hpu.cores": 0}}, "whole number from 1 to 1024"),
+        ({"set": {"hpu.coers": 8}}, "did you mean hpu.cores"),
+        ({"set": ["bus.latency=250"]}, "needs a unit"),
+    ],
+)
+def test_clusters_that_cannot_be(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(nicety.InputError, match=message):
+        nicety.Cluster(**{"nodes": 2, "nic": "spin-discrete", **arguments})
+
+
+def test_overrides_change_the_card() -> None:
+    async def program(host: nicety.Host) -> float:
+        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        return host.now_ns
+
+    assert cluster(set={"host.post": "80 ns"}).run({0: program}).results[0] == 80
+
+
+def test_limits_of_the_card_are_enforced() -> None:
+    async def program(host: nicety.Host) -> None:
+        host.ct_alloc()
+        host.ct_alloc()
+
+    text = failure(nicety.RunError, program, set={"limits.counters": 1})
+    assert text == "PTL_NO_SPACE: no counter is left of the card's 1; free one, or raise the limit `counters`"
+
+
+def test_ctrl_c_ends_a_run() -> None:
+    async def program(host: nicety.Host) -> None:
+        while True:
+            await host.compute(ns=1)
+
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        cluster().run(program)
+    timer.join()
