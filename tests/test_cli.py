@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
-ROOT = Path(__file__).parent.parent
 
 
 def test_help_is_quick_to_load() -> None:
@@ -224,12 +223,3 @@ def test_json_is_one_document(nicety: Callable) -> None:
     result = nicety("bench", "latency", "--nic", "spin-discrete", "--mode", "rdma", "--sizes", "8", "--json")
     assert (result.status, result.stderr) == (0, "")
     assert json.loads(result.stdout)["benchmark"] == "latency"
-
-
-def test_make_commands_of_the_readme_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    for document in ("README.md", "CONTRIBUTING.md"):
-        for line in (ROOT / document).read_text().splitlines():
-            words = line.split()
-            if line.startswith("    make "):
-                assert f"\n{words[1]}:" in makefile, line

@@ -87,7 +87,11 @@ def test_64_bit_division_and_memcpy(bench: Callable) -> None:
         ),
         (payload_handler("for (;;);"), 1, ["mine.c:3", "payload_handler", "cycle"]),
         (payload_handler("*(volatile int *)0x40000000 = 1;", "return SUCCESS;"), 1, ["mine.c:3", "0x40000000"]),
-        (payload_handler("*(volatile int *)(p.base + 1) = 1;", "return SUCCESS;"), 1, ["mine.c:3", "not a multiple of 4"]),
+        (
+            payload_handler("*(volatile int *)(p.base + 1) = 1;", "return SUCCESS;"),
+            1,
+            ["mine.c:3", "not a multiple of 4"],
+        ),
         (payload_handler("p.base[1 << 20] = 1;", "return SUCCESS;"), 1, ["mine.c:3", "payload_handler"]),
         (payload_handler('__asm__ volatile(".word 0");', "return SUCCESS;"), 1, ["mine.c:3", "illegal"]),
         (payload_handler("return 77;"), 1, ["payload handler returned 77"]),

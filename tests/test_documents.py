@@ -1,0 +1,55 @@
+"""What the documents show is what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def block(after: str, language: str = "") -> str:
+    """The first code block behind a text."""
+    return README.split(after, 1)[1].split(f"```{language}\n", 1)[1].split("```", 1)[0]
+
+
+def test_the_demo_prints_what_the_readme_shows(nicety: Callable) -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    recipe = makefile.split("\ndemo:", 1)[1].split("\n\n", 1)[0]
+    commands = [line.split("nicety ", 1)[1].split() for line in recipe.splitlines() if "/nicety bench" in line]
+    assert len(commands) == 2
+    printed = "".join(nicety(*command).stdout for command in commands).splitlines()
+    shown = [line for line in block("make demo\n").splitlines() if line != "..."]
+    assert len(shown) > 20
+    assert [line for line in shown if line not in printed] == []
+
+
+def test_the_first_program_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    program = block("## A first program", "python")
+    assert len(program.splitlines()) <= 30
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == block("It prints")
+
+
+def test_the_first_handler_compiles(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "handler.c").write_text(block("## A first handler", "c"))
+    result = nicety("cc", "handler.c")
+    assert (result.status, result.stderr) == (0, "")
+
+
+def test_the_targets_of_make_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for document in ("README.md", "CONTRIBUTING.md"):
+        for line in (ROOT / document).read_text().splitlines():
+            if line.startswith("    make "):
+                assert f"\n{line.split()[1]}:" in makefile, line
+
+
+def test_links_lead_somewhere() -> None:
+    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for part in (ROOT / document).read_text().split("](")[1:]:
+            target = part.split(")", 1)[0]
+            assert target.startswith("https://") or (ROOT / target).exists(), f"{document}: {target}"
