@@ -250,3 +250,15 @@ fn a_load_from_a_device_or_a_queue_is_waited_for_too() {
     assert!(matches!(machine.finish(), Exit::Return(_)));
     assert_eq!(machine.context.cycle(), 400 + 11 + 900);
 }
+
+#[test]
+fn a_call_does_not_wait_for_what_another_one_loaded() {
+    let mut machine = Machine::on(&core(DISTINCT), &[mv(T1, T0), lw(T0, 0, A0), ret()]);
+    machine.call(&[MEMORY]);
+    assert!(matches!(machine.slice_in(u64::MAX, |_| Region::device("device", MEMORY, 8)), Exit::Device(_)));
+    machine.context.finish_device(5, 0);
+    let before = machine.context.cycle();
+    machine.call(&[MEMORY]);
+    assert!(matches!(machine.finish(), Exit::Return(_)));
+    assert_eq!(machine.context.cycle() - before, 1 + 400 + 900);
+}

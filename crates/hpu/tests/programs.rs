@@ -163,6 +163,7 @@ fn symbols_are_found_and_missing_ones_named() {
     assert_eq!(image.symbol("_start"), Some(image.entry()));
     assert!(image.functions().any(|name| name == "payload_handler"));
     assert!(image.is_code(image.require("payload_handler").unwrap()));
+    assert!(!image.is_code(image.entry() + 1) && !image.is_code(image.segments()[0].address()));
     assert_eq!(image.symbol("no_such_handler"), None);
     let error = image.require("no_such_handler").unwrap_err().to_string();
     assert_eq!(

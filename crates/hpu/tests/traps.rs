@@ -344,6 +344,20 @@ fn a_slice_ends_before_an_access_to_an_ordered_region() {
 }
 
 #[test]
+fn an_ordered_region_stays_ordered_without_a_latency_too() {
+    let mut machine = Machine::new(&[lw(T0, 0, A0), lw(T1, 0, A0), ret()]);
+    machine.call(&[MEMORY]);
+    let Machine { image, memory, context, reservations, .. } = &mut machine;
+    let mut space = AddressSpace::new().with(Region::memory("queue", MEMORY, memory).ordered());
+    for _ in 0..2 {
+        let exit = context.run(image, &mut space, reservations, u64::MAX);
+        assert!(matches!(exit, Exit::Order(OrderPoint::Memory { .. })), "{exit:?}");
+        context.perform(image, &mut space, reservations).unwrap();
+    }
+    assert_eq!(context.run(image, &mut space, reservations, u64::MAX), Exit::Return(MEMORY));
+}
+
+#[test]
 fn pointers_of_commands_are_checked() {
     let (mut memory, header) = ([1, 2, 3, 4], [9; 4]);
     let mut space = AddressSpace::default()
