@@ -46,7 +46,12 @@ impl std::error::Error for Error {}
 
 impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Error {
-        Error::Input(errors.to_string())
+        // Several errors are told apart by the word each begins with; of a single one it says nothing new.
+        let text = errors.to_string();
+        Error::Input(match errors.iter().len() {
+            1 => text.trim_start_matches("error: ").to_owned(),
+            _ => text,
+        })
     }
 }
 

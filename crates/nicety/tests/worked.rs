@@ -1,4 +1,4 @@
-//! The worked examples of docs/timing.md, to the picosecond, and the order of modes that the paper reports.
+//! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the order of modes that the paper reports.
 
 use nicety::bench::{Benchmark, Compiled, Environment, Report, Request, run};
 use nicety::Error;

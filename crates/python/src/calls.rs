@@ -5,6 +5,7 @@ use nicety::bench::{self as benches, Compiled, Environment, Request};
 use nicety::{Error, LogLine, cards};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -117,7 +118,12 @@ pub fn hpu_run(
 #[pyfunction]
 pub fn bench_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| benches::plan(&Request::from_json(request)?))?;
-    Ok(json!(plan).to_string())
+    Ok(text(&plan))
+}
+
+/// JSON with the fields in the order of the type.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data with text keys")
 }
 
 /// Prints what a handler printed.
@@ -171,6 +177,6 @@ pub fn bench(
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match raised {
         Some(error) => Err(error),
-        None => Ok(json!(guarded(|| result)?).to_string()),
+        None => Ok(text(&guarded(|| result)?)),
     }
 }
