@@ -1,5 +1,8 @@
 //! Real programs: compiled C with line tables, and ELF files made by hand or damaged.
 
+mod common;
+
+use common::{Load, cases, code, data, elf};
 use nicety_hpu::asm::*;
 use nicety_hpu::bare::{self, BareResult};
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Isa, LoadError, Region, Reservations, Trap};
@@ -10,49 +13,12 @@ const PROGRAM: &[u8] = include_bytes!("data/program.elf");
 const SOURCE: &str = include_str!("data/program.c");
 const LIMIT: u64 = 1_000_000;
 
-const EXECUTABLE: u32 = 1;
-const WRITABLE: u32 = 2;
-const READABLE: u32 = 4;
-
 /// Byte offsets in an ELF header.
 const CLASS: usize = 4;
 const ENDIAN: usize = 5;
 const TYPE: usize = 16;
 const MACHINE: usize = 18;
 const FLAGS: usize = 36;
-
-struct Load {
-    address: u32,
-    flags: u32,
-    bytes: Vec<u8>,
-    size: u32,
-}
-
-fn code(address: u32, words: &[u32]) -> Load {
-    let bytes = bytes(words);
-    Load { address, flags: READABLE | EXECUTABLE, size: bytes.len() as u32, bytes }
-}
-
-fn data(address: u32, bytes: &[u8], size: u32) -> Load {
-    Load { address, flags: READABLE | WRITABLE, bytes: bytes.to_vec(), size }
-}
-
-/// An executable without sections: header, program headers, bytes.
-fn elf(entry: u32, loads: &[Load]) -> Vec<u8> {
-    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    file.extend([2, 0, 243, 0, 1, 0, 0, 0]); // executable, RISC-V, version 1
-    let words = |file: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|w| file.extend(w.to_le_bytes()));
-    words(&mut file, &[entry, 52, 0, 0]);
-    file.extend([52, 0, 32, 0, loads.len() as u8, 0, 40, 0, 0, 0, 0, 0]);
-    let mut offset = 52 + 32 * loads.len() as u32;
-    for load in loads {
-        let len = load.bytes.len() as u32;
-        words(&mut file, &[1, offset, load.address, load.address, len, load.size, load.flags, 4]);
-        offset += len;
-    }
-    loads.iter().for_each(|load| file.extend(&load.bytes));
-    file
-}
 
 fn load(file: &[u8]) -> Result<Arc<Image>, LoadError> {
     Image::load(file, &Core::default())
@@ -380,7 +346,7 @@ fn survive(file: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(600)) })]
 
     #[test]
     fn random_bytes_are_no_reason_to_panic(mut file in prop::collection::vec(any::<u8>(), 0..400), header: bool) {

@@ -135,7 +135,7 @@ fn instruction() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(1500)) })]
 
     #[test]
     fn random_words_never_panic(code in prop::collection::vec(any::<u8>(), 0..200), core in cores()) {

@@ -271,7 +271,7 @@ enum Touch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(400)) })]
 
     /// Random accesses of three cores in a random order, against the definition.
     #[test]

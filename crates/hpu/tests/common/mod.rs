@@ -104,3 +104,71 @@ pub fn eval(words: &[u32], args: &[u32]) -> u32 {
         exit => panic!("no return but {exit:?}"),
     }
 }
+
+/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Numbers that look random and are the same for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) as u32
+    }
+
+    pub fn below(&mut self, n: u32) -> u32 {
+        self.next() % n
+    }
+
+    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u32) as usize]
+    }
+}
+
+pub const EXECUTABLE: u32 = 1;
+pub const WRITABLE: u32 = 2;
+pub const READABLE: u32 = 4;
+
+/// A segment of an ELF file to be made.
+pub struct Load {
+    pub address: u32,
+    pub flags: u32,
+    pub bytes: Vec<u8>,
+    pub size: u32,
+}
+
+pub fn code(address: u32, words: &[u32]) -> Load {
+    let bytes = bytes(words);
+    Load { address, flags: READABLE | EXECUTABLE, size: bytes.len() as u32, bytes }
+}
+
+pub fn data(address: u32, bytes: &[u8], size: u32) -> Load {
+    Load { address, flags: READABLE | WRITABLE, bytes: bytes.to_vec(), size }
+}
+
+/// An executable without sections: header, program headers, bytes.
+pub fn elf(entry: u32, loads: &[Load]) -> Vec<u8> {
+    // Where a file's offset has to be congruent to the address, as operating systems want it.
+    const PAGE: u32 = 4096;
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend([2, 0, 243, 0, 1, 0, 0, 0]); // executable, RISC-V, version 1
+    let words = |file: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|w| file.extend(w.to_le_bytes()));
+    words(&mut file, &[entry, 52, 0, 0]);
+    file.extend([52, 0, 32, 0, loads.len() as u8, 0, 40, 0, 0, 0, 0, 0]);
+    let mut offset = 52 + 32 * loads.len() as u32;
+    let mut bytes = Vec::new();
+    for load in loads {
+        let padding = (load.address.wrapping_sub(offset)) % PAGE;
+        bytes.resize(bytes.len() + padding as usize, 0);
+        bytes.extend(&load.bytes);
+        offset += padding;
+        let len = load.bytes.len() as u32;
+        words(&mut file, &[1, offset, load.address, load.address, len, load.size, load.flags, PAGE]);
+        offset += len;
+    }
+    file.extend(bytes);
+    file
+}
