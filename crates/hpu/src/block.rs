@@ -43,6 +43,8 @@ pub(crate) struct Block {
     pub last_load: u8,
     /// How many instructions it has.
     pub count: u8,
+    /// When its last operation begins.
+    pub last_before: u32,
     /// At least one; the last one always ends the block.
     pub ops: Box<[Op]>,
 }
@@ -86,6 +88,7 @@ impl Block {
                     first_reads,
                     last_load: if full { loaded } else { 0 },
                     count: ops.len() as u8 - u8::from(full),
+                    last_before: before,
                     ops: ops.into(),
                 };
             }
@@ -98,8 +101,7 @@ impl Block {
     /// The operations that start fewer than `budget` cycles after the block.
     #[inline(always)]
     pub(crate) fn within(&self, budget: u64) -> usize {
-        let last = &self.ops[self.ops.len() - 1];
-        if u64::from(last.before) < budget {
+        if u64::from(self.last_before) < budget {
             self.ops.len()
         } else {
             self.ops.partition_point(|op| u64::from(op.before) < budget)

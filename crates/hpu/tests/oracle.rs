@@ -32,7 +32,8 @@ fn operation(random: &mut Random) -> u32 {
     const BINARY: &[Three] =
         &[add, sub, sll, slt, sltu, xor, srl, sra, or, and, mul, mulh, mulhsu, mulhu, div, divu, rem, remu];
     const IMMEDIATE: &[fn(u32, u32, i32) -> u32] = &[addi, slti, sltiu, xori, ori, andi];
-    const MEMORY: &[(fn(u32, i32, u32) -> u32, u32)] =
+    type Access = fn(u32, i32, u32) -> u32;
+    const MEMORY: &[(Access, u32)] =
         &[(lw, 4), (lh, 2), (lhu, 2), (lb, 1), (lbu, 1), (sw, 4), (sh, 2), (sb, 1)];
     const ATOMIC: &[Three] =
         &[amoswap_w, amoadd_w, amoxor_w, amoand_w, amoor_w, amomin_w, amomax_w, amominu_w, amomaxu_w];
