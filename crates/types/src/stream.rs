@@ -70,21 +70,43 @@ impl Occupancy {
     /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for
     /// the time up to it.
     pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut Path) -> Time {
-        let start = from.max(self.free);
+        self.claim_after(Time::ZERO, message, from, duration, path)
+    }
+
+    /// As [`Occupancy::claim`], but not before `allowed`: when something else that it takes, such as a credit, was
+    /// there. The time from when the resource is free to then is waiting.
+    pub fn claim_after(
+        &mut self,
+        allowed: Time,
+        message: MessageId,
+        from: Time,
+        duration: Duration,
+        path: &mut Path,
+    ) -> Time {
+        let start = from.max(self.free).max(allowed);
         if start > from {
             match self.last {
                 // The packet before of the same message is what this one waited for: its path is the critical one.
-                Some(last) if last.message == message => {
+                Some(last) if last.message == message && self.free > from => {
                     *path = last.path;
-                    path.advance(self.stage, start);
+                    path.advance(self.stage, self.free);
                 }
-                _ => path.advance(self.queued, start),
+                _ => {}
             }
+            path.advance(self.queued, start);
         }
         self.last = Some(Occupant { message, path: *path });
         self.free = start + duration;
         self.busy += duration;
         start
+    }
+
+    /// Keeps the resource occupied until `until`, if it would be free before: its user has not finished.
+    pub fn hold(&mut self, until: Time) {
+        if until > self.free {
+            self.busy += until.since(self.free);
+            self.free = until;
+        }
     }
 }
 
@@ -283,6 +305,29 @@ mod tests {
         assert_eq!(deposit.landed, Time::from_ps(250_130));
         let behind = bus.hand_over(OTHER, 0, path, Stage::Deposit, Stage::DepositQueued);
         assert_eq!(behind.path.total(Stage::DepositQueued), ps(125));
+    }
+
+    #[test]
+    fn what_comes_after_the_resource_was_free_is_queueing() {
+        let mut link = Occupancy::new(Stage::Link, Stage::LinkQueued);
+        let mut first = Path::from(Time::ZERO);
+        assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);
+        link.hold(Time::from_ps(120));
+        link.hold(Time::from_ps(110)); // it is occupied longer already
+        // The next packet of the message is here at 10; the link is free at 120, and a credit comes at 150.
+        let mut second = Path::from(Time::from_ps(10));
+        let start = link.claim_after(Time::from_ps(150), MESSAGE, Time::from_ps(10), ps(100), &mut second);
+        assert_eq!(start, Time::from_ps(150));
+        assert_eq!((second.total(Stage::Link), second.total(Stage::LinkQueued)), (ps(120), ps(30)));
+        // Another message's packet has waited for everything.
+        let mut third = Path::from(Time::from_ps(10));
+        assert_eq!(link.claim(OTHER, Time::from_ps(10), ps(5), &mut third), Time::from_ps(250));
+        assert_eq!(third.total(Stage::LinkQueued), ps(240));
+        // A message whose packet before is long gone has waited for the credit only.
+        let mut fourth = Path::from(Time::from_ps(300));
+        link.claim_after(Time::from_ps(310), OTHER, Time::from_ps(300), ps(5), &mut fourth);
+        assert_eq!((fourth.total(Stage::Link), fourth.total(Stage::LinkQueued)), (ps(0), ps(10)));
+        assert_eq!(link.busy(), ps(120 + 100 + 5 + 5));
     }
 
     #[test]
