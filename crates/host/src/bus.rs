@@ -26,8 +26,7 @@ pub struct Bus {
 impl Bus {
     /// An idle bus.
     pub fn new(spec: BusSpec) -> Bus {
-        let direction =
-            |stage, queued| RefCell::new(Stream::new(spec.latency, spec.gap, stage, queued));
+        let direction = |stage, queued| RefCell::new(Stream::new(spec.latency, spec.gap, stage, queued));
         Bus {
             to_card: direction(Stage::Bus, Stage::BusQueued),
             to_host: direction(Stage::Deposit, Stage::DepositQueued),

@@ -229,13 +229,20 @@ impl Memory {
         Ok(allocation)
     }
 
-    /// Applies `action` to the allocation that holds the range, and the range's offset in it.
+    /// Applies `action` to the allocation that holds the range, and the range's offset in it; of an empty range there is
+    /// nothing to do, wherever it lies.
     fn at<R>(
         &self,
         address: u64,
         len: u64,
         action: impl FnOnce(&Allocation, usize) -> R,
-    ) -> Result<R, MemoryError> {
+    ) -> Result<R, MemoryError>
+    where
+        R: Default,
+    {
+        if len == 0 {
+            return Ok(R::default());
+        }
         let allocations = self.allocations.borrow();
         let index = allocations.partition_point(|a| a.address <= address);
         let out_of_range = MemoryError::OutOfRange { address, len };
@@ -247,7 +254,8 @@ impl Memory {
         Ok(action(allocation, offset as usize))
     }
 
-    /// Checks that one allocation holds the range.
+    /// Checks that one allocation holds the range. An empty one is held everywhere: an entry or descriptor of no bytes
+    /// needs no memory.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] where none does.
@@ -327,7 +335,8 @@ mod tests {
         let memory = Memory::new(1 << 20);
         let a = memory.allocate(4096).unwrap();
         memory.allocate(4096).unwrap();
-        for (address, len) in [(0, 1), (a.address() - 1, 1), (a.address() + 4096, 1), (a.address() + 4090, 7)] {
+        for (address, len) in [(0, 1), (a.address() - 1, 1), (a.address() + 4096, 1), (a.address() + 4090, 7)]
+        {
             assert_eq!(memory.read(address, len), Err(MemoryError::OutOfRange { address, len }));
             assert!(memory.write(address, &vec![0; len as usize]).is_err());
         }
