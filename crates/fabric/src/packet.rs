@@ -1,6 +1,6 @@
 //! Packets and the other symbols of a link.
 
-use nicety_types::{MessageId, NodeId, Path, Payload};
+use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
 use std::fmt;
 
 /// The most bytes of header a packet carries.
@@ -51,15 +51,28 @@ pub struct Packet {
     pub header: HeaderBytes,
     /// The payload.
     pub payload: Payload,
-    /// Where the time went until its last byte is here.
+    /// Where the time went until it is here.
     pub path: Path,
 }
 
 /// What passes over a wire.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most symbols are packets, and a packet by value costs no allocation"
+)]
 pub enum Symbol {
-    /// A packet.
+    /// A packet, whole.
     Packet(Packet),
+    /// The first byte of a packet, on its way into a switch.
+    Head {
+        /// The packet. Its path accounts for the time until its first byte is here.
+        packet: Packet,
+        /// When its last byte is here.
+        tail: Time,
+        /// The stage that the time from first to last byte belongs to.
+        slowest: Stage,
+    },
     /// That many packet buffer slots are free again at the end that sent this.
     Credits(u32),
     /// The launcher's: a program has reached a barrier, or may leave it.

@@ -24,13 +24,6 @@ pub struct Turn {
     credit: Permit,
 }
 
-impl Turn {
-    /// Accounts for the time until the packet may start.
-    pub fn path(&self) -> &Path {
-        &self.flight.path
-    }
-}
-
 /// A node's end of a link, both directions.
 ///
 /// A packet starts only with a credit for a slot of the buffer at the other end; the receiver gives it back as a
@@ -91,8 +84,9 @@ impl Port {
         Turn { flight, credit }
     }
 
-    /// Puts a packet on the link whose turn it is.
-    pub fn launch(&self, mut packet: Packet, turn: Turn) {
+    /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
+    /// to the link.
+    pub fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
         let Turn { flight, credit } = turn;
         credit.forget();
         let bytes = packet.payload.len() + self.spec.header;
@@ -100,6 +94,9 @@ impl Port {
         packet.path = landing;
         self.sent.set(self.sent.get() + 1);
         self.outgoing.send(landing.at(), Symbol::Packet(packet));
+        let mut handed = flight.path;
+        handed.advance(Stage::Link, Time::from_ps(landing.at().ps() - self.spec.latency.ps()));
+        handed
     }
 
     /// The next packet that has come, whole. Takes the credits that come between packets.

@@ -157,7 +157,11 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
 fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
     let time = section.time(key, doc);
     if time.is_zero() {
-        section.refuse(key, "a wire takes at least 1 ps", "write a latency above zero, for example \"33.4 ns\"");
+        section.refuse(
+            key,
+            "a wire takes at least 1 ps",
+            "write a latency above zero, for example \"33.4 ns\"",
+        );
     }
     time
 }
@@ -209,6 +213,7 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         handler_start,
         handler_end,
         cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
-        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way") as u32,
+        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
+            as u32,
     }
 }

@@ -4,14 +4,15 @@
 //! virtual time. Bytes that a command takes from HPU memory are taken then.
 
 use super::Card;
+use super::handlers::Serving;
 use super::hpus::Running;
 use super::printf::format;
 use super::receive::Incoming;
-use super::send::{Bytes, Leaving};
-use nicety_hpu::TrapKind;
-use nicety_kernel::Signal;
-use nicety_portals::{AckRequest, CtEvent, FailType, Header, HeaderKind};
-use nicety_types::{Buffer, NodeId, Path, Payload, Segment, Stage};
+use super::send::{Bytes, Leaving, Report};
+use nicety_hpu::{Access, TrapKind};
+use nicety_kernel::{Signal, Sim};
+use nicety_portals::{CtEvent, Header};
+use nicety_types::{NodeId, Path, Payload, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -43,47 +44,79 @@ mod code {
     pub const NO_SPACE: u32 = 4;
 }
 
+/// Why a handler is stopped in a command.
+pub(super) enum Stop {
+    /// A pointer it may not use, or a number that nobody serves.
+    Trap(TrapKind),
+    /// Host memory that has a length but no bytes.
+    PhantomMemory {
+        /// Bytes asked for.
+        len: u64,
+    },
+}
+
+impl From<TrapKind> for Stop {
+    fn from(kind: TrapKind) -> Stop {
+        Stop::Trap(kind)
+    }
+}
+
 /// Where the bytes that a DMA brings belong.
 struct Arriving {
     local: u32,
     bytes: Payload,
 }
 
-/// A DMA of a handler: under way, or done with the bytes it brings.
+/// A place for a DMA of a handler.
 enum Transfer {
+    Free,
     UnderWay,
+    /// Done, with the bytes it brings.
     Done(Option<Arriving>),
 }
 
-type Slot = Rc<RefCell<Transfer>>;
-
-/// What a handler has under way.
-pub(super) struct Commands {
-    /// Handles are indices; a place is free again once its handle has been waited for or tested as done.
-    transfers: Vec<Option<Slot>>,
-    limit: usize,
+/// The DMAs that the handler on a core has under way. Handles are indices of places; a place is free again once its
+/// handle has been waited for or tested as done. The last place belongs to the blocking forms.
+pub(super) struct Transfers {
+    places: RefCell<Vec<Transfer>>,
+    changed: Signal,
 }
 
-impl Commands {
-    pub(super) const fn new(limit: usize) -> Commands {
-        Commands { transfers: Vec::new(), limit }
+impl Transfers {
+    /// Places for `handles` non-blocking transfers.
+    pub(super) fn new(sim: &Sim, handles: u32) -> Transfers {
+        let places = (0..=handles).map(|_| Transfer::Free).collect();
+        Transfers { places: RefCell::new(places), changed: Signal::new(sim) }
     }
 
-    fn place(&mut self) -> Option<usize> {
-        match self.transfers.iter().position(Option::is_none) {
-            Some(free) => Some(free),
-            None if self.transfers.len() < self.limit => {
-                self.transfers.push(None);
-                Some(self.transfers.len() - 1)
-            }
-            None => None,
+    fn blocking(&self) -> usize {
+        self.places.borrow().len() - 1
+    }
+
+    fn free_handle(&self) -> Option<usize> {
+        let free = self.places.borrow().iter().position(|place| matches!(place, Transfer::Free));
+        free.filter(|&place| place != self.blocking())
+    }
+
+    /// Whether this number is the handle of a DMA that is done (`Some(true)`) or under way.
+    fn state(&self, handle: usize) -> Option<bool> {
+        match self.places.borrow().get(handle)? {
+            Transfer::Free => None,
+            Transfer::UnderWay => Some(false),
+            Transfer::Done(_) => Some(true),
         }
     }
 
-    /// A handler ends only when all it has started is done.
-    pub(super) async fn finish(&mut self, card: &Rc<Card>, running: &mut Running) {
-        for slot in std::mem::take(&mut self.transfers).into_iter().flatten() {
-            card.finished(running, &slot).await.ok();
+    fn done(&self, place: usize, arriving: Option<Arriving>) {
+        self.places.borrow_mut()[place] = Transfer::Done(arriving);
+        self.changed.notify_all();
+    }
+
+    async fn wait(&self, place: usize) -> Option<Arriving> {
+        self.changed.wait_until(|| self.state(place) == Some(true)).await;
+        match std::mem::replace(&mut self.places.borrow_mut()[place], Transfer::Free) {
+            Transfer::Done(arriving) => arriving,
+            _ => unreachable!("just seen"),
         }
     }
 }
@@ -96,45 +129,47 @@ impl Card {
     pub(super) async fn command(
         self: &Rc<Card>,
         running: &mut Running,
-        commands: &mut Commands,
         registers: [u32; 8],
-    ) -> Result<u32, TrapKind> {
+    ) -> Result<u32, Stop> {
         let [a0, a1, a2, a3, a4, _, _, number] = registers;
         let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         match number {
             number::PUT_FROM_DEVICE => self.put_from_device(running, a0, a1, a2).await,
             number::PUT_FROM_HOST => self.put_from_host(running, a0, a1, a2).await,
-            number::DMA_TO_HOST => self.dma_to_host(running, commands, [a0, a1, a2, a3, a4]).await,
-            number::DMA_FROM_HOST => self.dma_from_host(running, commands, [a0, a1, a2, a3, a4]).await,
+            number::DMA_TO_HOST => self.dma_to_host(running, [a0, a1, a2, a3, a4]).await,
+            number::DMA_FROM_HOST => self.dma_from_host(running, [a0, a1, a2, a3, a4]).await,
             number::DMA_CAS => {
                 let expected = self.read_u64(running, a1)?;
                 let new = self.read_u64(running, a2)?;
                 let change = move |found: u64| if found == expected { new } else { found };
-                self.dma_atomic(running, commands, [a0, a1, a3, a4], change).await
+                self.dma_atomic(running, [a0, a1, a3, a4], change).await
             }
             number::DMA_FETCH_ADD => {
                 let increment = self.read_u64(running, a2)?;
                 let change = move |found: u64| found.wrapping_add(increment);
-                self.dma_atomic(running, commands, [a0, a1, a3, a4], change).await
+                self.dma_atomic(running, [a0, a1, a3, a4], change).await
             }
-            number::DMA_TEST => match commands.transfers.get(a0 as usize).cloned().flatten() {
+            number::DMA_TEST => match self.transfers(running).state(a0 as usize) {
+                // A handle that was waited for before is of a DMA that is done.
                 None => Ok(1),
-                Some(slot) if matches!(*slot.borrow(), Transfer::UnderWay) => Ok(0),
-                Some(slot) => {
-                    commands.transfers[a0 as usize] = None;
-                    self.finished(running, &slot).await?;
+                Some(false) => Ok(0),
+                Some(true) => {
+                    self.finished(running, a0 as usize).await?;
                     Ok(1)
                 }
             },
-            number::DMA_WAIT => match commands.transfers.get_mut(a0 as usize).and_then(Option::take) {
+            number::DMA_WAIT => match self.transfers(running).state(a0 as usize) {
                 None => Ok(code::ARG_INVALID),
-                Some(slot) => {
-                    self.finished(running, &slot).await?;
+                Some(_) => {
+                    self.finished(running, a0 as usize).await?;
                     Ok(code::OK)
                 }
             },
-            number::CT_INC | number::CT_GET | number::CT_SET => self.counter(running, number, a0, long(a0, a1)),
+            number::CT_INC | number::CT_GET | number::CT_SET => {
+                Ok(self.counter(running, number, a0, long(a0, a1))?)
+            }
             number::CAS => {
+                aligned(a0)?;
                 let found = self.read_u64(running, a0)?;
                 let swap = found == long(a1, a2);
                 if swap {
@@ -143,6 +178,7 @@ impl Card {
                 Ok(u32::from(swap))
             }
             number::FADD => {
+                aligned(a0)?;
                 let found = self.read_u64(running, a0)?;
                 self.write_u64(running, a0, found.wrapping_add(long(a2, a3)))?;
                 self.write_u64(running, a1, found)?;
@@ -159,7 +195,7 @@ impl Card {
                 (self.log)(&line);
                 Ok(line.text.len() as u32)
             }
-            number => Err(TrapKind::UnknownCall { number, served: SERVED }),
+            number => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
         }
     }
 
@@ -184,8 +220,8 @@ impl Card {
         Ok(())
     }
 
-    /// The header of a put that a handler asks for, or the code it gets for a put that cannot be.
-    fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Header, u32>, TrapKind> {
+    /// What is put, and what is counted then; or the code that a handler gets for a put that cannot be.
+    fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
         self.with_space(running, |space| {
             fields.copy_from_slice(space.read(put, 32)?);
@@ -193,25 +229,23 @@ impl Card {
         })?;
         let word = |at: usize| u32::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let long = |at: usize| u64::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
-        let target = word(16);
-        if target >= self.nodes || target == self.node.0 {
+        let (target, counted, ack) = (word(16), word(24) & 0xffff, word(24) >> 16);
+        // A handler has ended by the time of an acknowledgement: nobody would hear it.
+        if target >= self.nodes || target == self.node.0 || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
+        let report = match (counted, self.serving(running).ct) {
+            (0, _) => None,
+            (_, Some(ct)) => Some(Report::Count(ct)),
+            (_, None) => return Ok(Err(code::ARG_INVALID)),
+        };
         let pt = self.incoming.borrow_mut().get(running.place).header.pt;
-        Ok(Ok(Header {
-            kind: HeaderKind::Put,
-            // A handler has nobody who would hear an acknowledgement.
-            ack: AckRequest::None,
-            fail: FailType::Ok,
-            source: self.node,
-            target: NodeId(target),
-            pt,
-            match_bits: long(0),
-            length: u64::from(length),
-            remote_offset: u64::from(word(20)),
+        let header = Header {
+            remote_offset: word(20).into(),
             hdr_data: long(8),
-            operation: 0,
-        }))
+            ..Header::put(self.node, NodeId(target), pt, long(0), length.into())
+        };
+        Ok(Ok(Put { header, report }))
     }
 
     async fn put_from_device(
@@ -220,26 +254,19 @@ impl Card {
         local: u32,
         length: u32,
         put: u32,
-    ) -> Result<u32, TrapKind> {
-        let header = match self.put_header(running, length, put)? {
+    ) -> Result<u32, Stop> {
+        let Put { header, report } = match self.put_header(running, length, put)? {
             Ok(_) if u64::from(length) > self.spec.packet_payload => return Ok(code::ARG_INVALID),
-            Ok(header) => header,
+            Ok(put) => put,
             Err(code) => return Ok(code),
         };
-        let buffer = self.with_space(running, |space| match length {
-            0 => Ok(Buffer::zeroed(0)),
-            _ => space.read(local, length).map(Buffer::copy_of),
-        })?;
+        let payload = self.take_local(running, local, length)?;
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
-        let bytes = Bytes::Card { payload: Payload::real(buffer), path: running.path };
+        let bytes = Bytes::Card { payload, path: running.path };
         let message = self.next_message();
-        let leaving = Leaving { message, header, length: header.length, bytes, operation: None };
-        let card = self.clone();
-        self.sim.spawn(async move {
-            card.send(leaving).await;
-            drop(place);
-        });
+        let leaving = Leaving { message, header, length: header.length, bytes, report, place: Some(place) };
+        self.sim.spawn(self.clone().send(leaving));
         Ok(code::OK)
     }
 
@@ -249,105 +276,120 @@ impl Card {
         offset: u32,
         length: u32,
         put: u32,
-    ) -> Result<u32, TrapKind> {
-        let header = match self.put_header(running, length, put)? {
-            Ok(header) => header,
+    ) -> Result<u32, Stop> {
+        let Put { header, report } = match self.put_header(running, length, put)? {
+            Ok(put) => put,
             Err(code) => return Ok(code),
         };
         let Some(start) = self.host_range(running, offset, length, 0) else { return Ok(code::SEGV) };
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
-        let (card, path) = (self.clone(), running.path);
-        self.sim.spawn(async move {
-            card.fetch_and_send(header, start, None, path).await;
-            drop(place);
-        });
+        self.sim.spawn(self.clone().fetch_and_send(header, start, report, Some(place), running.path));
         Ok(code::OK)
+    }
+
+    /// Bytes that a command takes from a handler's memory. Of a phantom packet the card takes the length: nobody looks at
+    /// the bytes on the way.
+    fn take_local(&self, running: &mut Running, local: u32, length: u32) -> Result<Payload, TrapKind> {
+        match length {
+            0 => Ok(Payload::empty()),
+            _ if running.memory.is_phantom(local, length) => Ok(Payload::phantom(length.into())),
+            _ => self.with_space(running, |space| space.read(local, length).map(Payload::copy_of)),
+        }
     }
 
     /// Where a handler's offset lies in host memory: in the match entry's, or in the handlers' own region.
     fn host_range(&self, running: &Running, offset: u32, length: u32, options: u32) -> Option<u64> {
-        let attachment = self.attachment_of(running.place)?;
         let (start, size) = match options {
-            0 => (attachment.serving().start, attachment.serving().length),
-            1 => attachment.handler_memory?,
+            0 => (self.serving(running).start, self.serving(running).length),
+            1 => self.attachment_of(running.place)?.handler_memory?,
             _ => return None,
         };
         (u64::from(offset) + u64::from(length) <= size).then(|| start + u64::from(offset))
     }
 
-    /// Registers a DMA; with a handle the handler goes on, without one it waits.
-    async fn started(
-        self: &Rc<Card>,
-        running: &mut Running,
-        commands: &mut Commands,
-        slot: Slot,
-        handle: u32,
-    ) -> Result<u32, TrapKind> {
-        if handle == 0 {
-            self.finished(running, &slot).await?;
-            return Ok(code::OK);
-        }
-        let place = commands.place().expect("a place was looked for before the transfer was started");
-        self.write_local(running, handle, &(place as u32).to_le_bytes())?;
-        commands.transfers[place] = Some(slot);
-        Ok(code::OK)
+    fn serving(&self, running: &Running) -> Serving {
+        self.attachment_of(running.place).expect("only messages with handlers run them").serving()
     }
 
-    /// Whether one more DMA may be under way.
-    fn has_place(commands: &mut Commands, handle: u32) -> bool {
-        handle == 0 || commands.place().is_some()
+    fn transfers(&self, running: &Running) -> &Transfers {
+        &self.hpus.core(running.core).transfers
+    }
+
+    /// A place for one more DMA, and its handle written where the handler wants it; none where too many are under way.
+    /// Handle 0 is that of the blocking forms.
+    fn begin(&self, running: &mut Running, handle: u32) -> Result<Option<usize>, TrapKind> {
+        let transfers = self.transfers(running);
+        let place = match handle {
+            0 => Some(transfers.blocking()),
+            _ => transfers.free_handle(),
+        };
+        if let Some(place) = place {
+            if handle != 0 {
+                self.write_local(running, handle, &(place as u32).to_le_bytes())?;
+            }
+            self.transfers(running).places.borrow_mut()[place] = Transfer::UnderWay;
+        }
+        Ok(place)
+    }
+
+    /// With a handle the handler goes on, without one it waits.
+    async fn begun(&self, running: &mut Running, place: usize, handle: u32) -> Result<u32, Stop> {
+        if handle == 0 {
+            self.finished(running, place).await?;
+        }
+        Ok(code::OK)
     }
 
     async fn dma_to_host(
         self: &Rc<Card>,
         running: &mut Running,
-        commands: &mut Commands,
         [local, offset, length, options, handle]: [u32; 5],
-    ) -> Result<u32, TrapKind> {
+    ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
-        if !Card::has_place(commands, handle) {
-            return Ok(code::NO_SPACE);
-        }
+        let payload = self.take_local(running, local, length)?;
+        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        let core = running.core;
         if length == 0 {
-            return self.started(running, commands, slot_done(), handle).await;
+            self.hpus.core(core).transfers.done(place, None);
+            return self.begun(running, place, handle).await;
         }
-        let bytes = self.with_space(running, |space| space.read(local, length).map(Buffer::copy_of))?;
-        let handover = self.bus.write(running.message, u64::from(length), running.path);
+        let bytes = u64::from(length);
+        let handover = self.bus.write(running.message, bytes, running.path);
+        self.write_behind(handover.landed, address, bytes, payload);
         self.incoming_of(running, |incoming| incoming.handed = incoming.handed.max(handover.path.at()));
-        let slot = slot_under_way();
-        let (card, done, signal) = (self.clone(), slot.clone(), self.transferred.clone());
+        let card = self.clone();
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
-            finish(&done, &signal, None);
-            card.sim.until(handover.landed).await;
-            card.write_host(address, u64::from(length), Payload::real(bytes));
+            card.hpus.core(core).transfers.done(place, None);
         });
-        self.started(running, commands, slot, handle).await
+        self.begun(running, place, handle).await
     }
 
     async fn dma_from_host(
         self: &Rc<Card>,
         running: &mut Running,
-        commands: &mut Commands,
         [offset, local, length, options, handle]: [u32; 5],
-    ) -> Result<u32, TrapKind> {
+    ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
-        if !Card::has_place(commands, handle) {
-            return Ok(code::NO_SPACE);
+        if length > 0 {
+            // Refused now rather than when the bytes come back.
+            self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
         }
-        // Refused now rather than when the bytes come back.
-        self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
-        let slot = slot_under_way();
-        let (card, done, signal) = (self.clone(), slot.clone(), self.transferred.clone());
-        let (message, path, bytes) = (running.message, running.path, u64::from(length));
+        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        if length == 0 {
+            self.transfers(running).done(place, None);
+            return self.begun(running, place, handle).await;
+        }
+        let card = self.clone();
+        let (core, message, path, bytes) = (running.core, running.message, running.path, u64::from(length));
         self.sim.spawn(async move {
-            let burst = card.bus.read(&card.sim, message, bytes, bytes.max(1), path).await;
-            let payload = card.memory.read(address, bytes).expect("entries are checked when they are appended");
+            let burst = card.bus.read(&card.sim, message, bytes, bytes, path).await;
+            let payload = card.read_host(address, bytes);
             card.sim.until(burst.packet(0).tail).await;
-            finish(&done, &signal, Some(Arriving { local, bytes: payload }));
+            card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: payload }));
         });
-        self.started(running, commands, slot, handle).await
+        self.begun(running, place, handle).await
     }
 
     /// A 64-bit atomic operation on host memory: carried out when the request reaches the host; the value found
@@ -355,44 +397,45 @@ impl Card {
     async fn dma_atomic(
         self: &Rc<Card>,
         running: &mut Running,
-        commands: &mut Commands,
         [offset, local, options, handle]: [u32; 4],
         change: impl Fn(u64) -> u64 + 'static,
-    ) -> Result<u32, TrapKind> {
+    ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, 8, options) else { return Ok(code::SEGV) };
-        if !Card::has_place(commands, handle) {
-            return Ok(code::NO_SPACE);
-        }
         self.with_space(running, |space| space.write(local, 8).map(|_| ()))?;
-        let slot = slot_under_way();
-        let (card, done, signal) = (self.clone(), slot.clone(), self.transferred.clone());
-        let (message, path) = (running.message, running.path);
+        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        let card = self.clone();
+        let (core, message, path) = (running.core, running.message, running.path);
         self.sim.spawn(async move {
             let burst = card.bus.read(&card.sim, message, 8, 8, path).await;
-            let found = card.memory.read(address, 8).expect("entries are checked when they are appended");
+            let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
-                card.write_host(address, 8, Payload::copy_of(&change(value).to_le_bytes()));
+                card.write_host(address, 8, &Payload::copy_of(&change(value).to_le_bytes()));
             }
             card.sim.until(burst.packet(0).tail).await;
-            finish(&done, &signal, Some(Arriving { local, bytes: found }));
+            card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: found }));
         });
-        self.started(running, commands, slot, handle).await
+        self.begun(running, place, handle).await
     }
 
-    /// Waits until a DMA is done; what it brings is in the handler's memory then.
-    async fn finished(&self, running: &mut Running, slot: &Slot) -> Result<(), TrapKind> {
-        self.transferred.wait_until(|| matches!(*slot.borrow(), Transfer::Done(_))).await;
-        let Transfer::Done(arriving) = slot.replace(Transfer::Done(None)) else { unreachable!("just seen") };
+    /// Waits until a DMA is done; what it brings is in the handler's memory then, and its place is free.
+    async fn finished(&self, running: &mut Running, place: usize) -> Result<(), Stop> {
+        let arriving = self.transfers(running).wait(place).await;
         let Some(Arriving { local, bytes }) = arriving else { return Ok(()) };
-        let mut at = local;
-        for segment in bytes.segments() {
-            if let Segment::Real(bytes) = segment {
-                self.write_local(running, at, bytes)?;
+        let len = bytes.len();
+        let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
+        Ok(self.write_local(running, local, &bytes)?)
+    }
+
+    /// A handler ends only when all it has started is done.
+    pub(super) async fn finish_transfers(&self, running: &mut Running) -> Result<(), Stop> {
+        let mut result = Ok(());
+        for place in 0..=self.transfers(running).blocking() {
+            if self.transfers(running).state(place).is_some() {
+                result = result.and(self.finished(running, place).await);
             }
-            at += segment.len() as u32;
         }
-        Ok(())
+        result
     }
 
     fn incoming_of<R>(&self, running: &Running, act: impl FnOnce(&mut Incoming) -> R) -> R {
@@ -406,8 +449,7 @@ impl Card {
         pointer: u32,
         value: u64,
     ) -> Result<u32, TrapKind> {
-        let serving = self.attachment_of(running.place).map(|a| a.serving());
-        let Some(ct) = serving.and_then(|s| s.ct) else { return Ok(code::ARG_INVALID) };
+        let Some(ct) = self.serving(running).ct else { return Ok(code::ARG_INVALID) };
         let path: Path = running.path;
         let by = CtEvent { success: value, failure: 0 };
         match number {
@@ -426,15 +468,16 @@ impl Card {
     }
 }
 
-fn slot_under_way() -> Slot {
-    Rc::new(RefCell::new(Transfer::UnderWay))
+/// A put of a handler.
+struct Put {
+    header: Header,
+    report: Option<Report>,
 }
 
-fn slot_done() -> Slot {
-    Rc::new(RefCell::new(Transfer::Done(None)))
-}
-
-fn finish(slot: &Slot, signal: &Signal, arriving: Option<Arriving>) {
-    slot.replace(Transfer::Done(arriving));
-    signal.notify_all();
+/// Atomic operations on HPU memory take multiples of their size.
+fn aligned(address: u32) -> Result<(), TrapKind> {
+    match address.is_multiple_of(8) {
+        true => Ok(()),
+        false => Err(TrapKind::Misaligned { access: Access::Write, address, size: 8 }),
+    }
 }

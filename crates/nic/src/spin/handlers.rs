@@ -1,6 +1,7 @@
 //! Handlers on the card: a program, the memory of the application it belongs to, and the match entry it serves.
 
 use super::Card;
+use super::receive::Fate;
 use crate::spec::HpuSpec;
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, Reservations};
 use nicety_portals::CtHandle;
@@ -9,8 +10,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where a handler finds what it may touch.
-pub(super) mod map {
+/// Where a handler finds what it may touch; programs are linked for these addresses.
+pub mod map {
     /// The arguments of this run; read-only.
     pub const ARGUMENTS: u32 = 0x1b00_0000;
     /// The packet of this run.
@@ -83,9 +84,9 @@ impl fmt::Display for HandlerError {
                 f,
                 "{wanted} bytes of HPU memory were asked for, {left} are left; use less or raise hpu.memory"
             ),
-            HandlerError::AlreadyServing => {
-                f.write_str("these attached handlers serve another match entry; attach them again for this one")
-            }
+            HandlerError::AlreadyServing => f.write_str(
+                "these attached handlers serve another match entry; attach them again for this one",
+            ),
         }
     }
 }
@@ -122,6 +123,19 @@ impl Handlers {
         let header = find(&names.header, "header_handler")?;
         let payload = find(&names.payload, "payload_handler")?;
         let completion = find(&names.completion, "completion_handler")?;
+        Handlers::at(image, header, payload, completion)
+    }
+
+    /// Handlers at these addresses of a program, for hand-made code without symbols.
+    ///
+    /// # Errors
+    /// When there is none at all.
+    pub fn at(
+        image: Arc<Image>,
+        header: Option<u32>,
+        payload: Option<u32>,
+        completion: Option<u32>,
+    ) -> Result<Handlers, HandlerError> {
         if header.is_none() && payload.is_none() && completion.is_none() {
             return Err(HandlerError::NoHandlers);
         }
@@ -205,7 +219,11 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    pub(super) fn new(application: Rc<Application>, state: u32, handler_memory: Option<(u64, u64)>) -> Attachment {
+    pub(super) fn new(
+        application: Rc<Application>,
+        state: u32,
+        handler_memory: Option<(u64, u64)>,
+    ) -> Attachment {
         Attachment { application, state, handler_memory, serving: Cell::new(None) }
     }
 
@@ -218,6 +236,12 @@ impl Attachment {
                 Err(HandlerError::AlreadyServing)
             }
         }
+    }
+
+    /// Where the data of a message goes that no header handler takes elsewhere: to the payload handlers, and to host
+    /// memory where the program has none.
+    pub(super) fn processing(&self) -> Fate {
+        if self.application.program.payload.is_some() { Fate::Process } else { Fate::Deposit }
     }
 
     /// The match entry.

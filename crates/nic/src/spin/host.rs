@@ -4,15 +4,15 @@
 //! measured and takes no time. Posting an operation costs the CPU o; the command then crosses the bus and, where
 //! it changes what matches, waits for the matching unit like a packet.
 
-use super::send::{Bytes, Leaving};
 use super::handlers::{Attachment, Serving};
+use super::send::{Bytes, Leaving, Report};
 use super::{Card, HandlerError, Handlers};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
 };
-use nicety_types::{MessageId, Path};
+use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -101,9 +101,12 @@ impl From<nicety_host::MemoryError> for CallError {
     }
 }
 
+/// What the card answers to an append, and the path until the host sees it.
+type Answer = (Result<MeHandle, Error>, Path);
+
 /// The result of an append that is on its way to the card.
 pub struct Appending {
-    result: Rc<RefCell<Option<(Result<MeHandle, Error>, Path)>>>,
+    result: Rc<RefCell<Option<Answer>>>,
 }
 
 impl Card {
@@ -210,7 +213,8 @@ impl Card {
             header: out.header,
             length: out.header.length,
             bytes: Bytes::Host { start: out.start, burst },
-            operation: Some(out.operation),
+            report: Some(Report::Sent(out.operation)),
+            place: None,
         };
         self.sim.spawn(self.clone().send(leaving));
         Ok(())
@@ -272,7 +276,7 @@ impl Card {
             card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
             // The host sees the answer one crossing later.
             let mut seen = path;
-            seen.advance(nicety_types::Stage::Deposit, path.at() + card.bus.latency());
+            seen.advance(Stage::Deposit, path.at() + card.bus.latency());
             card.sim.until(seen.at()).await;
             *result.borrow_mut() = Some((handle, seen));
             card.view.changed.notify_all();
@@ -300,7 +304,7 @@ impl Card {
 
     /// A command's way from the host to the end of its service in the matching unit.
     async fn command_served(&self, path: Path) -> Path {
-        let message = MessageId { source: self.node, sequence: u64::MAX };
+        let message = self.next_message();
         let crossing = self.bus.push(message, 0, 1, path).packet(0);
         self.sim.until(crossing.head).await;
         let mut path = crossing.landed();
@@ -327,9 +331,7 @@ impl Card {
         let reached = || {
             self.view.counter(ct).is_some_and(|(value, _)| value.success >= threshold || value.failure > 0)
         };
-        let why = || {
-            format!("a counter to reach {threshold}; it is at {}", self.ct_get(ct).success)
-        };
+        let why = || format!("a counter to reach {threshold}; it is at {}", self.ct_get(ct).success);
         if threshold > 0 {
             describe(why, self.view.changed.wait_until(reached)).await;
         }
@@ -385,7 +387,7 @@ impl Card {
         let over = || refused() || self.view.has(eq, &wanted);
         describe(&what, self.view.changed.wait_until(over)).await;
         if let Some((Err(error), _)) = &*appending.result.borrow() {
-            return Err(error.clone().into());
+            return Err((*error).into());
         }
         self.eq_wait(cpus, path, eq, wanted, what).await
     }

@@ -1,12 +1,12 @@
 //! The handler processors: who runs next, and one handler's run from its start to what follows from its result.
 
-use super::commands::Commands;
+use super::commands::{Stop, Transfers};
 use super::handlers::{Application, map};
 use super::receive::Fate;
 use super::{Card, FAULTS_KEPT, Fault};
 use crate::spec::HpuSpec;
 use nicety_fabric::Packet;
-use nicety_hpu::{AddressSpace, Context, Exit, Region, Trap};
+use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap};
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::FailType;
 use nicety_types::{Buffer, Frequency, MessageId, Path, Payload, Stage, Time};
@@ -64,8 +64,10 @@ pub struct HandlerStatistics {
     pub runs: u64,
     /// Instructions they executed.
     pub instructions: u64,
-    /// Cycles they took, from the first instruction to the last, waiting included.
+    /// Cycles they held a core, the waiting for commands and the start included.
     pub cycles: u64,
+    /// Runs among them that failed: stopped, returned an error or nonsense.
+    pub failed: u64,
 }
 
 /// What one core keeps between runs.
@@ -76,10 +78,12 @@ struct CoreState {
     last: Option<(MessageId, Path)>,
 }
 
-struct Core {
+/// A handler processor.
+pub(super) struct Core {
     assigned: RefCell<Option<Run>>,
     wake: Signal,
     state: RefCell<CoreState>,
+    pub(super) transfers: Transfers,
 }
 
 /// The cores and the queue before them. Its length is bounded by the packet buffer: every waiting run holds a slot
@@ -101,6 +105,7 @@ impl Hpus {
                 stack: vec![0; spec.stack as usize],
                 last: None,
             }),
+            transfers: Transfers::new(sim, spec.dma_handles),
         };
         Hpus {
             cores: (0..spec.cores).map(core).collect(),
@@ -110,8 +115,16 @@ impl Hpus {
         }
     }
 
+    pub(super) fn core(&self, index: usize) -> &Core {
+        &self.cores[index]
+    }
+
     pub(super) fn statistics(&self) -> HandlerStatistics {
         self.statistics.get()
+    }
+
+    fn count(&self, change: impl FnOnce(HandlerStatistics) -> HandlerStatistics) {
+        self.statistics.set(change(self.statistics.get()));
     }
 
     /// A handler is ready: the idle core of the lowest number takes it, or it waits behind those before it.
@@ -142,7 +155,7 @@ impl Hpus {
 /// The bytes that a run may look at beside its application's memory.
 pub(super) struct RunMemory {
     pub(super) packet: Buffer,
-    /// The payload where it has no bytes: there is nothing to map, and whoever touches it is outside its memory.
+    /// The payload where it has no bytes: there is nothing to map, and a handler that touches it is stopped.
     phantom: Option<Payload>,
     arguments: [u8; 64],
 }
@@ -155,6 +168,13 @@ impl RunMemory {
         } else {
             RunMemory { packet: Buffer::zeroed(0), phantom: Some(payload), arguments }
         }
+    }
+
+    /// Whether all of these addresses are those of a packet without bytes.
+    pub(super) fn is_phantom(&self, address: u32, len: u32) -> bool {
+        let phantom = self.phantom.as_ref().map_or(0, Payload::len);
+        let end = u64::from(address) + u64::from(len);
+        address >= map::PACKET && end <= u64::from(map::PACKET) + phantom
     }
 
     fn into_payload(self) -> Payload {
@@ -192,7 +212,8 @@ pub(super) struct Running {
 /// How a handler ended.
 enum Ended {
     Returned(u32),
-    Trapped(Box<Trap>),
+    /// Stopped, and why.
+    Stopped(String),
 }
 
 impl Card {
@@ -292,7 +313,6 @@ impl Card {
             state.context.call(image, entry, stack_top, &arguments, spec.handler_start + spec.cycle_limit);
             state.context.set_cycle(spec.handler_start);
         }
-        let mut commands = Commands::new(spec.dma_handles as usize);
         let ended = loop {
             let exit = {
                 let mut state = core.state.borrow_mut();
@@ -305,7 +325,7 @@ impl Card {
             self.sim.until(running.started + spec.clock.cycles(cycle)).await;
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
-                Exit::Trap(trap) => break Ended::Trapped(trap),
+                Exit::Trap(trap) => break stopped(running, &trap),
                 Exit::Order(_) => {
                     let mut state = core.state.borrow_mut();
                     let CoreState { context, stack, .. } = &mut *state;
@@ -313,13 +333,14 @@ impl Card {
                     let mut space = space(&application, &mut memory, stack, &mut running.memory);
                     let reservations = &mut application.reservations.borrow_mut();
                     if let Err(trap) = context.perform(image, &mut space, reservations) {
-                        break Ended::Trapped(trap);
+                        drop(space);
+                        break stopped(running, &trap);
                     }
                 }
                 Exit::Ecall => {
                     running.path.advance(Stage::Handler, self.sim.now());
                     let registers = core.state.borrow().context.args();
-                    match self.command(running, &mut commands, registers).await {
+                    match self.command(running, registers).await {
                         Ok(result) => {
                             let stalled = cycles_until(spec.clock, running.started, self.sim.now());
                             let mut state = core.state.borrow_mut();
@@ -328,29 +349,42 @@ impl Card {
                             let context_cycle = state.context.cycle();
                             state.context.set_cycle(context_cycle.max(stalled));
                         }
-                        Err(kind) => break Ended::Trapped(image.trap(core.state.borrow().context.pc(), kind)),
+                        Err(stop) => {
+                            let pc = core.state.borrow().context.pc();
+                            break stop_in_command(running, image, pc, stop);
+                        }
                     }
                 }
                 Exit::Limit | Exit::Device(_) => unreachable!("no slice limit and no devices here"),
             }
         };
-        commands.finish(self, running).await;
+        let ended = match (self.finish_transfers(running).await, ended) {
+            (Err(stop), Ended::Returned(_)) => {
+                let pc = core.state.borrow().context.pc();
+                stop_in_command(running, image, pc, stop)
+            }
+            (_, ended) => ended,
+        };
         application.reservations.borrow_mut().release(running.core as u32);
-        let end = spec.clock.cycles(spec.handler_end);
-        self.sim.delay(end).await;
+        let cycle = cycles_until(spec.clock, running.started, self.sim.now()) + spec.handler_end;
+        self.sim.until(running.started + spec.clock.cycles(cycle)).await;
 
-        let state = core.state.borrow();
-        let before = self.hpus.statistics.get();
-        self.hpus.statistics.set(HandlerStatistics {
+        let instructions = core.state.borrow().context.instret();
+        self.hpus.count(|before| HandlerStatistics {
             runs: before.runs + 1,
-            instructions: before.instructions + state.context.instret(),
-            cycles: before.cycles + state.context.cycle(),
+            instructions: before.instructions + instructions,
+            cycles: before.cycles + cycle,
+            ..before
         });
         ended
     }
 
     /// Calls `act` on what a running handler may touch.
-    pub(super) fn with_space<R>(&self, running: &mut Running, act: impl FnOnce(&mut AddressSpace<'_>) -> R) -> R {
+    pub(super) fn with_space<R>(
+        &self,
+        running: &mut Running,
+        act: impl FnOnce(&mut AddressSpace<'_>) -> R,
+    ) -> R {
         let mut state = self.hpus.cores[running.core].state.borrow_mut();
         let mut memory = running.application.memory.borrow_mut();
         act(&mut space(&running.application, &mut memory, &mut state.stack, &mut running.memory))
@@ -361,14 +395,15 @@ impl Card {
         let Run { place, kind, packet, .. } = run;
         let value = match ended {
             Ended::Returned(value) => value,
-            Ended::Trapped(trap) => {
-                self.fault(Some(index), format!("{} stopped: {trap}", kind.name()));
+            Ended::Stopped(why) => {
+                self.fault(Some(index), format!("{} stopped: {why}", kind.name()));
                 return self.failed(place, kind, packet, path);
             }
         };
         match (kind, value) {
             (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
-                self.decide(place, packet.expect("it ran on one"), Fate::Process, &path);
+                let fate = self.attachment_of(place).expect("its handler ran").processing();
+                self.decide(place, packet.expect("it ran on one"), fate, &path);
             }
             (Kind::Header, returned::PROCEED | returned::PROCEED_PENDING) => {
                 self.decide(place, packet.expect("it ran on one"), Fate::Deposit, &path);
@@ -378,9 +413,7 @@ impl Card {
             }
             (Kind::Payload, returned::SUCCESS) => self.settled(place, &path),
             (Kind::Payload, returned::DROP) => {
-                let packet = packet.expect("it ran on one");
-                let dropped = self.kept(place, &packet);
-                self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
+                self.count_dropped(place, &packet.expect("it ran on one"));
                 self.settled(place, &path);
             }
             (Kind::Completion, returned::SUCCESS | returned::SUCCESS_PENDING) => {
@@ -409,6 +442,7 @@ impl Card {
 
     /// A handler failed: the rest of its message is dropped, and the host gets an event that says so.
     fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Packet>, path: Path) {
+        self.hpus.count(|before| HandlerStatistics { failed: before.failed + 1, ..before });
         {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
@@ -431,6 +465,30 @@ impl Card {
         if faults.len() < FAULTS_KEPT {
             faults.push(Fault { time: self.sim.now(), node: self.node, hpu, text });
         }
+    }
+}
+
+/// Why a handler was stopped at an instruction.
+fn stopped(running: &Running, trap: &Trap) -> Ended {
+    let packet = running.memory.phantom.as_ref().map_or(0, Payload::len);
+    let phantom = trap.address().is_some_and(|address| running.memory.is_phantom(address, 1));
+    Ended::Stopped(match phantom {
+        true => format!(
+            "the payload is phantom, {packet} bytes long without contents, and a handler cannot touch it; send it from \
+             real memory: {trap}"
+        ),
+        false => trap.to_string(),
+    })
+}
+
+/// Why a handler was stopped in a command.
+fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
+    match stop {
+        Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
+        Stop::PhantomMemory { len } => Ended::Stopped(format!(
+            "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry \
+             real memory"
+        )),
     }
 }
 

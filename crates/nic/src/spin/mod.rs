@@ -22,7 +22,7 @@ mod receive;
 mod send;
 mod view;
 
-pub use handlers::{HandlerError, HandlerNames, Handlers};
+pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::{Appending, CallError};
 pub use hpus::HandlerStatistics;
 
@@ -33,9 +33,9 @@ use nicety_fabric::Port;
 use nicety_host::{Bus, Memory};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Header, Interface, Statistics};
-use nicety_types::{NodeId, Occupancy, Path, Payload, Stage, Time};
+use nicety_types::{NodeId, Occupancy, Path, Payload, Segment, Stage, Time};
 use receive::IncomingTable;
-use send::{Bytes, Leaving, SendEngine};
+use send::{Bytes, Leaving, Report, SendEngine};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -71,8 +71,18 @@ pub struct Fault {
     pub text: String,
 }
 
-/// Most faults a card keeps; further ones are only counted.
+/// Most faults a card keeps; further ones are only counted, as [`HandlerStatistics::failed`].
 const FAULTS_KEPT: usize = 100;
+
+/// Bytes on their way over the bus.
+struct Landing {
+    /// When they are in host memory.
+    landed: Time,
+    address: u64,
+    /// How many of the payload's bytes; the rest is cut.
+    keep: u64,
+    payload: Payload,
+}
 
 /// One node's card.
 pub struct Card {
@@ -93,9 +103,10 @@ pub struct Card {
     hpus: Hpus,
     applications: RefCell<Vec<Rc<Application>>>,
     attachments: RefCell<Vec<Rc<Attachment>>>,
-    /// A handler's DMA is done.
-    transferred: Signal,
     view: HostView,
+    /// Bytes handed to the bus, in the order in which they will be in host memory.
+    landing: RefCell<VecDeque<Landing>>,
+    handed: Signal,
     /// What is on its way to the host's view, in the order in which it will be seen.
     posted: RefCell<VecDeque<(Time, Effect, Path)>>,
     posting: Signal,
@@ -125,13 +136,14 @@ impl Card {
             effects: RefCell::default(),
             engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
             staging: Credits::new(sim, spec.send_queue),
-            transferred: Signal::new(sim),
             matching: RefCell::new(Occupancy::new(Stage::Match, Stage::MatchQueued)),
             incoming: RefCell::default(),
             hpus: Hpus::new(sim, &spec.hpu),
             applications: RefCell::default(),
             attachments: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
+            landing: RefCell::default(),
+            handed: Signal::new(sim),
             posted: RefCell::default(),
             posting: Signal::new(sim),
             messages: Cell::new(0),
@@ -141,6 +153,7 @@ impl Card {
             spec,
         });
         sim.spawn(card.clone().listen());
+        sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
         for core in 0..card.spec.hpu.cores {
             sim.spawn(card.clone().serve_core(core));
@@ -165,6 +178,10 @@ impl Card {
 
     /// Lets the interface do something at the instant `path` accounts for, and carries out what follows from it.
     fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
+        debug_assert!(
+            path.at() >= self.sim.now(),
+            "a path that ends in the past would show its effects too early"
+        );
         let mut effects = self.effects.take();
         act(&mut self.interface.borrow_mut(), &mut effects);
         for effect in effects.drain() {
@@ -176,7 +193,8 @@ impl Card {
     fn apply(self: &Rc<Card>, effect: Effect, path: Path) {
         match effect {
             Effect::Start(out) => {
-                self.sim.spawn(self.clone().fetch_and_send(out.header, out.start, Some(out.operation), path));
+                let report = Some(Report::Sent(out.operation));
+                self.sim.spawn(self.clone().fetch_and_send(out.header, out.start, report, None, path));
             }
             Effect::Ack(header) => self.acknowledge(header, path),
             seen_by_host => {
@@ -195,8 +213,49 @@ impl Card {
     fn acknowledge(self: &Rc<Card>, header: Header, path: Path) {
         let bytes = Bytes::Card { payload: Payload::empty(), path };
         let message = self.next_message();
-        let leaving = Leaving { message, header, length: 0, bytes, operation: None };
+        let leaving = Leaving { message, header, length: 0, bytes, report: None, place: None };
         self.sim.spawn(self.clone().send(leaving));
+    }
+
+    /// A payload, cut to `keep` bytes, crosses the bus to host memory.
+    fn write_behind(&self, landed: Time, address: u64, keep: u64, payload: Payload) {
+        let mut landing = self.landing.borrow_mut();
+        debug_assert!(landing.back().is_none_or(|before| before.landed <= landed), "writes keep their order");
+        landing.push_back(Landing { landed, address, keep, payload });
+        self.handed.notify_one();
+    }
+
+    /// Writes bytes to host memory when they have crossed the bus.
+    async fn land(self: Rc<Card>) {
+        loop {
+            self.handed.wait_until(|| !self.landing.borrow().is_empty()).await;
+            let landed = self.landing.borrow().front().expect("just seen").landed;
+            self.sim.until(landed).await;
+            self.land_due();
+        }
+    }
+
+    /// Writes every byte that has crossed the bus by now: reads and events never pass a write.
+    fn land_due(&self) {
+        let mut landing = self.landing.borrow_mut();
+        while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
+            let Landing { address, keep, payload, .. } = landing.pop_front().expect("just seen");
+            self.write_host(address, keep, &payload);
+        }
+    }
+
+    /// Writes the first `keep` bytes of a payload into memory that a match entry or a handlers' region names.
+    fn write_host(&self, address: u64, keep: u64, payload: &Payload) {
+        let (mut at, end) = (address, address + keep);
+        for segment in payload.segments() {
+            let len = segment.len().min(end - at);
+            match segment {
+                Segment::Real(bytes) => self.memory.write(at, &bytes[..len as usize]),
+                Segment::Phantom(_) => self.memory.write_phantom(at, len),
+            }
+            .expect("entries and regions are checked when they are made");
+            at += len;
+        }
     }
 
     /// Makes events and counts visible to the host when they have crossed the bus.
@@ -205,6 +264,8 @@ impl Card {
             self.posting.wait_until(|| !self.posted.borrow().is_empty()).await;
             let visible = self.posted.borrow().front().expect("just seen").0;
             self.sim.until(visible).await;
+            // Bytes that come at this same instant were handed over before.
+            self.land_due();
             let (_, effect, path) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
             match effect {
                 Effect::Event { eq, event } => self.view.event(eq, event, path),

@@ -196,9 +196,15 @@ fn convert(
         Some(b'%') => "%".to_string(),
         Some(b'd' | b'i') => c.signed(arguments, space)?,
         Some(b'u') => c.number("", c.unsigned(arguments, space)?.to_string()),
-        Some(b'o') => c.number(if c.alternate { "0" } else { "" }, format!("{:o}", c.unsigned(arguments, space)?)),
-        Some(b'x') => c.number(if c.alternate { "0x" } else { "" }, format!("{:x}", c.unsigned(arguments, space)?)),
-        Some(b'X') => c.number(if c.alternate { "0X" } else { "" }, format!("{:X}", c.unsigned(arguments, space)?)),
+        Some(b'o') => {
+            c.number(if c.alternate { "0" } else { "" }, format!("{:o}", c.unsigned(arguments, space)?))
+        }
+        Some(b'x') => {
+            c.number(if c.alternate { "0x" } else { "" }, format!("{:x}", c.unsigned(arguments, space)?))
+        }
+        Some(b'X') => {
+            c.number(if c.alternate { "0X" } else { "" }, format!("{:X}", c.unsigned(arguments, space)?))
+        }
         Some(b'p') => c.number("0x", format!("{:x}", arguments.word(space)?)),
         Some(b'c') => c.pad(char::from(arguments.word(space)? as u8).to_string()),
         Some(b's') => {
@@ -234,8 +240,14 @@ mod tests {
     #[test]
     fn conversions_follow_the_c_standard() {
         assert_eq!(printed("%d %i %u", &[-5i32 as u32, 7, -1i32 as u32]), "-5 7 4294967295");
-        assert_eq!(printed("[%5d] [%-5d] [%05d] [%+d]", &[42, 42, -42i32 as u32, 42]), "[   42] [42   ] [-0042] [+42]");
-        assert_eq!(printed("%x %X %#x %o %08x", &[0xbeef, 0xbeef, 0xbeef, 8, 0xbeef]), "beef BEEF 0xbeef 10 0000beef");
+        assert_eq!(
+            printed("[%5d] [%-5d] [%05d] [%+d]", &[42, 42, -42i32 as u32, 42]),
+            "[   42] [42   ] [-0042] [+42]"
+        );
+        assert_eq!(
+            printed("%x %X %#x %o %08x", &[0xbeef, 0xbeef, 0xbeef, 8, 0xbeef]),
+            "beef BEEF 0xbeef 10 0000beef"
+        );
         assert_eq!(printed("%s|%8s|%-8s|%.2s", &[BASE + 256; 4]), "hello|   hello|hello   |he");
         assert_eq!(printed("%c%c %% %p", &[b'o'.into(), b'k'.into(), 0x1000]), "ok % 0x1000");
         assert_eq!(printed("%hhu %hd", &[0x1ff, 0xffff]), "255 -1");
@@ -250,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_no_conversion_is_printed_as_it_stands() {
-        assert_eq!(printed("100% sure %y %", &[]), "100% sure %y %");
+        assert_eq!(printed("100%! %y %-5q| %", &[]), "100%! %y %-5q| %");
         assert_eq!(printed("%f", &[0]), "%f");
     }
 

@@ -4,12 +4,12 @@
 //! ended. Matching serves packets and host commands one after another; what a match decides takes effect at the
 //! end of its service.
 
-use super::hpus::{Kind, Run};
 use super::Card;
 use super::handlers::{Application, Attachment};
+use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
 use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind};
-use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Segment, Stage, Time};
+use nicety_types::{Duration, MessageId, NodeId, Path, Stage, Time};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ pub(super) enum Fate {
     Undecided,
     /// To host memory.
     Deposit,
-    /// To payload handlers.
+    /// To payload handlers, of which there is one.
     Process,
     /// Nowhere.
     Drop,
@@ -168,7 +168,7 @@ impl Card {
             (None, _) => Fate::Drop,
             (Some(_), None) => Fate::Deposit,
             (Some(_), Some(a)) if a.application.program.header.is_some() => Fate::Undecided,
-            (Some(_), Some(_)) => Fate::Process,
+            (Some(_), Some(a)) => a.processing(),
         };
         self.incoming.borrow_mut().insert(Incoming {
             message: packet.message,
@@ -210,15 +210,11 @@ impl Card {
         match fate {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
             Fate::Drop => {
-                self.incoming.borrow_mut().get(place).dropped_bytes += packet.payload.len();
+                self.count_dropped(place, &packet);
                 self.settled(place, &packet.path);
             }
             Fate::Process => {
-                let keep = self.kept(place, &packet);
-                let handler = self
-                    .attachment_of(place)
-                    .is_some_and(|attachment| attachment.application.program.payload.is_some());
-                if keep == 0 || !handler {
+                if self.kept(place, &packet) == 0 {
                     self.settled(place, &packet.path);
                 } else {
                     let path = packet.path;
@@ -234,6 +230,12 @@ impl Card {
         let mut table = self.incoming.borrow_mut();
         let mlength = table.get(place).delivery.map_or(0, |d| d.mlength);
         packet.payload.len().min(mlength.saturating_sub(packet.offset))
+    }
+
+    /// A packet's bytes go nowhere.
+    pub(super) fn count_dropped(&self, place: usize, packet: &Packet) {
+        let dropped = self.kept(place, packet);
+        self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
     }
 
     pub(super) fn attachment_of(&self, place: usize) -> Option<Rc<Attachment>> {
@@ -253,25 +255,9 @@ impl Card {
             return;
         }
         let handover = self.bus.write(message, keep, packet.path);
+        self.write_behind(handover.landed, address, keep, packet.payload);
         self.sim.until(handover.path.at()).await;
         self.settled(place, &handover.path);
-        self.sim.until(handover.landed).await;
-        self.write_host(address, keep, packet.payload);
-    }
-
-    /// Writes a payload, cut to `keep` bytes, into memory that a checked match entry names.
-    pub(super) fn write_host(&self, address: u64, keep: u64, payload: Payload) {
-        let mut at = address;
-        let end = address + keep;
-        for segment in payload.segments() {
-            let len = segment.len().min(end - at);
-            match segment {
-                Segment::Real(bytes) => self.memory.write(at, &bytes[..len as usize]),
-                Segment::Phantom(_) => self.memory.write_phantom(at, len),
-            }
-            .expect("entries are checked when they are appended");
-            at += len;
-        }
     }
 
     /// A packet is done with: its slot is free, and perhaps its message complete.
@@ -322,7 +308,6 @@ impl Card {
             let incoming = table.get(place);
             (incoming.header.source, incoming.header.pt)
         };
-        let mut released: Option<Path> = None;
         loop {
             let (place, delivery, fail, path) = {
                 let mut table = self.incoming.borrow_mut();
@@ -332,20 +317,19 @@ impl Card {
                     return;
                 }
                 let (fail, mut path) = (incoming.fail, incoming.path);
-                let delivery = incoming.delivery.expect("only matched messages are in the order");
+                let mut delivery = incoming.delivery.expect("only matched messages are in the order");
+                delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
                 // The bus takes what is given to it in order, so the event is behind the handlers' own writes.
                 path.advance(Stage::Deposit, incoming.handed);
-                if let Some(before) = released {
-                    path.follow(&before);
-                }
                 path.advance(Stage::InOrder, self.sim.now());
                 table.order.get_mut(&key).expect("just looked at").pop_front();
                 (first, delivery, fail, path)
             };
-            released = Some(path);
             self.incoming.borrow_mut().remove(place);
             self.with_effects(path, |interface, effects| {
-                interface.complete(&delivery, fail, effects).expect("the entry lives until its messages complete");
+                interface
+                    .complete(&delivery, fail, effects)
+                    .expect("the entry lives until its messages complete");
             });
         }
     }

@@ -2,8 +2,8 @@
 
 use super::Card;
 use nicety_fabric::{HeaderBytes, Packet};
-use nicety_kernel::Pool;
-use nicety_portals::{FailType, Header, OperationHandle};
+use nicety_kernel::{Permit, Pool};
+use nicety_portals::{CtEvent, CtHandle, FailType, Header, OperationHandle};
 use nicety_types::{Burst, Duration, Flight, MessageId, NodeId, Path, Payload, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -45,12 +45,23 @@ pub(super) struct Leaving {
     /// Payload in bytes: the header's length, but none on an acknowledgement.
     pub(super) length: u64,
     pub(super) bytes: Bytes,
-    /// The operation to report as sent, if the message is one of the interface's own.
-    pub(super) operation: Option<OperationHandle>,
+    /// What to report when it has been sent.
+    pub(super) report: Option<Report>,
+    /// Its place among the messages that handlers have waiting.
+    pub(super) place: Option<Permit>,
+}
+
+/// What is to be told when the last byte of a message has been handed to the link.
+#[derive(Clone, Copy)]
+pub(super) enum Report {
+    /// The end of one of the interface's own operations.
+    Sent(OperationHandle),
+    /// A success on a counter.
+    Count(CtHandle),
 }
 
 impl Card {
-    /// A name for the next message of this node.
+    /// A name for the next message or command of this node.
     pub(super) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
@@ -62,27 +73,25 @@ impl Card {
         self: Rc<Card>,
         header: Header,
         start: u64,
-        operation: Option<OperationHandle>,
+        report: Option<Report>,
+        place: Option<Permit>,
         path: Path,
     ) {
         let message = self.next_message();
         let packet_bytes = self.spec.packet_payload;
         let burst = self.bus.read(&self.sim, message, header.length, packet_bytes, path).await;
         let bytes = Bytes::Host { start, burst };
-        self.send(Leaving { message, header, length: header.length, bytes, operation }).await;
+        self.send(Leaving { message, header, length: header.length, bytes, report, place }).await;
     }
 
     /// Sends a message: takes its turn at the engine, then puts packet behind packet on the link.
     pub(super) async fn send(self: Rc<Card>, leaving: Leaving) {
-        let Leaving { message, header, length: total, bytes, operation } = leaving;
+        let Leaving { message, header, length: total, mut bytes, report, place } = leaving;
         let mut flight = bytes.packet(0);
         self.sim.until(flight.head).await;
         let turn = self.engine.turn.acquire().await;
-        let earliest = match self.engine.last_start.get() {
-            Some(start) => (start + self.engine.gap).max(flight.head),
-            None => flight.head,
-        };
-        self.sim.until(earliest).await;
+        let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
+        self.sim.until(gap_over.max(self.port.free()).max(flight.head)).await;
         if self.sim.now() > flight.head {
             flight.path.advance(Stage::SendQueued, self.sim.now());
             flight.head = self.sim.now();
@@ -91,19 +100,17 @@ impl Card {
 
         let wire_header = HeaderBytes::new(&header.encode());
         let mut offset = 0;
-        let mut last = flight.path;
-        loop {
+        let handed = loop {
             let length = self.spec.packet_payload.min(total - offset);
             let ready = self.port.turn(flight).await;
             if offset == 0 {
                 self.engine.last_start.set(Some(self.sim.now()));
             }
-            let payload = match &bytes {
-                Bytes::Host { start, .. } => self.read_host(start + offset, length),
-                Bytes::Card { payload, .. } => payload.clone(),
+            let payload = match &mut bytes {
+                Bytes::Host { start, .. } => self.read_host(*start + offset, length),
+                Bytes::Card { payload, .. } => std::mem::take(payload),
             };
-            last.follow(ready.path());
-            self.port.launch(
+            let handed = self.port.launch(
                 Packet {
                     source: self.node,
                     destination: NodeId(header.target.0),
@@ -117,24 +124,31 @@ impl Card {
             );
             offset += length;
             if offset >= total {
-                break;
+                break handed;
             }
             flight = bytes.packet(offset);
-        }
-        drop(turn);
+        };
+        drop((turn, place));
 
-        if let Some(operation) = operation {
-            self.with_effects(last, |interface, effects| {
-                interface.sent(operation, FailType::Ok, effects).expect("the operation was given to this card to send");
-            });
-        }
+        let Some(report) = report else { return };
+        self.sim.until(handed.at()).await;
+        self.with_effects(handed, |interface, effects| match report {
+            Report::Sent(operation) => {
+                interface
+                    .sent(operation, FailType::Ok, effects)
+                    .expect("the operation was given to this card to send");
+            }
+            Report::Count(ct) => {
+                interface
+                    .ct_inc(ct, CtEvent::success(1), effects)
+                    .expect("the counter lives as long as its entry");
+            }
+        });
     }
 
     /// Bytes of host memory that a checked descriptor or match entry names.
-    fn read_host(&self, address: u64, length: u64) -> Payload {
-        if length == 0 {
-            return Payload::empty();
-        }
+    pub(super) fn read_host(&self, address: u64, length: u64) -> Payload {
+        self.land_due();
         self.memory.read(address, length).expect("descriptors and entries are checked when they are made")
     }
 }

@@ -1,0 +1,75 @@
+//! What ports count.
+
+use nicety_types::{Duration, NodeId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What a port, an end of a link, has seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStatistics {
+    /// Packets that came in.
+    pub received_packets: u64,
+    /// Their bytes on the wire, headers included.
+    pub received_bytes: u64,
+    /// Packets that went out, or have been given their time to.
+    pub sent_packets: u64,
+    /// Their bytes on the wire, headers included.
+    pub sent_bytes: u64,
+    /// How long the outgoing direction has been occupied.
+    pub busy: Duration,
+    /// How long packets that were ready to go out by this port waited, for others or for credits; all of them added up.
+    pub queued: Duration,
+    /// The most packets there were at once in this port's buffer for what comes in.
+    pub peak_buffer: u32,
+}
+
+/// What a switch's ports have seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchStatistics {
+    /// The switch.
+    pub node: NodeId,
+    /// Its ports, by number.
+    pub ports: Vec<PortStatistics>,
+}
+
+/// What the network's ports have seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkStatistics {
+    /// The cards' ports, by rank.
+    pub hosts: Vec<PortStatistics>,
+    /// The switches; none where hosts are joined directly.
+    pub switches: Vec<SwitchStatistics>,
+}
+
+/// A port's statistics, written by the port and read after the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter(Rc<Cell<PortStatistics>>);
+
+impl Meter {
+    pub(crate) fn read(&self) -> PortStatistics {
+        self.0.get()
+    }
+
+    pub(crate) fn received(&self, bytes: u64, in_buffer: u32) {
+        self.update(|s| {
+            s.received_packets += 1;
+            s.received_bytes += bytes;
+            s.peak_buffer = s.peak_buffer.max(in_buffer);
+        });
+    }
+
+    pub(crate) fn sent(&self, bytes: u64, queued: Duration, busy: Duration) {
+        self.update(|s| {
+            s.sent_packets += 1;
+            s.sent_bytes += bytes;
+            s.queued += queued;
+            s.busy = busy;
+        });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut PortStatistics)) {
+        let mut statistics = self.0.get();
+        change(&mut statistics);
+        self.0.set(statistics);
+    }
+}

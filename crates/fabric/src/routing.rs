@@ -1,0 +1,48 @@
+//! Routing: by which of its ports a packet leaves a switch.
+
+use crate::Packet;
+use nicety_types::NodeId;
+
+/// A switch's routing. It sees the packet alone, so the same packet takes the same way in every run.
+pub trait Routing {
+    /// The port by which `packet`, which came in by port `from`, leaves.
+    ///
+    /// # Panics
+    /// When it is for a node that cannot be reached: cards refuse to send to ranks that do not exist.
+    fn port(&self, packet: &Packet, from: usize) -> usize;
+}
+
+/// One port for each destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutingTable {
+    /// By node; `None` for nodes that packets are not for.
+    ports: Vec<Option<u16>>,
+}
+
+impl RoutingTable {
+    /// A table out of destinations and their ports. A later port of the same destination takes the place of an earlier.
+    ///
+    /// # Panics
+    /// When a port's number is above 65 535.
+    pub fn new(routes: impl IntoIterator<Item = (NodeId, usize)>) -> RoutingTable {
+        let mut ports = Vec::new();
+        for (node, port) in routes {
+            let index = node.0 as usize;
+            if ports.len() <= index {
+                ports.resize(index + 1, None);
+            }
+            ports[index] = Some(u16::try_from(port).expect("fewer than 2^16 ports"));
+        }
+        RoutingTable { ports }
+    }
+}
+
+impl Routing for RoutingTable {
+    fn port(&self, packet: &Packet, _: usize) -> usize {
+        let to = packet.destination;
+        match self.ports.get(to.0 as usize) {
+            Some(Some(port)) => usize::from(*port),
+            _ => panic!("a switch has no route to {to}, where a packet of {} is for", packet.source),
+        }
+    }
+}

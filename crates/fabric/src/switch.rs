@@ -1,0 +1,217 @@
+//! A switch: virtual cut-through with a buffer at each input and a queue before each output.
+//!
+//! - A packet's head is routed `latency` after it has come in, and its bytes follow as they come: through a free switch a
+//!   packet loses its latency and nothing else.
+//! - An output sends one packet at a time, in the order in which their heads came in. Of heads that come in at the same
+//!   instant, that of the link with the smaller number is first, as everywhere.
+//! - The packets of an input that wait for different outputs wait in different queues (virtual output queues), so none
+//!   waits behind the head of another output's line. But they share the input's buffer: an input whose packets for
+//!   one busy output fill it takes no other packet either.
+//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when its last
+//!   byte has left, and the credit for it takes the latency of the link it came by.
+//!
+//! Nothing can overtake in a queue, so a packet that has its credit has its time, too: the switch gives it to the wire
+//! at once, with the instants at which it will begin and end. A packet costs one event, and each credit one.
+
+use crate::meter::{Meter, SwitchStatistics};
+use crate::{Delivery, LinkEnd, Packet, Routing, Symbol};
+use nicety_kernel::{Sim, WireRx};
+use nicety_types::{Duration, Flight, Occupancy, Stage, Time};
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+
+/// What a switch is described by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchSpec {
+    /// From a packet's head at an input to its routed head at an output.
+    pub latency: Duration,
+    /// How many ports there are.
+    pub ports: u32,
+    /// Packets that the buffer of each port holds for what comes in.
+    pub buffer: u32,
+}
+
+/// A switch of the network; it works by itself, and here it can be asked.
+pub struct Switch(Rc<Inside>);
+
+struct Inside {
+    sim: Sim,
+    latency: Duration,
+    routing: Box<dyn Routing>,
+    ports: RefCell<Vec<SwitchPort>>,
+}
+
+/// A port of the switch: an input and an output.
+struct SwitchPort {
+    end: Outgoing,
+    buffer: InputBuffer,
+    /// Who sends, and who sent last.
+    output: Occupancy,
+    /// Packets that have no credit yet, or wait behind one that has none.
+    queue: VecDeque<Waiting>,
+    /// Free slots at the far end.
+    credits: u32,
+    meter: Meter,
+}
+
+/// A link's end without its incoming wire, which the port's task has.
+struct Outgoing {
+    spec: crate::LinkSpec,
+    delivery: Delivery,
+    wire: nicety_kernel::WireTx<Symbol>,
+}
+
+/// A packet that has been routed.
+struct Waiting {
+    packet: Packet,
+    /// The port it came in by.
+    from: usize,
+    /// As it would come out of a free switch: first byte, last byte.
+    flight: Flight,
+}
+
+/// The slots of a port's buffer that are in use.
+struct InputBuffer {
+    size: u32,
+    used: u32,
+    /// When the packets that have been given their time will have left; the others are not among them.
+    leaving: BinaryHeap<Reverse<Time>>,
+}
+
+impl InputBuffer {
+    /// Takes a slot, and says how many are in use.
+    fn take(&mut self, now: Time) -> u32 {
+        while self.leaving.peek().is_some_and(|Reverse(left)| *left <= now) {
+            self.leaving.pop();
+            self.used -= 1;
+        }
+        self.used += 1;
+        assert!(self.used <= self.size, "a packet came without a credit");
+        self.used
+    }
+}
+
+impl Switch {
+    /// Starts a switch whose ports are these ends of links, in this order.
+    ///
+    /// # Panics
+    /// When there are more ends than the specification has ports, or none, or they are of different nodes.
+    pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
+        assert!(ends.len() <= spec.ports as usize, "{} links on a switch of {} ports", ends.len(), spec.ports);
+        let sim = ends.first().expect("a switch has a link").sim.clone();
+        assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
+        let mut ports = Vec::with_capacity(ends.len());
+        let mut wires = Vec::with_capacity(ends.len());
+        for LinkEnd { spec, far, buffer, outgoing, incoming, .. } in ends {
+            ports.push(SwitchPort {
+                end: Outgoing { spec, delivery: far.delivery, wire: outgoing },
+                buffer: InputBuffer {
+                    size: buffer,
+                    used: 0,
+                    leaving: BinaryHeap::with_capacity(buffer as usize),
+                },
+                output: Occupancy::new(Stage::Link, Stage::SwitchQueued),
+                queue: VecDeque::new(),
+                credits: far.buffer,
+                meter: Meter::default(),
+            });
+            wires.push(incoming);
+        }
+        let inside =
+            Rc::new(Inside { sim: sim.clone(), latency: spec.latency, routing, ports: RefCell::new(ports) });
+        for (number, wire) in wires.into_iter().enumerate() {
+            sim.spawn(inside.clone().serve(number, wire));
+        }
+        Switch(inside)
+    }
+
+    /// What its ports have seen so far.
+    pub fn statistics(&self) -> SwitchStatistics {
+        let ports = self.0.ports.borrow();
+        SwitchStatistics {
+            node: self.0.sim.node(),
+            ports: ports.iter().map(|port| port.meter.read()).collect(),
+        }
+    }
+}
+
+impl Inside {
+    /// Serves one port: packets and credits, as they come.
+    async fn serve(self: Rc<Inside>, port: usize, wire: WireRx<Symbol>) {
+        loop {
+            match wire.recv().await {
+                Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
+                Symbol::Credits(slots) => self.credit(port, slots),
+                Symbol::Packet(_) => unreachable!("switches are given heads"),
+                Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
+            }
+        }
+    }
+
+    /// A packet's head is here.
+    fn enter(&self, from: usize, packet: Packet, tail: Time, slowest: Stage) {
+        let now = self.sim.now();
+        let to = self.routing.port(&packet, from);
+        let ports = &mut *self.ports.borrow_mut();
+        let input = &mut ports[from];
+        let in_buffer = input.buffer.take(now);
+        input.meter.received(packet.payload.len() + input.end.spec.header, in_buffer);
+
+        // A stage with a latency and no gap: every byte comes out as much later.
+        let mut path = packet.path;
+        path.advance(Stage::Switch, now + self.latency);
+        let flight = Flight { head: now + self.latency, tail: tail + self.latency, path, slowest };
+        let waiting = Waiting { packet, from, flight };
+        if ports[to].credits > 0 {
+            debug_assert!(ports[to].queue.is_empty(), "packets wait only where there are no credits");
+            forward(ports, to, waiting, now);
+        } else {
+            ports[to].queue.push_back(waiting);
+        }
+    }
+
+    /// Slots at the far end of a port's link are free again.
+    fn credit(&self, port: usize, slots: u32) {
+        let ports = &mut *self.ports.borrow_mut();
+        ports[port].credits += slots;
+        while ports[port].credits > 0 {
+            let Some(waiting) = ports[port].queue.pop_front() else { return };
+            forward(ports, port, waiting, self.sim.now());
+        }
+    }
+}
+
+/// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
+fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time) {
+    let Waiting { mut packet, from, flight } = waiting;
+    let SwitchPort { end, output, credits, meter, .. } = &mut ports[to];
+    *credits -= 1;
+    let bytes = packet.payload.len() + end.spec.header;
+    let occupied = end.spec.gap.cover(bytes);
+    let mut path = flight.path;
+    let start = output.claim_after(granted, packet.message, flight.head, occupied, &mut path);
+    // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
+    let slowest = if flight.tail > start + occupied { flight.slowest } else { Stage::Link };
+    output.hold(flight.tail);
+    let left = output.free();
+    meter.sent(bytes, start.since(flight.head), output.busy());
+
+    path.advance(Stage::Link, start + end.spec.latency);
+    let out = Flight { head: start + end.spec.latency, tail: left + end.spec.latency, path, slowest };
+    match end.delivery {
+        Delivery::Whole => {
+            packet.path = out.landed();
+            end.wire.send(out.tail, Symbol::Packet(packet));
+        }
+        Delivery::Head => {
+            packet.path = out.path;
+            end.wire.send(out.head, Symbol::Head { packet, tail: out.tail, slowest });
+        }
+    }
+
+    let input = &mut ports[from];
+    input.buffer.leaving.push(Reverse(left));
+    input.end.wire.send(left + input.end.spec.latency, Symbol::Credits(1));
+}

@@ -1,0 +1,158 @@
+//! Topologies: which nodes there are beside the hosts, and how all of them are joined.
+
+use crate::meter::{Meter, NetworkStatistics};
+use crate::{
+    Delivery, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link,
+};
+use nicety_kernel::World;
+use nicety_types::NodeId;
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// How hosts are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Topology {
+    /// Two hosts, one link.
+    #[default]
+    Pair,
+    /// Any number of hosts around one switch.
+    Star,
+}
+
+/// What a network's parts are described by.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkSpec {
+    /// Every link. Its buffer is that of a card; at a switch, the switch's own stands in its place.
+    pub link: LinkSpec,
+    /// Every switch.
+    pub switch: SwitchSpec,
+}
+
+/// A topology that cannot be. The text says why, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologyError(String);
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for TopologyError {}
+
+impl Topology {
+    /// All topologies.
+    pub const ALL: &'static [Topology] = &[Topology::Pair, Topology::Star];
+
+    /// The name, as it is written on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Topology::Pair => "pair",
+            Topology::Star => "star",
+        }
+    }
+
+    /// Whether that many hosts can be joined so.
+    ///
+    /// # Errors
+    /// Says how many can, and what to write.
+    pub fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
+        let ports = spec.ports as usize;
+        let wrong = |text| Err(TopologyError(text));
+        match self {
+            Topology::Pair if hosts > 2 => wrong(format!(
+                "a pair has 2 nodes, not {hosts}; write nodes = 2, or topology star for up to {ports}"
+            )),
+            Topology::Pair if hosts < 2 => wrong(format!("a pair has 2 nodes, not {hosts}; write nodes = 2")),
+            Topology::Star if hosts < 2 => {
+                wrong(format!("a star has 2 nodes at least, not {hosts}; write nodes = 2 or more"))
+            }
+            Topology::Star if hosts > ports => wrong(format!(
+                "a star of {hosts} nodes needs a switch of {hosts} ports, and switch.ports is {ports}; write \
+                 nodes = {ports} or fewer, or set switch.ports={hosts}"
+            )),
+            Topology::Pair | Topology::Star => Ok(()),
+        }
+    }
+
+    /// Joins these hosts. Switches become nodes of the world, after those that it has.
+    ///
+    /// # Errors
+    /// As [`Topology::check`].
+    ///
+    /// # Panics
+    /// When the link has no latency, or a buffer holds nothing.
+    pub fn build(
+        self,
+        world: &mut World<Symbol>,
+        hosts: &[NodeId],
+        spec: &NetworkSpec,
+    ) -> Result<(Vec<Port>, Network), TopologyError> {
+        self.check(hosts.len(), &spec.switch)?;
+        let host = |&node| Terminal { node, buffer: spec.link.buffer, delivery: Delivery::Whole };
+        let mut ports = Vec::with_capacity(hosts.len());
+        let mut switches = Vec::new();
+        match self {
+            Topology::Pair => {
+                let (a, b) = link(world, host(&hosts[0]), host(&hosts[1]), spec.link);
+                ports.extend([Port::new(a), Port::new(b)]);
+            }
+            Topology::Star => {
+                let node = world.add_node();
+                let switch = Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
+                let mut ends = Vec::with_capacity(hosts.len());
+                for at in hosts {
+                    let (card, end) = link(world, host(at), switch, spec.link);
+                    ports.push(Port::new(card));
+                    ends.push(end);
+                }
+                let routing = RoutingTable::new(hosts.iter().enumerate().map(|(port, &host)| (host, port)));
+                switches.push(Switch::install(&spec.switch, ends, Box::new(routing)));
+            }
+        }
+        let meters = ports.iter().map(Port::meter).collect();
+        Ok((ports, Network { hosts: meters, switches }))
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Topology {
+    type Err = TopologyError;
+
+    fn from_str(text: &str) -> Result<Topology, TopologyError> {
+        if let Some(topology) = Topology::ALL.iter().find(|t| t.name() == text) {
+            return Ok(*topology);
+        }
+        // A name far longer than any cannot be near one, and distance takes quadratic time.
+        let distance = |t: &Topology| strsim::damerau_levenshtein(&text.to_lowercase(), t.name());
+        let near = Topology::ALL
+            .iter()
+            .filter(|t| text.len() < 32 && distance(t) <= t.name().len() / 2)
+            .min_by_key(|t| distance(t));
+        let meant = near.map_or(String::new(), |t| format!("; did you mean {t}?"));
+        let names: Vec<&str> = Topology::ALL.iter().map(|t| t.name()).collect();
+        Err(TopologyError(format!("no topology '{text}'; there are: {}{meant}", names.join(", "))))
+    }
+}
+
+/// The network of a cluster; it works by itself, and here it can be asked.
+pub struct Network {
+    hosts: Vec<Meter>,
+    switches: Vec<Switch>,
+}
+
+impl Network {
+    /// What all its ports have seen so far.
+    pub fn statistics(&self) -> NetworkStatistics {
+        NetworkStatistics {
+            hosts: self.hosts.iter().map(Meter::read).collect(),
+            switches: self.switches.iter().map(Switch::statistics).collect(),
+        }
+    }
+}
