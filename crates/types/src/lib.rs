@@ -2,7 +2,7 @@
 //! [`Frequency`] as exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the
 //! [`Path`] that gives every picosecond of a latency an address.
 //!
-//! [`Stream`] is the arithmetic of bytes that stream through a bus or a link.
+//! A [`Recorder`] keeps what a run leaves to look at. [`Stream`] is the arithmetic of bytes that stream through a bus or a link.
 //!
 //! Nothing here knows about events, cards or protocols.
 
@@ -10,6 +10,7 @@ mod id;
 mod path;
 mod payload;
 mod rate;
+mod record;
 mod stream;
 mod time;
 
@@ -17,5 +18,9 @@ pub use id::{LinkId, MessageId, NodeId};
 pub use path::{Path, Stage};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
+pub use record::{
+    Arrived, HandlerRun, LeftOut, Level, NodeRecords, PacketArrived, PacketSent, Recorder, Resource, Sent,
+    Slice, Starter,
+};
 pub use stream::{Burst, Flight, Handover, Occupancy, Stream};
 pub use time::{Duration, Time};

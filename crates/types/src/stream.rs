@@ -4,7 +4,8 @@
 //! s = max(h, free), is free again at s + ceil(n r), gives the first byte out at s + l and the last at
 //! max(t, s + ceil(n r)) + l. So a chain of free stages pays all its latencies once and the slowest gap once.
 
-use crate::{Duration, Gap, MessageId, Path, Stage, Time};
+use crate::record::Probe;
+use crate::{Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 
 /// A packet on its way: when its first and last byte are here, and where its time went until the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +50,18 @@ pub struct Occupancy {
     free: Time,
     last: Option<Occupant>,
     busy: Duration,
+    probe: Option<Probe>,
 }
 
 impl Occupancy {
     /// A free resource, whose service is accounted as `stage` and waiting for it as `queued`.
     pub const fn new(stage: Stage, queued: Stage) -> Occupancy {
-        Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO }
+        Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO, probe: None }
+    }
+
+    /// Has every claim recorded as a use of `resource`, where such rows are kept.
+    pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
+        self.probe = Probe::new(recorder, resource);
     }
 
     /// When the resource is free again.
@@ -98,6 +105,9 @@ impl Occupancy {
         self.last = Some(Occupant { message, path: *path });
         self.free = start + duration;
         self.busy += duration;
+        if let Some(probe) = &self.probe {
+            probe.claimed(message, start, duration, self.stage);
+        }
         start
     }
 
@@ -122,6 +132,11 @@ impl Stream {
     /// A free stage.
     pub const fn new(latency: Duration, gap: Gap, stage: Stage, queued: Stage) -> Stream {
         Stream { latency, gap, occupancy: Occupancy::new(stage, queued) }
+    }
+
+    /// Has every packet recorded as a use of `resource`, where such rows are kept.
+    pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
+        self.occupancy.record(recorder, resource);
     }
 
     /// The latency.

@@ -1,0 +1,288 @@
+//! What a run leaves to look at: rows of messages, packets, handler runs and resource use.
+//!
+//! Each node has one [`Recorder`], which keeps plain rows of what happened on that node and nothing else; what two
+//! nodes know of a message or packet is put together after the run. So recording never makes a node look at another
+//! one, costs no virtual time, and gives the same rows for any number of shards.
+
+mod recorder;
+
+pub(crate) use recorder::Probe;
+pub use recorder::Recorder;
+
+use crate::{MessageId, NodeId, Path, Time};
+use std::fmt;
+use std::str::FromStr;
+
+/// How much of a run is recorded. Each level keeps what those before it keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Nothing for each message: counts and results only.
+    #[default]
+    Summary,
+    /// A row for each message.
+    Messages,
+    /// A row for each packet and for each handler run.
+    Packets,
+    /// A row for each use of a resource: what a timeline is drawn from.
+    Everything,
+}
+
+impl Level {
+    /// All levels, from the least on.
+    pub const ALL: [Level; 4] = [Level::Summary, Level::Messages, Level::Packets, Level::Everything];
+
+    /// The name in options and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Summary => "summary",
+            Level::Messages => "messages",
+            Level::Packets => "packets",
+            Level::Everything => "everything",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Level, String> {
+        Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
+            let names = Level::ALL.map(Level::name).join(", ");
+            format!("no recording level '{text}'; the levels are {names}")
+        })
+    }
+}
+
+/// Something on a node that is used for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// The host's program: what it calls, and how long each call takes.
+    Program,
+    /// A CPU core of the host.
+    HostCpu,
+    /// The host bus, towards the card.
+    BusToCard,
+    /// The host bus, towards host memory.
+    BusToHost,
+    /// Transfers of the card from and to host memory, from the request to the last byte; several may be under way.
+    Dma,
+    /// The serialiser of the card's link.
+    Link,
+    /// The matching unit.
+    Matching,
+    /// An output port of a switch.
+    SwitchPort(u32),
+    /// A handler processor.
+    Hpu(u32),
+}
+
+impl Resource {
+    /// The name in tables and timelines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Program => "program",
+            Resource::HostCpu => "host CPU",
+            Resource::BusToCard => "bus to card",
+            Resource::BusToHost => "bus to host",
+            Resource::Dma => "DMA",
+            Resource::Link => "link",
+            Resource::Matching => "matching",
+            Resource::SwitchPort(_) => "switch port",
+            Resource::Hpu(_) => "HPU",
+        }
+    }
+
+    /// Which of several, where the node knows.
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Resource::SwitchPort(number) | Resource::Hpu(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Whether one use may lie inside another: a call inside a call, a command inside a handler.
+    pub const fn nests(self) -> bool {
+        matches!(self, Resource::Program | Resource::Hpu(_))
+    }
+}
+
+/// Who started a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starter {
+    /// A program on the host.
+    Host,
+    /// The card, when a counter reached what a program had set.
+    Trigger,
+    /// A handler that ran for this message.
+    Handler(MessageId),
+    /// The card, of itself: an acknowledgement.
+    Card,
+}
+
+impl Starter {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Starter::Host => "host",
+            Starter::Trigger => "trigger",
+            Starter::Handler(_) => "handler",
+            Starter::Card => "card",
+        }
+    }
+}
+
+/// What the sender knows of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The message.
+    pub message: MessageId,
+    /// The node it is for.
+    pub target: NodeId,
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// What it is in the card's protocol, such as `put` or `ack`.
+    pub kind: &'static str,
+    /// Who started it.
+    pub by: Starter,
+    /// The starter's path when it began to post; the message's own time begins where this ends.
+    pub base: Path,
+    /// When its first byte went on the link.
+    pub first_byte: Option<Time>,
+}
+
+/// What the receiver knows of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The message.
+    pub message: MessageId,
+    /// When its first packet had been matched, whatever came of it.
+    pub matched: Time,
+    /// The message's own path up to its completion: its last event or count is visible to the host. None for what the
+    /// target dropped.
+    pub completed: Option<Path>,
+    /// When a program of the host had noticed the completion.
+    pub noticed: Option<Time>,
+    /// How it ended.
+    pub outcome: &'static str,
+}
+
+/// What the sender knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSent {
+    /// Its message.
+    pub message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub offset: u64,
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// When its first byte went on the link.
+    pub sent: Time,
+}
+
+/// What the receiver knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketArrived {
+    /// Its message.
+    pub message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub offset: u64,
+    /// When its last byte was in the packet buffer.
+    pub arrived: Time,
+    /// When the matching unit was done with it.
+    pub matched: Option<Time>,
+    /// When it left the packet buffer: deposited, handled or dropped.
+    pub settled: Option<Time>,
+}
+
+/// One run of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandlerRun {
+    /// The processor.
+    pub hpu: u32,
+    /// Which handler: `header`, `payload` or `completion`.
+    pub kind: &'static str,
+    /// The message it ran for.
+    pub message: MessageId,
+    /// Where its packet's payload begins in the message's, in bytes; none for a completion handler.
+    pub offset: Option<u64>,
+    /// When it could have begun.
+    pub ready: Time,
+    /// When it began.
+    pub start: Time,
+    /// When it ended and its processor was free.
+    pub end: Time,
+    /// Cycles from the first instruction to the last, waiting included.
+    pub cycles: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// What it returned, or how else it ended.
+    pub outcome: &'static str,
+}
+
+/// A use of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The resource.
+    pub resource: Resource,
+    /// From when.
+    pub start: Time,
+    /// Until when; not before `start`.
+    pub end: Time,
+    /// The message it was for, where it was for one.
+    pub message: Option<MessageId>,
+    /// What for.
+    pub what: &'static str,
+}
+
+/// How many rows were not kept because a table was full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Messages.
+    pub messages: u64,
+    /// Packets, those of which only one end was kept included.
+    pub packets: u64,
+    /// Handler runs.
+    pub handler_runs: u64,
+    /// Uses of resources.
+    pub slices: u64,
+}
+
+impl LeftOut {
+    /// Whether everything was kept.
+    pub fn is_empty(&self) -> bool {
+        *self == LeftOut::default()
+    }
+
+    /// Adds another node's.
+    pub fn add(&mut self, other: &LeftOut) {
+        self.messages += other.messages;
+        self.packets += other.packets;
+        self.handler_runs += other.handler_runs;
+        self.slices += other.slices;
+    }
+}
+
+/// The rows of one node, in the order in which they were begun.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeRecords {
+    /// Messages it sent.
+    pub sent: Vec<Sent>,
+    /// Messages that reached it.
+    pub arrived: Vec<Arrived>,
+    /// Packets it sent.
+    pub packets_sent: Vec<PacketSent>,
+    /// Packets that reached it.
+    pub packets_arrived: Vec<PacketArrived>,
+    /// Handlers it ran.
+    pub handler_runs: Vec<HandlerRun>,
+    /// Uses of its resources.
+    pub slices: Vec<Slice>,
+    /// What was not kept.
+    pub left_out: LeftOut,
+}

@@ -1,0 +1,355 @@
+//! Who writes the rows.
+
+use super::{
+    Arrived, HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Sent, Slice, Starter,
+};
+use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+#[derive(Default)]
+struct Tables {
+    rows: usize,
+    records: NodeRecords,
+    /// Where a message's row is among those that arrived.
+    arriving: HashMap<MessageId, usize>,
+    /// Where the rows of packets in the packet buffer are.
+    buffered: HashMap<(MessageId, u64), usize>,
+    /// Where a message's row is among those sent, until its first byte leaves.
+    leaving: HashMap<MessageId, usize>,
+}
+
+impl Tables {
+    /// Whether a message is among those kept. Both of its ends decide alike, by its number.
+    fn keeps(&self, message: MessageId) -> bool {
+        message.sequence < self.rows as u64
+    }
+}
+
+/// Adds a row where there is room, and counts it otherwise.
+fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Option<usize> {
+    if table.len() < rows {
+        table.push(row);
+        Some(table.len() - 1)
+    } else {
+        *left_out += 1;
+        None
+    }
+}
+
+/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and asking it to
+/// costs a branch.
+#[derive(Clone)]
+pub struct Recorder {
+    level: Level,
+    tables: Option<Rc<RefCell<Tables>>>,
+}
+
+impl Recorder {
+    /// Keeps nothing.
+    pub const fn off() -> Recorder {
+        Recorder { level: Level::Summary, tables: None }
+    }
+
+    /// Keeps up to `rows` rows in each table; what comes after is counted only.
+    pub fn new(level: Level, rows: usize) -> Recorder {
+        match level {
+            Level::Summary => Recorder::off(),
+            _ => {
+                Recorder { level, tables: Some(Rc::new(RefCell::new(Tables { rows, ..Tables::default() }))) }
+            }
+        }
+    }
+
+    /// Whether rows of this level are kept.
+    #[inline]
+    pub fn keeps(&self, level: Level) -> bool {
+        self.level >= level
+    }
+
+    #[inline]
+    fn at(&self, level: Level, act: impl FnOnce(&mut Tables)) {
+        if self.level >= level
+            && let Some(tables) = &self.tables
+        {
+            act(&mut tables.borrow_mut());
+        }
+    }
+
+    /// This node begins to send a message.
+    #[inline]
+    pub fn sent(
+        &self,
+        message: MessageId,
+        target: NodeId,
+        bytes: u64,
+        kind: &'static str,
+        by: Starter,
+        base: &Path,
+    ) {
+        self.at(Level::Messages, |tables| {
+            if tables.keeps(message) {
+                tables.leaving.insert(message, tables.records.sent.len());
+                let row = Sent { message, target, bytes, kind, by, base: *base, first_byte: None };
+                tables.records.sent.push(row);
+            } else {
+                tables.records.left_out.messages += 1;
+            }
+        });
+    }
+
+    /// A packet of this node's begins to go on the link at `sent`.
+    #[inline]
+    pub fn packet_sent(&self, message: MessageId, offset: u64, bytes: u64, sent: Time) {
+        self.at(Level::Messages, |tables| {
+            if offset == 0
+                && let Some(row) = tables.leaving.remove(&message)
+            {
+                tables.records.sent[row].first_byte = Some(sent);
+            }
+        });
+        self.at(Level::Packets, |tables| {
+            let Tables { rows, records, .. } = tables;
+            let row = PacketSent { message, offset, bytes, sent };
+            push(&mut records.packets_sent, *rows, &mut records.left_out.packets, row);
+        });
+    }
+
+    /// A packet is whole in this node's packet buffer.
+    #[inline]
+    pub fn packet_arrived(&self, message: MessageId, offset: u64, arrived: Time) {
+        self.at(Level::Packets, |tables| {
+            let Tables { rows, records, buffered, .. } = tables;
+            let row = PacketArrived { message, offset, arrived, matched: None, settled: None };
+            let kept = push(&mut records.packets_arrived, *rows, &mut records.left_out.packets, row);
+            if let Some(row) = kept {
+                buffered.insert((message, offset), row);
+            }
+        });
+    }
+
+    /// The matching unit is done with a packet.
+    #[inline]
+    pub fn packet_matched(&self, message: MessageId, offset: u64, at: Time) {
+        self.at(Level::Packets, |tables| {
+            if let Some(&row) = tables.buffered.get(&(message, offset)) {
+                tables.records.packets_arrived[row].matched = Some(at);
+            }
+        });
+    }
+
+    /// A packet has left the packet buffer.
+    #[inline]
+    pub fn packet_settled(&self, message: MessageId, offset: u64, at: Time) {
+        self.at(Level::Packets, |tables| {
+            if let Some(row) = tables.buffered.remove(&(message, offset)) {
+                tables.records.packets_arrived[row].settled = Some(at);
+            }
+        });
+    }
+
+    /// A message's first packet has been through the matching unit; `outcome` says what comes of it as far as is known.
+    #[inline]
+    pub fn message_matched(&self, message: MessageId, at: Time, outcome: &'static str) {
+        self.at(Level::Messages, |tables| {
+            if tables.keeps(message) {
+                tables.arriving.insert(message, tables.records.arrived.len());
+                let row = Arrived { message, matched: at, completed: None, noticed: None, outcome };
+                tables.records.arrived.push(row);
+            }
+        });
+    }
+
+    /// A message is complete, and the host can see it at the end of `path`.
+    #[inline]
+    pub fn message_completed(&self, message: MessageId, path: &Path, outcome: &'static str) {
+        self.at(Level::Messages, |tables| {
+            if let Some(&row) = tables.arriving.get(&message) {
+                let row = &mut tables.records.arrived[row];
+                row.completed = Some(*path);
+                row.outcome = outcome;
+            }
+        });
+    }
+
+    /// A program has noticed a message's completion. Only the first time counts.
+    #[inline]
+    pub fn message_noticed(&self, message: MessageId, at: Time) {
+        self.at(Level::Messages, |tables| {
+            if let Some(row) = tables.arriving.remove(&message) {
+                tables.records.arrived[row].noticed = Some(at);
+            }
+        });
+    }
+
+    /// A handler has run.
+    #[inline]
+    pub fn handler_run(&self, run: HandlerRun) {
+        self.at(Level::Packets, |tables| {
+            let Tables { rows, records, .. } = tables;
+            push(&mut records.handler_runs, *rows, &mut records.left_out.handler_runs, run);
+        });
+    }
+
+    /// A resource is, was, or will be used from `start` to `end`.
+    #[inline]
+    pub fn slice(
+        &self,
+        resource: Resource,
+        start: Time,
+        end: Time,
+        message: Option<MessageId>,
+        what: &'static str,
+    ) {
+        self.at(Level::Everything, |tables| {
+            debug_assert!(start <= end, "{} is used for {what} from {start} to {end}", resource.name());
+            let Tables { rows, records, .. } = tables;
+            let row = Slice { resource, start, end, message, what };
+            push(&mut records.slices, *rows, &mut records.left_out.slices, row);
+        });
+    }
+
+    /// Takes the rows out. The tables are empty afterwards.
+    pub fn take(&self) -> NodeRecords {
+        match &self.tables {
+            None => NodeRecords::default(),
+            Some(tables) => {
+                let mut tables = tables.borrow_mut();
+                let rows = tables.rows;
+                std::mem::replace(&mut *tables, Tables { rows, ..Tables::default() }).records
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recorder({})", self.level)
+    }
+}
+
+/// Where the claims of an occupancy are recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    recorder: Recorder,
+    resource: Resource,
+}
+
+impl Probe {
+    /// None where uses of resources are not kept, so that a claim then costs a branch.
+    pub(crate) fn new(recorder: &Recorder, resource: Resource) -> Option<Probe> {
+        recorder.keeps(Level::Everything).then(|| Probe { recorder: recorder.clone(), resource })
+    }
+
+    pub(crate) fn claimed(&self, message: MessageId, start: Time, duration: Duration, stage: Stage) {
+        // A command is no message of anybody's.
+        let message = (message.sequence != u64::MAX).then_some(message);
+        self.recorder.slice(self.resource, start, start + duration, message, stage.name());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LeftOut;
+    use super::*;
+
+    fn message(sequence: u64) -> MessageId {
+        MessageId { source: NodeId(3), sequence }
+    }
+
+    fn t(ps: u64) -> Time {
+        Time::from_ps(ps)
+    }
+
+    fn send(recorder: &Recorder, sequence: u64) {
+        let path = Path::from(t(1));
+        recorder.sent(message(sequence), NodeId(1), 8, "put", Starter::Host, &path);
+    }
+
+    #[test]
+    fn levels_are_ordered_and_have_names() {
+        assert!(Level::ALL.is_sorted());
+        for level in Level::ALL {
+            assert_eq!(level.name().parse(), Ok(level));
+        }
+        let error = "all".parse::<Level>().unwrap_err();
+        assert_eq!(error, "no recording level 'all'; the levels are summary, messages, packets, everything");
+    }
+
+    #[test]
+    fn a_level_keeps_what_those_before_it_keep() {
+        let mut kept = Vec::new();
+        for level in Level::ALL {
+            let recorder = Recorder::new(level, 10);
+            send(&recorder, 0);
+            recorder.packet_sent(message(0), 0, 8, t(2));
+            recorder.packet_arrived(message(0), 0, t(3));
+            recorder.message_matched(message(0), t(4), "matched");
+            recorder.slice(Resource::Link, t(2), t(3), None, "link");
+            let r = recorder.take();
+            kept.push([
+                r.sent.len(),
+                r.arrived.len(),
+                r.packets_sent.len(),
+                r.packets_arrived.len(),
+                r.slices.len(),
+            ]);
+        }
+        assert_eq!(kept, [[0; 5], [1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [1; 5]]);
+    }
+
+    #[test]
+    fn rows_are_completed_as_things_happen() {
+        let recorder = Recorder::new(Level::Packets, 10);
+        send(&recorder, 0);
+        recorder.packet_sent(message(0), 0, 8, t(2));
+        recorder.packet_sent(message(0), 8, 8, t(3));
+        recorder.message_matched(message(0), t(4), "matched");
+        recorder.packet_arrived(message(0), 8, t(4));
+        recorder.packet_matched(message(0), 8, t(5));
+        recorder.packet_settled(message(0), 8, t(6));
+        let mut path = Path::from(t(1));
+        path.advance(Stage::Deposit, t(9));
+        recorder.message_completed(message(0), &path, "ok");
+        recorder.message_noticed(message(0), t(11));
+        recorder.message_noticed(message(0), t(12));
+        let records = recorder.take();
+        assert_eq!(records.sent[0].first_byte, Some(t(2)));
+        let arrived = PacketArrived {
+            message: message(0),
+            offset: 8,
+            arrived: t(4),
+            matched: Some(t(5)),
+            settled: Some(t(6)),
+        };
+        assert_eq!(records.packets_arrived, [arrived]);
+        let row = records.arrived[0];
+        assert_eq!((row.completed, row.noticed, row.outcome), (Some(path), Some(t(11)), "ok"));
+        assert_eq!(recorder.take(), NodeRecords::default());
+    }
+
+    #[test]
+    fn tables_end_and_count_what_they_leave_out() {
+        let recorder = Recorder::new(Level::Everything, 2);
+        for n in 0..5 {
+            send(&recorder, n);
+            recorder.message_matched(message(n), t(n), "matched");
+            recorder.packet_sent(message(n), 0, 8, t(n));
+            recorder.packet_arrived(message(n), 0, t(n));
+            recorder.slice(Resource::Matching, t(n), t(n), Some(message(n)), "match");
+        }
+        // A message past the end whose node this is not: its own node counts it.
+        recorder.message_completed(message(4), &Path::from(t(1)), "ok");
+        let records = recorder.take();
+        let lengths =
+            [records.sent.len(), records.arrived.len(), records.packets_sent.len(), records.slices.len()];
+        assert_eq!(lengths, [2; 4]);
+        let left_out = LeftOut { messages: 3, packets: 6, handler_runs: 0, slices: 3 };
+        assert_eq!(records.left_out, left_out);
+        let mut twice = left_out;
+        twice.add(&left_out);
+        assert_eq!((twice.messages, twice.slices, twice.is_empty()), (6, 6, false));
+    }
+}
