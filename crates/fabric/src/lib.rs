@@ -1,14 +1,26 @@
 //! The network: what carries packets from one node to another.
 //!
 //! - [`Packet`] is the only thing that ever passes between nodes, by value, with real header bytes.
-//! - [`Port`] is a node's end of a link: serialisation, latency, and credits for the buffer at the other end.
-//! - [`pair`] wires two nodes.
+//! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
+//!   the other end. [`pair`] is both at once.
+//! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
+//! - [`Topology`] joins hosts, by switches or without, into a [`Network`].
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
 mod launcher;
+mod link;
+mod meter;
 mod packet;
 mod port;
+mod routing;
+mod switch;
+mod topology;
 
 pub use launcher::{Barrier, Launcher};
+pub use link::{Delivery, LinkEnd, Terminal, link};
+pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{HeaderBytes, Packet, Symbol};
 pub use port::{LinkSpec, Port, Turn, pair};
+pub use routing::{Routing, RoutingTable};
+pub use switch::{Switch, SwitchSpec};
+pub use topology::{Network, NetworkSpec, Topology, TopologyError};

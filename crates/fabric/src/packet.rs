@@ -57,10 +57,6 @@ pub struct Packet {
 
 /// What passes over a wire.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most symbols are packets, and a packet by value costs no allocation"
-)]
 pub enum Symbol {
     /// A packet, whole.
     Packet(Packet),

@@ -1,6 +1,7 @@
 //! A node's end of a link.
 
-use crate::{Packet, Symbol};
+use crate::meter::{Meter, PortStatistics};
+use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
 use nicety_kernel::{Credits, Permit, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,8 @@ pub struct LinkSpec {
 pub struct Turn {
     flight: Flight,
     credit: Permit,
+    /// How long the packet was ready and waited.
+    waited: Duration,
 }
 
 /// A node's end of a link, both directions.
@@ -33,23 +36,28 @@ pub struct Port {
     spec: LinkSpec,
     link: RefCell<Stream>,
     credits: Credits,
+    /// When what is at the other end is given a packet.
+    delivery: Delivery,
     outgoing: WireTx<Symbol>,
     incoming: WireRx<Symbol>,
-    sent: Cell<u64>,
-    received: Cell<u64>,
+    /// Packets in this end's buffer.
+    in_buffer: Cell<u32>,
+    meter: Meter,
 }
 
 impl Port {
-    /// Makes the ends of one link out of two wires.
-    fn new(sim: Sim, spec: LinkSpec, outgoing: WireTx<Symbol>, incoming: WireRx<Symbol>) -> Port {
+    /// A card's port at this end of a link.
+    pub fn new(end: LinkEnd) -> Port {
+        let LinkEnd { sim, spec, far, outgoing, incoming, .. } = end;
         Port {
             spec,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::Link, Stage::LinkQueued)),
-            credits: Credits::new(&sim, u64::from(spec.buffer)),
+            credits: Credits::new(&sim, u64::from(far.buffer)),
+            delivery: far.delivery,
             outgoing,
             incoming,
-            sent: Cell::new(0),
-            received: Cell::new(0),
+            in_buffer: Cell::new(0),
+            meter: Meter::default(),
             sim,
         }
     }
@@ -66,13 +74,24 @@ impl Port {
 
     /// Packets sent and received so far.
     pub fn packets(&self) -> (u64, u64) {
-        (self.sent.get(), self.received.get())
+        let statistics = self.statistics();
+        (statistics.sent_packets, statistics.received_packets)
+    }
+
+    /// What the port has seen so far.
+    pub fn statistics(&self) -> PortStatistics {
+        self.meter.read()
+    }
+
+    pub(crate) fn meter(&self) -> Meter {
+        self.meter.clone()
     }
 
     /// Waits until a packet that comes as `flight` says may start: a credit for the buffer at the other end, its
     /// first byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
     pub async fn turn(&self, mut flight: Flight) -> Turn {
         let asked = self.sim.now();
+        let ready = asked.max(flight.head);
         let credit = self.credits.acquire(1).await;
         let granted = self.sim.now();
         if granted > asked && granted > flight.head {
@@ -81,21 +100,30 @@ impl Port {
             flight.tail = flight.tail.max(granted);
         }
         self.sim.until(flight.head.max(self.free())).await;
-        Turn { flight, credit }
+        Turn { flight, credit, waited: self.sim.now().since(ready) }
     }
 
     /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
     /// to the link.
     pub fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
-        let Turn { flight, credit } = turn;
+        let Turn { flight, credit, waited } = turn;
         credit.forget();
         let bytes = packet.payload.len() + self.spec.header;
-        let landing = self.link.borrow_mut().cross(packet.message, bytes, flight).landed();
-        packet.path = landing;
-        self.sent.set(self.sent.get() + 1);
-        self.outgoing.send(landing.at(), Symbol::Packet(packet));
+        let crossed = self.link.borrow_mut().cross(packet.message, bytes, flight);
+        self.meter.sent(bytes, waited, self.busy());
+        match self.delivery {
+            Delivery::Whole => {
+                packet.path = crossed.landed();
+                self.outgoing.send(crossed.tail, Symbol::Packet(packet));
+            }
+            Delivery::Head => {
+                packet.path = crossed.path;
+                let Flight { head, tail, slowest, .. } = crossed;
+                self.outgoing.send(head, Symbol::Head { packet, tail, slowest });
+            }
+        }
         let mut handed = flight.path;
-        handed.advance(Stage::Link, Time::from_ps(landing.at().ps() - self.spec.latency.ps()));
+        handed.advance(Stage::Link, Time::from_ps(crossed.tail.ps() - self.spec.latency.ps()));
         handed
     }
 
@@ -104,10 +132,13 @@ impl Port {
         loop {
             match self.incoming.recv().await {
                 Symbol::Packet(packet) => {
-                    self.received.set(self.received.get() + 1);
+                    self.in_buffer.set(self.in_buffer.get() + 1);
+                    let bytes = packet.payload.len() + self.spec.header;
+                    self.meter.received(bytes, self.in_buffer.get());
                     return packet;
                 }
                 Symbol::Credits(slots) => self.credits.release(u64::from(slots)),
+                Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
         }
@@ -115,6 +146,7 @@ impl Port {
 
     /// Tells the other end that a slot of this end's packet buffer is free again.
     pub fn free_slot(&self) {
+        self.in_buffer.set(self.in_buffer.get() - 1);
         self.outgoing.send(self.sim.now() + self.spec.latency, Symbol::Credits(1));
     }
 }
@@ -124,9 +156,7 @@ impl Port {
 /// # Panics
 /// When the latency is zero or the buffer holds nothing.
 pub fn pair(world: &mut World<Symbol>, a: NodeId, b: NodeId, spec: LinkSpec) -> (Port, Port) {
-    assert!(!spec.latency.is_zero(), "a link takes time");
-    assert!(spec.buffer > 0, "a link without a buffer never carries a packet");
-    let (a_to_b, b_from_a) = world.wire(a, b, spec.latency);
-    let (b_to_a, a_from_b) = world.wire(b, a, spec.latency);
-    (Port::new(world.sim(a), spec, a_to_b, a_from_b), Port::new(world.sim(b), spec, b_to_a, b_from_a))
+    let end = |node| Terminal { node, buffer: spec.buffer, delivery: Delivery::Whole };
+    let (a, b) = link(world, end(a), end(b), spec);
+    (Port::new(a), Port::new(b))
 }

@@ -99,7 +99,12 @@ impl Switch {
     /// # Panics
     /// When there are more ends than the specification has ports, or none, or they are of different nodes.
     pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
-        assert!(ends.len() <= spec.ports as usize, "{} links on a switch of {} ports", ends.len(), spec.ports);
+        assert!(
+            ends.len() <= spec.ports as usize,
+            "{} links on a switch of {} ports",
+            ends.len(),
+            spec.ports
+        );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
         let mut ports = Vec::with_capacity(ends.len());

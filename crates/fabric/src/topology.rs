@@ -1,9 +1,7 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
 use crate::meter::{Meter, NetworkStatistics};
-use crate::{
-    Delivery, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link,
-};
+use crate::{Delivery, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
 use nicety_types::NodeId;
 use std::error::Error;
