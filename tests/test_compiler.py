@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 
 from nicety import _native
+from nicety._cache import cache_dir
 from nicety._elf import read_symbols
-from nicety._toolchain import Toolchain, isa_extensions
+from nicety._toolchain import Kind, Toolchain, find_toolchain, isa_extensions
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import CompileError, InputError
 
@@ -267,6 +269,46 @@ def test_a_cache_that_cannot_be_made(handlers: Path, tmp_path: Path, monkeypatch
     monkeypatch.setenv("NICETY_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(InputError, match=r"cannot make this cache folder .*; set NICETY_CACHE"):
         compile_handlers([handlers])
+
+
+def test_an_output_that_cannot_be_written(handlers: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"^folder: cannot write it \(Is a directory\)$"):
+        compile_handlers([handlers], output="folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "handlers.c"], "nothing is left behind"
+
+
+def test_the_cache_is_the_platforms_unless_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NICETY_CACHE", "~/mine")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_dir() == tmp_path / "mine"
+    monkeypatch.delenv("NICETY_CACHE")
+    assert cache_dir() == Path(platformdirs.user_cache_dir("nicety", appauthor=False))
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        ("zig", ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+zicsr"]),
+        ("clang", ["--target=riscv32-unknown-elf", "-march=rv32im_zicsr", "-mabi=ilp32"]),
+        ("gcc", ["-march=rv32im_zicsr", "-mabi=ilp32", "-mstrict-align"]),
+    ],
+)
+def test_each_compiler_is_told_the_processor_in_its_own_way(kind: Kind, flags: list[str]) -> None:
+    toolchain = Toolchain(("cc",), kind, "a compiler")
+    assert toolchain.target_flags("rv32im_zicsr") == flags
+    assert toolchain.compile_flags("rv32im_zicsr")[: len(flags)] == flags
+    linking = toolchain.link_flags("rv32im_zicsr", Path("layout.ld"))
+    assert linking[-2:] == ["-T", "layout.ld"]
+    assert ("-fuse-ld=lld" in linking) == (kind == "clang")
+
+
+def test_zig_may_be_named_as_any_compiler() -> None:
+    program = find_toolchain(None).argv[0]
+    named = find_toolchain(f"{program} cc")
+    assert named.kind == "zig"
+    assert "clang" in named.version
+    assert run(compile_handlers([PROGRAMS / "language.c"], cc=f"{program} cc").elf)[0]["exit_code"] == 42
 
 
 def test_isa_extensions() -> None:
