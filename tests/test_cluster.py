@@ -269,7 +269,7 @@ def test_a_host_is_used_by_its_own_program_only() -> None:
     [
         ({"nodes": 3}, "a pair has 2 nodes, not 3"),
         ({"nodes": -1}, "nodes is a whole number from 0 on"),
-        ({"topology": "ring"}, "no topology 'ring'; there is: pair"),
+        ({"topology": "ring"}, "no topology 'ring'; there are: pair, star"),
         ({"nic": "spin-discreet"}, "did you mean spin-discrete"),
         ({"set": {"hpu.cores": 0}}, "whole number from 1 to 1024"),
         ({"set": {"hpu.coers": 8}}, "did you mean hpu.cores"),

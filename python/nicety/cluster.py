@@ -541,7 +541,7 @@ class Cluster:
     Args:
         nodes: how many hosts.
         nic: the card: the name of a spec, or the path of a TOML file.
-        topology: how they are joined: `pair`, two hosts and a wire.
+        topology: how they are joined: `pair`, two hosts and a wire, or `star`, any number of hosts around a switch.
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         shards: over how many shards the nodes are spread; results do not depend on it.
@@ -555,7 +555,7 @@ class Cluster:
         nodes: int,
         nic: str | PathLike[str],
         *,
-        topology: Literal["pair"] = "pair",
+        topology: Literal["pair", "star"] = "pair",
         seed: int = 1,
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
         shards: int = 1,

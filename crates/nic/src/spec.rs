@@ -1,6 +1,6 @@
 //! What a card's specification says, as the numbers its parts take.
 
-use nicety_fabric::LinkSpec;
+use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
 use nicety_portals::Limits;
@@ -23,6 +23,8 @@ pub struct SpinSpec {
     pub bus: BusSpec,
     /// The link.
     pub link: LinkSpec,
+    /// The switches of topologies that have any.
+    pub switch: SwitchSpec,
     /// The gap between the starts of messages.
     pub send_gap: Duration,
     /// Messages that handlers may have waiting to be sent.
@@ -111,8 +113,11 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         buffer,
     };
     let s = reader.section("switch");
-    s.time("latency", "through a switch; pair has none");
-    s.count("ports", 2..=1024, "ports of a switch; pair has none");
+    let switch = SwitchSpec {
+        latency: s.time("latency", "through a switch, for a packet's head; pair has none"),
+        ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
+        buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
+    };
     let s = reader.section("send");
     let send_gap = s.time("gap", "between the starts of messages: g");
     let send_queue = s.count("queue", 1..=1 << 20, "messages that handlers may have waiting to be sent");
@@ -141,6 +146,7 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         host,
         bus,
         link,
+        switch,
         send_gap,
         send_queue,
         packet_payload,

@@ -4,7 +4,7 @@ use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::host::Host;
 use crate::Error;
-use nicety_fabric::{Launcher, Symbol, pair};
+use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
 use nicety_nic::{CardSpec, SpinSpec};
@@ -14,28 +14,10 @@ use nicety_types::{NodeId, Time};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How nodes are joined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Topology {
-    /// Two hosts, one wire.
-    #[default]
-    Pair,
-}
-
-impl FromStr for Topology {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Topology, Error> {
-        match text {
-            "pair" => Ok(Topology::Pair),
-            other => Err(Error::Input(format!("no topology '{other}'; there is: pair"))),
-        }
-    }
-}
+pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
 /// What a cluster is made of.
 #[derive(Clone)]
@@ -95,11 +77,14 @@ pub struct Run {
     pub events: u64,
     /// The nodes, by rank.
     pub nodes: Vec<NodeReport>,
+    /// What the network's ports have seen.
+    pub network: NetworkStatistics,
 }
 
 /// Hosts with their cards, and programs that wait to be run.
 pub struct Cluster {
     world: World<Symbol>,
+    network: Network,
     hosts: Vec<Host>,
     cards: Vec<Rc<Card>>,
     memories: Vec<Rc<Memory>>,
@@ -116,16 +101,14 @@ impl Cluster {
         let ClusterConfig { nodes, card, topology, seed, shards, interrupt, log } = config;
         let CardSpec::Spin(spec) = card.spec;
         let spec: Rc<SpinSpec> = Rc::from(spec);
-        let Topology::Pair = topology;
-        if nodes != 2 {
-            return Err(Error::Input(format!("a pair has 2 nodes, not {nodes}; write nodes = 2")));
-        }
+        topology.check(nodes as usize, &spec.switch)?;
         let mut world = World::new(Config { seed, shards, interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
-        let (a, b) = pair(&mut world, ids[0], ids[1], spec.link);
+        let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+        let (ports, network) = topology.build(&mut world, &ids, &parts)?;
         let barriers = Launcher::install(&mut world, &ids, spec.barrier);
         let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
-        for ((&id, port), barrier) in ids.iter().zip([a, b]).zip(barriers) {
+        for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
             let sim = world.sim(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
             let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone());
@@ -133,7 +116,7 @@ impl Cluster {
             cards.push(card);
             memories.push(memory);
         }
-        Ok(Cluster { world, hosts, cards, memories, failed: Rc::default() })
+        Ok(Cluster { world, network, hosts, cards, memories, failed: Rc::default() })
     }
 
     /// A host, for set-up before the run.
@@ -179,6 +162,7 @@ impl Cluster {
                 end: summary.end,
                 events: summary.events,
                 nodes: self.cards.iter().zip(&self.memories).map(node_report).collect(),
+                network: self.network.statistics(),
             }),
             Err(error) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))

@@ -1,5 +1,6 @@
 //! What can go wrong, sorted by whose mistake it is.
 
+use nicety_fabric::TopologyError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
 use std::fmt;
@@ -52,6 +53,12 @@ impl From<SpecErrors> for Error {
             1 => text.trim_start_matches("error: ").to_owned(),
             _ => text,
         })
+    }
+}
+
+impl From<TopologyError> for Error {
+    fn from(error: TopologyError) -> Error {
+        Error::Input(error.to_string())
     }
 }
 

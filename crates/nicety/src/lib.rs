@@ -39,7 +39,9 @@ mod host;
 pub mod remote;
 pub mod sources;
 
-pub use cluster::{Cluster, ClusterConfig, NodeReport, Run, Topology};
+pub use cluster::{
+    Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,
+};
 pub use error::Error;
 pub use host::{Buffer, Host, Received};
 pub use nicety_host::HostBytes;

@@ -14,6 +14,7 @@ fn request(nic: &str, mode: &str, sizes: &[u64]) -> Request {
         warmup: Some(1),
         window: None,
         overrides: vec![],
+        topology: "pair".into(),
         seed: 1,
         handlers: false,
     }

@@ -13,6 +13,7 @@ mod request;
 mod stream;
 
 pub use mode::Mode;
+use request::Resolved;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 
 use crate::cards::{self, Card};
@@ -143,7 +144,7 @@ impl Point<'_> {
 /// Wrong input before anything runs; then whatever ends a run, with the card, mode and size it happened in.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let benchmark = request.benchmark;
-    let (loaded, modes) = request.resolve()?;
+    let Resolved { cards: loaded, modes, topology } = request.resolve()?;
     let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
     for (nic, card) in &loaded {
         let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
@@ -155,6 +156,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         for (&mode, handlers) in modes.iter().zip(handlers) {
             for &size in &request.sizes {
                 let cluster = ClusterConfig {
+                    topology,
                     seed: request.seed,
                     interrupt: environment.interrupt.clone(),
                     log: environment.log.clone(),
@@ -191,7 +193,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         manifest: Manifest {
             specs: loaded.iter().map(manifest_of).collect(),
             overrides: request.overrides.clone(),
-            topology: "pair",
+            topology: topology.name(),
         },
         rows,
     })

@@ -1,8 +1,8 @@
 //! What a benchmark is asked for.
 
 use super::{Mode, load_cards};
-use crate::Error;
 use crate::cards::Card;
+use crate::{Error, Topology};
 use nicety_nic::CardSpec;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,10 @@ const fn default_seed() -> u64 {
     1
 }
 
+fn default_topology() -> String {
+    Topology::default().name().into()
+}
+
 /// What to measure. The JSON form is what the command line hands over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +71,9 @@ pub struct Request {
     /// `KEY=VALUE` overrides of the specs.
     #[serde(default)]
     pub overrides: Vec<String>,
+    /// How the nodes are joined.
+    #[serde(default = "default_topology")]
+    pub topology: String,
     /// The seed.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -78,6 +85,13 @@ pub struct Request {
 /// The largest message of a benchmark, in bytes: handlers count in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
+/// What the names in a request stand for.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<(String, Card)>,
+    pub(super) modes: Vec<Mode>,
+    pub(super) topology: Topology,
+}
+
 impl Request {
     /// A request from its JSON text.
     ///
@@ -88,11 +102,12 @@ impl Request {
     }
 
     /// Reads the cards and modes, and checks the numbers.
-    pub(super) fn resolve(&self) -> Result<(Vec<(String, Card)>, Vec<Mode>), Error> {
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         if self.nics.is_empty() {
             return wrong("no card named; write for example --nic spin-discrete".into());
         }
+        let topology: Topology = self.topology.parse()?;
         let cards = load_cards(&self.nics, &self.overrides)?;
         for (i, (name, _)) in cards.iter().enumerate() {
             if cards[..i].iter().any(|(other, _)| other == name) {
@@ -132,7 +147,7 @@ impl Request {
         if let Some(window) = self.window.filter(|&w| w > 65_536) {
             return wrong(format!("--window is at most 65536, not {window}"));
         }
-        Ok((cards, modes))
+        Ok(Resolved { cards, modes, topology })
     }
 }
 
@@ -167,7 +182,7 @@ pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let (cards, modes) = request.resolve()?;
+    let Resolved { cards, modes, .. } = request.resolve()?;
     let mut compile = Vec::new();
     for (nic, card) in &cards {
         let CardSpec::Spin(spec) = &card.spec;
