@@ -31,6 +31,8 @@ stages! {
     Compute = "compute";
     /// The program waits for a CPU of its host.
     CpuQueued = "cpu, queued";
+    /// Background noise holds the CPU that the program is on.
+    Noise = "noise";
     /// The host's CPU posts a command.
     Post = "post";
     /// A command and its payload cross the host bus to the card.

@@ -1,0 +1,249 @@
+//! Background noise on a host's cores: daemons, interrupts, the operating system's own work.
+//!
+//! When noise comes depends on nothing that programs do, so it needs no task and no event: the intervals of a core
+//! are drawn as its work meets them, and a run ends when its programs do.
+
+use nicety_kernel::{Rng, Sim};
+use nicety_types::{Duration, Time};
+use std::cell::RefCell;
+
+/// When the noise on a core comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regularity {
+    /// The time between two intervals is exponentially distributed.
+    Exponential,
+    /// Every period, with a random phase.
+    Fixed,
+}
+
+/// Noise that takes every core of a host, each at its own instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoiseSpec {
+    /// From one interval's beginning to the next one's, on average.
+    pub period: Duration,
+    /// How long each holds its core; shorter than the period.
+    pub duration: Duration,
+    /// How they are spread.
+    pub regularity: Regularity,
+}
+
+/// The noise of a host's cores.
+pub(crate) struct Noise(RefCell<Vec<Core>>);
+
+struct Core {
+    timeline: Timeline,
+    /// Whether a program's work is on it.
+    taken: bool,
+}
+
+/// A core on which work is done; given back when dropped.
+pub(crate) struct Pinned<'n> {
+    noise: &'n Noise,
+    core: usize,
+}
+
+impl Noise {
+    /// # Panics
+    /// When the noise leaves no time for anything else.
+    pub(crate) fn new(sim: &Sim, cores: usize, spec: NoiseSpec) -> Noise {
+        assert!(spec.duration < spec.period, "noise of {} every {}", spec.duration, spec.period);
+        let core =
+            |i| Core { timeline: Timeline::new(sim.rng(&format!("noise on core {i}")), spec), taken: false };
+        Noise(RefCell::new((0..cores).map(core).collect()))
+    }
+
+    /// The first core that no work is on: noise is no reason to move, so what a program does one after the other is done
+    /// on one core. There is one free for whoever holds one of the pool.
+    pub(crate) fn pin(&self) -> Pinned<'_> {
+        let mut cores = self.0.borrow_mut();
+        let core = cores.iter().position(|core| !core.taken).expect("as many cores as the pool has");
+        cores[core].taken = true;
+        Pinned { noise: self, core }
+    }
+}
+
+impl Pinned<'_> {
+    /// When `work` that begins now is done. Tells its pieces and the noise between them: whether it is noise, from when
+    /// and until when.
+    pub(crate) fn work(&self, now: Time, work: Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
+        self.noise.0.borrow_mut()[self.core].timeline.work(now, work, piece)
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.noise.0.borrow_mut()[self.core].taken = false;
+    }
+}
+
+/// The intervals of noise on a core, one at a time.
+struct Timeline {
+    rng: Rng,
+    spec: NoiseSpec,
+    begin: Time,
+    end: Time,
+}
+
+impl Timeline {
+    /// Noise that has gone on for ever when the run begins.
+    fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
+        // How much of a period is over at time zero; an interval is a period's first part.
+        let (period, duration) = (spec.period.ps(), spec.duration.ps());
+        let over = rng.below(period);
+        let mut timeline = Timeline { rng, spec, begin: Time::ZERO, end: Time::ZERO };
+        if over < duration {
+            timeline.end += Duration::from_ps(duration - over);
+        } else {
+            let wait = match spec.regularity {
+                Regularity::Fixed => period - over,
+                // It has no memory: what is left of a gap is distributed as the whole is.
+                Regularity::Exponential => exponential(&mut timeline.rng, period - duration),
+            };
+            timeline.begin += Duration::from_ps(wait);
+            timeline.end = timeline.begin + spec.duration;
+        }
+        timeline
+    }
+
+    /// Goes on to the first interval that ends after `now`.
+    fn skip_to(&mut self, now: Time) {
+        while self.end <= now {
+            let mean = self.spec.period.ps() - self.spec.duration.ps();
+            let gap = match self.spec.regularity {
+                Regularity::Fixed => mean,
+                Regularity::Exponential => exponential(&mut self.rng, mean),
+            };
+            self.begin = self.end + Duration::from_ps(gap);
+            self.end = self.begin + self.spec.duration;
+        }
+    }
+
+    fn work(&mut self, mut now: Time, mut left: Duration, mut piece: impl FnMut(bool, Time, Time)) -> Time {
+        while !left.is_zero() {
+            self.skip_to(now);
+            let (begun, noisy) = (now, self.begin <= now);
+            if noisy {
+                now = self.end;
+            } else {
+                now += left.min(self.begin.since(now));
+                left = left.saturating_sub(now.since(begun));
+            }
+            piece(noisy, begun, now);
+        }
+        now
+    }
+}
+
+/// An exponentially distributed number of this mean, rounded down, by comparisons alone, so that it is the same on every
+/// machine. (von Neumann, 'Various techniques used in connection with random digits', 1951.)
+fn exponential(rng: &mut Rng, mean: u64) -> u64 {
+    let mut whole = 0u64;
+    loop {
+        // A falling run of uniform numbers is of odd length with probability 1 - 1/e, and if it is, its first one is
+        // distributed as the fraction is.
+        let first = rng.next_u64();
+        let (mut last, mut odd) = (first, true);
+        loop {
+            let next = rng.next_u64();
+            if next >= last {
+                break;
+            }
+            (last, odd) = (next, !odd);
+        }
+        if odd {
+            let fraction = (u128::from(mean) * u128::from(first)) >> 64;
+            return whole.saturating_mul(mean).saturating_add(fraction as u64);
+        }
+        whole += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_kernel::{Config, World};
+
+    const US: u64 = 1_000_000;
+
+    fn rng(seed: u64) -> Rng {
+        let mut world = World::<()>::new(Config { seed, ..Config::default() });
+        let node = world.add_node();
+        world.sim(node).rng("test")
+    }
+
+    fn spec(period: u64, duration: u64, regularity: Regularity) -> NoiseSpec {
+        NoiseSpec { period: Duration::from_ps(period), duration: Duration::from_ps(duration), regularity }
+    }
+
+    #[test]
+    fn exponential_numbers_have_their_mean_and_median() {
+        let mut rng = rng(1);
+        let mut numbers: Vec<u64> = (0..100_000).map(|_| exponential(&mut rng, 1_000_000)).collect();
+        numbers.sort_unstable();
+        let mean = numbers.iter().sum::<u64>() / 100_000;
+        assert!((990_000..1_010_000).contains(&mean), "{mean}");
+        // The median is ln 2 of the mean, the 95th percentile ln 20.
+        assert!((683_000..703_000).contains(&numbers[50_000]), "{}", numbers[50_000]);
+        assert!((2_950_000..3_042_000).contains(&numbers[95_000]), "{}", numbers[95_000]);
+    }
+
+    #[test]
+    fn exponential_numbers_of_a_tiny_mean_end() {
+        let mut rng = rng(2);
+        assert!((0..1000).all(|_| exponential(&mut rng, 1) < 64));
+        assert_eq!(exponential(&mut rng, 0), 0);
+    }
+
+    #[test]
+    fn noise_takes_its_share_of_a_core() {
+        for regularity in [Regularity::Exponential, Regularity::Fixed] {
+            for seed in 0..5 {
+                let mut timeline = Timeline::new(rng(seed), spec(10 * US, US, regularity));
+                let work = Duration::from_ps(900_000 * US);
+                let (mut at, mut taken) = (Time::ZERO, [Duration::ZERO; 2]);
+                let end = timeline.work(Time::ZERO, work, |noisy, from, to| {
+                    assert_eq!(from, at);
+                    at = to;
+                    taken[usize::from(noisy)] += to.since(from);
+                });
+                // Nine tenths of the time are left for the work.
+                let expected = 1_000_000 * US;
+                let off = end.ps().abs_diff(expected);
+                assert!(off < expected / 100, "{regularity:?}, seed {seed}: {end}");
+                assert_eq!((at, taken[0]), (end, work));
+                assert_eq!(taken[1].ps(), end.ps() - work.ps());
+            }
+        }
+    }
+
+    #[test]
+    fn fixed_noise_comes_every_period() {
+        let mut timeline = Timeline::new(rng(3), spec(1000, 100, Regularity::Fixed));
+        timeline.skip_to(timeline.end);
+        let begin = timeline.begin;
+        for i in 1..100 {
+            timeline.skip_to(timeline.end);
+            assert_eq!(timeline.begin, begin + Duration::from_ps(1000 * i));
+            assert_eq!(timeline.end, timeline.begin + Duration::from_ps(100));
+        }
+    }
+
+    #[test]
+    fn phases_are_spread_and_noise_has_always_been_there() {
+        let in_noise = |seed, regularity| {
+            let timeline = Timeline::new(rng(seed), spec(1000, 250, regularity));
+            timeline.begin == Time::ZERO && timeline.end > Time::ZERO
+        };
+        for regularity in [Regularity::Exponential, Regularity::Fixed] {
+            let hit = (0..2000).filter(|&seed| in_noise(seed, regularity)).count();
+            assert!((430..570).contains(&hit), "{regularity:?}: {hit} of 2000");
+        }
+    }
+
+    #[test]
+    fn work_that_takes_no_time_waits_for_nothing() {
+        let mut timeline = Timeline::new(rng(4), spec(1000, 999, Regularity::Fixed));
+        let now = Time::from_ps(5);
+        assert_eq!(timeline.work(now, Duration::ZERO, |_, _, _| panic!("there is no work")), now);
+    }
+}
