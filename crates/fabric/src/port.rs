@@ -3,7 +3,7 @@
 use crate::meter::{Meter, PortStatistics};
 use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
 use nicety_kernel::{Credits, Permit, Sim, WireRx, WireTx, World};
-use nicety_types::{Duration, Flight, Gap, NodeId, Path, Stage, Stream, Time};
+use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 
 /// What a link is described by.
@@ -43,6 +43,7 @@ pub struct Port {
     /// Packets in this end's buffer.
     in_buffer: Cell<u32>,
     meter: Meter,
+    recorder: Recorder,
 }
 
 impl Port {
@@ -58,8 +59,15 @@ impl Port {
             incoming,
             in_buffer: Cell::new(0),
             meter: Meter::default(),
+            recorder: Recorder::off(),
             sim,
         }
+    }
+
+    /// Has packets and the use of the link recorded, where such rows are kept.
+    pub fn record(&mut self, recorder: &Recorder) {
+        self.link.get_mut().record(recorder, Resource::Link);
+        self.recorder = recorder.clone();
     }
 
     /// When the link's serialiser is free again.
@@ -111,6 +119,8 @@ impl Port {
         let bytes = packet.payload.len() + self.spec.header;
         let crossed = self.link.borrow_mut().cross(packet.message, bytes, flight);
         self.meter.sent(bytes, waited, self.busy());
+        let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
+        self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
         match self.delivery {
             Delivery::Whole => {
                 packet.path = crossed.landed();

@@ -16,7 +16,7 @@
 use crate::meter::{Meter, SwitchStatistics};
 use crate::{Delivery, LinkEnd, Packet, Routing, Symbol};
 use nicety_kernel::{Sim, WireRx};
-use nicety_types::{Duration, Flight, Occupancy, Stage, Time};
+use nicety_types::{Duration, Flight, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -132,13 +132,22 @@ impl Switch {
         Switch(inside)
     }
 
+    /// The node it is.
+    pub fn node(&self) -> NodeId {
+        self.0.sim.node()
+    }
+
+    /// Has the use of its outputs recorded, where such rows are kept.
+    pub fn record(&self, recorder: &Recorder) {
+        for (number, port) in (0..).zip(self.0.ports.borrow_mut().iter_mut()) {
+            port.output.record(recorder, Resource::SwitchPort(number));
+        }
+    }
+
     /// What its ports have seen so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let ports = self.0.ports.borrow();
-        SwitchStatistics {
-            node: self.0.sim.node(),
-            ports: ports.iter().map(|port| port.meter.read()).collect(),
-        }
+        SwitchStatistics { node: self.node(), ports: ports.iter().map(|port| port.meter.read()).collect() }
     }
 }
 

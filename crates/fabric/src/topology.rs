@@ -3,7 +3,7 @@
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{Delivery, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
-use nicety_types::NodeId;
+use nicety_types::{NodeId, Recorder};
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
@@ -146,6 +146,13 @@ pub struct Network {
 }
 
 impl Network {
+    /// Has the use of the switches' ports recorded by the recorder that each switch's node has.
+    pub fn record(&self, mut recorder_of: impl FnMut(NodeId) -> Recorder) {
+        for switch in &self.switches {
+            switch.record(&recorder_of(switch.node()));
+        }
+    }
+
     /// What all its ports have seen so far.
     pub fn statistics(&self) -> NetworkStatistics {
         NetworkStatistics {

@@ -1,7 +1,9 @@
 //! The host bus: a latency and a gap a byte in each direction, both directions at once.
 
 use nicety_kernel::Sim;
-use nicety_types::{Burst, Duration, Flight, Gap, Handover, MessageId, Path, Stage, Stream};
+use nicety_types::{
+    Burst, Duration, Flight, Gap, Handover, MessageId, Path, Recorder, Resource, Stage, Stream,
+};
 use std::cell::RefCell;
 
 /// What a plain bus is described by.
@@ -31,6 +33,12 @@ impl Bus {
             to_card: direction(Stage::Bus, Stage::BusQueued),
             to_host: direction(Stage::Deposit, Stage::DepositQueued),
         }
+    }
+
+    /// Has every crossing recorded, where such rows are kept.
+    pub fn record(&self, recorder: &Recorder) {
+        self.to_card.borrow_mut().record(recorder, Resource::BusToCard);
+        self.to_host.borrow_mut().record(recorder, Resource::BusToHost);
     }
 
     /// One crossing.

@@ -1,7 +1,7 @@
 //! A host's CPU cores, and what posting, noticing and computing cost on them.
 
 use nicety_kernel::{Pool, Sim};
-use nicety_types::{Duration, Frequency, Path, Stage};
+use nicety_types::{Duration, Frequency, MessageId, Path, Recorder, Resource, Stage};
 
 /// What a host is described by.
 #[derive(Clone, Copy, Debug)]
@@ -23,34 +23,37 @@ pub struct Cpus {
     sim: Sim,
     cores: Pool,
     spec: HostSpec,
+    recorder: Recorder,
 }
 
 impl Cpus {
-    /// Idle cores.
-    pub fn new(sim: &Sim, spec: HostSpec) -> Cpus {
-        Cpus { sim: sim.clone(), cores: Pool::new(sim, spec.cores), spec }
+    /// Idle cores, their use recorded where such rows are kept.
+    pub fn new(sim: &Sim, spec: HostSpec, recorder: &Recorder) -> Cpus {
+        Cpus { sim: sim.clone(), cores: Pool::new(sim, spec.cores), spec, recorder: recorder.clone() }
     }
 
-    /// Posts an operation.
-    pub async fn post(&self, path: &mut Path) {
-        self.run(self.spec.post, Stage::Post, path).await;
+    /// Posts an operation, which this message or command is.
+    pub async fn post(&self, path: &mut Path, message: MessageId) {
+        self.run(self.spec.post, Stage::Post, path, Some(message)).await;
     }
 
-    /// Notices an event.
-    pub async fn notice(&self, path: &mut Path) {
-        self.run(self.spec.notice, Stage::Notice, path).await;
+    /// Notices an event, which this message left where it was one.
+    pub async fn notice(&self, path: &mut Path, message: Option<MessageId>) {
+        self.run(self.spec.notice, Stage::Notice, path, message).await;
     }
 
     /// Computes for `duration`.
     pub async fn compute(&self, duration: Duration, path: &mut Path) {
-        self.run(duration, Stage::Compute, path).await;
+        self.run(duration, Stage::Compute, path, None).await;
     }
 
-    async fn run(&self, duration: Duration, stage: Stage, path: &mut Path) {
+    async fn run(&self, duration: Duration, stage: Stage, path: &mut Path, message: Option<MessageId>) {
         let core = self.cores.acquire().await;
         path.advance(Stage::CpuQueued, self.sim.now());
+        let start = self.sim.now();
         self.sim.delay(duration).await;
         path.advance(stage, self.sim.now());
+        self.recorder.slice(Resource::HostCpu, start, self.sim.now(), message, stage.name());
         drop(core);
     }
 }

@@ -10,7 +10,7 @@ use nicety_kernel::{Config, RunError, World};
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_nic::spin::{Card, Fault, HandlerStatistics, Log};
 use nicety_portals::Statistics;
-use nicety_types::{NodeId, Time};
+use nicety_types::{Level, NodeId, Recorder, Time};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -36,10 +36,18 @@ pub struct ClusterConfig {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Takes what handlers print.
     pub log: Log,
+    /// How much of the run is recorded.
+    pub recording: Level,
+    /// Most rows that each node keeps in each table of a recording; what comes after is counted only. A row takes up to
+    /// about 600 bytes for a message, and 100 for everything else.
+    pub recorded_rows: usize,
 }
 
+/// Rows that a node keeps in each table unless told otherwise.
+const RECORDED_ROWS: usize = 250_000;
+
 impl ClusterConfig {
-    /// A pair of hosts, seed 1, one shard; what handlers print goes to standard error.
+    /// A pair of hosts, seed 1, one shard; what handlers print goes to standard error, and nothing is recorded.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
@@ -51,6 +59,8 @@ impl ClusterConfig {
             log: Arc::new(|line| {
                 eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
             }),
+            recording: Level::Summary,
+            recorded_rows: RECORDED_ROWS,
         }
     }
 }
@@ -85,6 +95,8 @@ pub struct Run {
 pub struct Cluster {
     world: World<Symbol>,
     network: Network,
+    /// What each node keeps, by node.
+    recorders: Vec<(NodeId, Recorder)>,
     hosts: Vec<Host>,
     cards: Vec<Rc<Card>>,
     memories: Vec<Rc<Memory>>,
@@ -98,7 +110,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Input`] when the topology cannot have that many nodes.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
-        let ClusterConfig { nodes, card, topology, seed, shards, interrupt, log } = config;
+        let ClusterConfig { nodes, card, topology, seed, shards, interrupt, log, recording, recorded_rows } = config;
         let CardSpec::Spin(spec) = card.spec;
         let spec: Rc<SpinSpec> = Rc::from(spec);
         topology.check(nodes as usize, &spec.switch)?;
@@ -107,16 +119,24 @@ impl Cluster {
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };
         let (ports, network) = topology.build(&mut world, &ids, &parts)?;
         let barriers = Launcher::install(&mut world, &ids, spec.barrier);
+        let mut recorders = Vec::new();
+        let mut recorder_of = |node: NodeId| {
+            let recorder = Recorder::new(recording, recorded_rows);
+            recorders.push((node, recorder.clone()));
+            recorder
+        };
         let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
             let sim = world.sim(id);
+            let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
-            let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone());
-            hosts.push(Host::new(sim.clone(), nodes, card.clone(), Cpus::new(&sim, spec.host), barrier)?);
+            let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
+            hosts.push(Host::new(sim.clone(), nodes, card.clone(), Cpus::new(&sim, spec.host, &recorder), barrier)?);
             cards.push(card);
             memories.push(memory);
         }
-        Ok(Cluster { world, network, hosts, cards, memories, failed: Rc::default() })
+        network.record(recorder_of);
+        Ok(Cluster { world, network, recorders, hosts, cards, memories, failed: Rc::default() })
     }
 
     /// A host, for set-up before the run.

@@ -12,7 +12,7 @@ use super::send::{Bytes, Leaving, Report};
 use nicety_hpu::{Access, TrapKind};
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{CtEvent, Header};
-use nicety_types::{NodeId, Path, Payload, Stage};
+use nicety_types::{NodeId, Path, Payload, Resource, Stage, Starter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -32,6 +32,22 @@ mod number {
     pub const FADD: u32 = 0x131;
     pub const YIELD: u32 = 0x140;
     pub const PRINTF: u32 = 0x150;
+}
+
+/// What a command does, as timelines have it.
+pub(super) const fn command_name(number: u32) -> &'static str {
+    match number {
+        number::PUT_FROM_DEVICE => "put from device",
+        number::PUT_FROM_HOST => "put from host",
+        number::DMA_TO_HOST => "DMA to host",
+        number::DMA_FROM_HOST => "DMA from host",
+        number::DMA_CAS => "DMA compare and swap",
+        number::DMA_FETCH_ADD => "DMA fetch and add",
+        number::DMA_TEST => "DMA test",
+        number::DMA_WAIT => "DMA wait",
+        number::YIELD => "yield",
+        _ => "command",
+    }
 }
 
 const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 to 0x150";
@@ -265,6 +281,8 @@ impl Card {
         running.path.advance(Stage::SendQueued, self.sim.now());
         let bytes = Bytes::Card { payload, path: running.path };
         let message = self.next_message();
+        let by = Starter::Handler(running.message);
+        self.record_sent(message, &header, by, &running.path);
         let leaving = Leaving { message, header, length: header.length, bytes, report, place: Some(place) };
         self.sim.spawn(self.clone().send(leaving));
         Ok(code::OK)
@@ -284,7 +302,8 @@ impl Card {
         let Some(start) = self.host_range(running, offset, length, 0) else { return Ok(code::SEGV) };
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
-        self.sim.spawn(self.clone().fetch_and_send(header, start, report, Some(place), running.path));
+        let by = Starter::Handler(running.message);
+        self.sim.spawn(self.clone().fetch_and_send(header, start, report, Some(place), running.path, by));
         Ok(code::OK)
     }
 
@@ -356,6 +375,8 @@ impl Card {
         }
         let bytes = u64::from(length);
         let handover = self.bus.write(running.message, bytes, running.path);
+        let (message, from) = (Some(running.message), running.path.at());
+        self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
         self.write_behind(handover.landed, address, bytes, payload);
         self.incoming_of(running, |incoming| incoming.handed = incoming.handed.max(handover.path.at()));
         let card = self.clone();
@@ -385,8 +406,10 @@ impl Card {
         let (core, message, path, bytes) = (running.core, running.message, running.path, u64::from(length));
         self.sim.spawn(async move {
             let burst = card.bus.read(&card.sim, message, bytes, bytes, path).await;
+            let tail = burst.packet(0).tail;
+            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "read");
             let payload = card.read_host(address, bytes);
-            card.sim.until(burst.packet(0).tail).await;
+            card.sim.until(tail).await;
             card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: payload }));
         });
         self.begun(running, place, handle).await
@@ -407,12 +430,14 @@ impl Card {
         let (core, message, path) = (running.core, running.message, running.path);
         self.sim.spawn(async move {
             let burst = card.bus.read(&card.sim, message, 8, 8, path).await;
+            let tail = burst.packet(0).tail;
+            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "atomic");
             let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
                 card.write_host(address, 8, &Payload::copy_of(&change(value).to_le_bytes()));
             }
-            card.sim.until(burst.packet(0).tail).await;
+            card.sim.until(tail).await;
             card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: found }));
         });
         self.begun(running, place, handle).await

@@ -6,13 +6,14 @@
 
 use super::handlers::{Attachment, Serving};
 use super::send::{Bytes, Leaving, Report};
+use super::view::Seen;
 use super::{Card, HandlerError, Handlers};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
 };
-use nicety_types::{Path, Stage};
+use nicety_types::{MessageId, Path, Stage, Starter};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -205,8 +206,9 @@ impl Card {
     ) -> Result<(), CallError> {
         self.check_rank(request.target.0)?;
         let out = self.interface.borrow_mut().put(request)?;
-        cpus.post(path).await;
         let message = self.next_message();
+        self.record_sent(message, &out.header, Starter::Host, path);
+        cpus.post(path, message).await;
         let burst = self.bus.push(message, out.header.length, self.spec.packet_payload, *path);
         let leaving = Leaving {
             message,
@@ -234,10 +236,11 @@ impl Card {
         threshold: u64,
     ) -> Result<(), CallError> {
         self.check_rank(request.target.0)?;
-        cpus.post(path).await;
+        let command = self.next_message();
+        cpus.post(path, command).await;
         let (card, path) = (self.clone(), *path);
         self.sim.spawn(async move {
-            let path = card.command_served(path).await;
+            let path = card.command_served(command, path).await;
             let mut result = Ok(());
             card.with_effects(path, |interface, effects| {
                 result = interface.triggered_put(&request, ct, threshold, effects);
@@ -267,11 +270,12 @@ impl Card {
             let attachment = attachments.get(cookie as usize).ok_or(CallError::NotAttached { cookie })?;
             attachment.serve(Serving { start: me.start, length: me.length, ct: me.ct })?;
         }
-        cpus.post(path).await;
+        let command = self.next_message();
+        cpus.post(path, command).await;
         let appending = Appending { result: Rc::default() };
         let (card, result, path) = (self.clone(), appending.result.clone(), *path);
         self.sim.spawn(async move {
-            let path = card.command_served(path).await;
+            let path = card.command_served(command, path).await;
             let mut handle = Err(Error::ArgInvalid("the entry was never appended"));
             card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
             // The host sees the answer one crossing later.
@@ -298,17 +302,16 @@ impl Card {
         describe(|| "its card to append a match entry".to_string(), done).await;
         let (result, seen) = appending.result.take().expect("just waited for");
         path.follow(&seen);
-        cpus.notice(path).await;
+        cpus.notice(path, None).await;
         Ok(result?)
     }
 
     /// A command's way from the host to the end of its service in the matching unit.
-    async fn command_served(&self, path: Path) -> Path {
-        let message = self.next_message();
-        let crossing = self.bus.push(message, 0, 1, path).packet(0);
+    async fn command_served(&self, command: MessageId, path: Path) -> Path {
+        let crossing = self.bus.push(command, 0, 1, path).packet(0);
         self.sim.until(crossing.head).await;
         let mut path = crossing.landed();
-        self.matched(message, self.spec.match_command, &mut path).await;
+        self.matched(command, self.spec.match_command, &mut path).await;
         path
     }
 
@@ -335,9 +338,9 @@ impl Card {
         if threshold > 0 {
             describe(why, self.view.changed.wait_until(reached)).await;
         }
-        let (value, seen) = self.view.counter(ct).unwrap_or((CtEvent::default(), *path));
-        path.follow(&seen);
-        cpus.notice(path).await;
+        let nothing = (CtEvent::default(), Seen { path: *path, message: None });
+        let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
+        self.notice(cpus, path, &seen).await;
         match value.failure {
             0 => Ok(value),
             failures => Err(CallError::Failures { failures }),
@@ -364,9 +367,17 @@ impl Card {
         }
         let (event, seen) = self.view.take(eq, &wanted).expect("just seen");
         self.interface.borrow_mut().eq_consumed(eq, 1)?;
-        path.follow(&seen);
-        cpus.notice(path).await;
+        self.notice(cpus, path, &seen).await;
         Ok(event)
+    }
+
+    /// The host's CPU notices what it can see.
+    async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &Seen) {
+        path.follow(&seen.path);
+        cpus.notice(path, seen.message).await;
+        if let Some(message) = seen.message {
+            self.recorder.message_noticed(message, self.sim.now());
+        }
     }
 
     /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where the

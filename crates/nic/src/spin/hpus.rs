@@ -1,6 +1,6 @@
 //! The handler processors: who runs next, and one handler's run from its start to what follows from its result.
 
-use super::commands::{Stop, Transfers};
+use super::commands::{Stop, Transfers, command_name};
 use super::handlers::{Application, map};
 use super::receive::Fate;
 use super::{Card, FAULTS_KEPT, Fault};
@@ -9,7 +9,7 @@ use nicety_fabric::Packet;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap};
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::FailType;
-use nicety_types::{Buffer, Frequency, MessageId, Path, Payload, Stage, Time};
+use nicety_types::{Buffer, Frequency, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,6 +29,11 @@ impl Kind {
             Kind::Payload => "payload handler",
             Kind::Completion => "completion handler",
         }
+    }
+
+    /// The name in tables.
+    fn word(self) -> &'static str {
+        self.name().trim_end_matches(" handler")
     }
 }
 
@@ -216,6 +221,28 @@ enum Ended {
     Stopped(String),
 }
 
+impl Ended {
+    /// The name in tables.
+    const fn name(&self) -> &'static str {
+        match self {
+            Ended::Stopped(_) => "stopped",
+            Ended::Returned(value) => match *value {
+                returned::SUCCESS => "SUCCESS",
+                returned::SUCCESS_PENDING => "SUCCESS_PENDING",
+                returned::PROCESS_DATA => "PROCESS_DATA",
+                returned::PROCESS_DATA_PENDING => "PROCESS_DATA_PENDING",
+                returned::PROCEED => "PROCEED",
+                returned::PROCEED_PENDING => "PROCEED_PENDING",
+                returned::DROP => "DROP",
+                returned::DROP_PENDING => "DROP_PENDING",
+                returned::FAIL => "FAIL",
+                returned::SEGV => "SEGV",
+                _ => "invalid",
+            },
+        }
+    }
+}
+
 impl Card {
     /// A core: runs one handler after another.
     pub(super) async fn serve_core(self: Rc<Card>, index: usize) {
@@ -227,7 +254,7 @@ impl Card {
 
     async fn run(self: Rc<Card>, index: usize, mut run: Run) {
         let core = &self.hpus.cores[index];
-        let now = self.sim.now();
+        let (now, ready) = (self.sim.now(), run.path.at());
         let message = self.incoming.borrow_mut().get(run.place).message;
         if now > run.path.at() {
             match core.state.borrow().last {
@@ -249,11 +276,32 @@ impl Card {
         let ended = self.execute(core, &mut running, entry, arguments).await;
         running.path.advance(Stage::Handler, self.sim.now());
         core.state.borrow_mut().last = Some((message, running.path));
+        self.record_run(&running, &run, ready, &ended);
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.into_payload();
             packet.path = running.path;
         }
         self.ended(index, run, ended, running.path);
+    }
+
+    fn record_run(&self, running: &Running, run: &Run, ready: Time, ended: &Ended) {
+        let (start, end) = (running.started, self.sim.now());
+        let resource = Resource::Hpu(running.core as u32);
+        self.recorder.slice(resource, start, end, Some(running.message), run.kind.name());
+        if self.recorder.keeps(Level::Packets) {
+            self.recorder.handler_run(HandlerRun {
+                hpu: running.core as u32,
+                kind: run.kind.word(),
+                message: running.message,
+                offset: run.packet.as_ref().map(|packet| packet.offset),
+                ready,
+                start,
+                end,
+                cycles: cycles_until(self.spec.hpu.clock, start, end),
+                instructions: self.hpus.core(running.core).state.borrow().context.instret(),
+                outcome: ended.name(),
+            });
+        }
     }
 
     /// Lays out what a handler sees, and where it begins with which arguments.
@@ -338,9 +386,15 @@ impl Card {
                     }
                 }
                 Exit::Ecall => {
-                    running.path.advance(Stage::Handler, self.sim.now());
+                    let asked = self.sim.now();
+                    running.path.advance(Stage::Handler, asked);
                     let registers = core.state.borrow().context.args();
-                    match self.command(running, registers).await {
+                    let answer = self.command(running, registers).await;
+                    if self.sim.now() > asked {
+                        let (hpu, what) = (Resource::Hpu(running.core as u32), command_name(registers[7]));
+                        self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
+                    }
+                    match answer {
                         Ok(result) => {
                             let stalled = cycles_until(spec.clock, running.started, self.sim.now());
                             let mut state = core.state.borrow_mut();
@@ -393,6 +447,7 @@ impl Card {
     /// What follows from a handler's result.
     fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
         let Run { place, kind, packet, .. } = run;
+        let offset = packet.as_ref().map(|packet| packet.offset);
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
@@ -411,10 +466,10 @@ impl Card {
             (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
                 self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path);
             }
-            (Kind::Payload, returned::SUCCESS) => self.settled(place, &path),
+            (Kind::Payload, returned::SUCCESS) => self.settled(place, offset.unwrap_or(0), &path),
             (Kind::Payload, returned::DROP) => {
                 self.count_dropped(place, &packet.expect("it ran on one"));
-                self.settled(place, &path);
+                self.settled(place, offset.unwrap_or(0), &path);
             }
             (Kind::Completion, returned::SUCCESS | returned::SUCCESS_PENDING) => {
                 self.incoming.borrow_mut().get(place).path.follow(&path);
@@ -453,7 +508,7 @@ impl Card {
             Kind::Header => self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path),
             Kind::Payload => {
                 self.incoming.borrow_mut().get(place).fate = Fate::Drop;
-                self.settled(place, &path);
+                self.settled(place, packet.expect("it ran on one").offset, &path);
             }
             Kind::Completion => self.advance(place),
         }

@@ -33,14 +33,16 @@ use nicety_fabric::Port;
 use nicety_host::{Bus, Memory};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Header, Interface, Statistics};
-use nicety_types::{NodeId, Occupancy, Path, Payload, Segment, Stage, Time};
+use nicety_types::{
+    MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
+};
 use receive::IncomingTable;
 use send::{Bytes, Leaving, Report, SendEngine};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use view::HostView;
+use view::{HostView, Seen};
 
 /// A line that a handler printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,11 +110,12 @@ pub struct Card {
     landing: RefCell<VecDeque<Landing>>,
     handed: Signal,
     /// What is on its way to the host's view, in the order in which it will be seen.
-    posted: RefCell<VecDeque<(Time, Effect, Path)>>,
+    posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
     posting: Signal,
     messages: Cell<u64>,
     faults: RefCell<Vec<Fault>>,
     log: Log,
+    recorder: Recorder,
 }
 
 impl Card {
@@ -121,22 +124,28 @@ impl Card {
         sim: &Sim,
         spec: Rc<SpinSpec>,
         memory: Rc<Memory>,
-        port: Port,
+        mut port: Port,
         nodes: u32,
         log: Log,
+        recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
+        let bus = Bus::new(spec.bus);
+        bus.record(recorder);
+        port.record(recorder);
+        let mut matching = Occupancy::new(Stage::Match, Stage::MatchQueued);
+        matching.record(recorder, Resource::Matching);
         let card = Rc::new(Card {
             node,
             nodes,
             memory,
-            bus: Bus::new(spec.bus),
+            bus,
             port,
             interface: RefCell::new(Interface::new(node, spec.limits)),
             effects: RefCell::default(),
             engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
             staging: Credits::new(sim, spec.send_queue),
-            matching: RefCell::new(Occupancy::new(Stage::Match, Stage::MatchQueued)),
+            matching: RefCell::new(matching),
             incoming: RefCell::default(),
             hpus: Hpus::new(sim, &spec.hpu),
             applications: RefCell::default(),
@@ -149,6 +158,7 @@ impl Card {
             messages: Cell::new(0),
             faults: RefCell::default(),
             log,
+            recorder: recorder.clone(),
             sim: sim.clone(),
             spec,
         });
@@ -178,25 +188,46 @@ impl Card {
 
     /// Lets the interface do something at the instant `path` accounts for, and carries out what follows from it.
     fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
+        self.with_effects_of(None, path, act);
+    }
+
+    /// The same, where what the host sees of it is of this message. Returns the path up to when the host sees it.
+    fn with_effects_of(
+        self: &Rc<Card>,
+        message: Option<MessageId>,
+        path: Path,
+        act: impl FnOnce(&mut Interface, &mut Effects),
+    ) -> Path {
         debug_assert!(
             path.at() >= self.sim.now(),
             "a path that ends in the past would show its effects too early"
         );
         let mut effects = self.effects.take();
         act(&mut self.interface.borrow_mut(), &mut effects);
+        let mut visible = path;
         for effect in effects.drain() {
-            self.apply(effect, path);
+            if let Some(seen) = self.apply(effect, Seen { path, message }) {
+                visible = seen;
+            }
         }
         self.effects.replace(effects);
+        visible
     }
 
-    fn apply(self: &Rc<Card>, effect: Effect, path: Path) {
+    /// Carries out an effect. Returns the path up to when the host sees it, if it does.
+    fn apply(self: &Rc<Card>, effect: Effect, seen: Seen) -> Option<Path> {
+        let Seen { path, message } = seen;
         match effect {
             Effect::Start(out) => {
                 let report = Some(Report::Sent(out.operation));
-                self.sim.spawn(self.clone().fetch_and_send(out.header, out.start, report, None, path));
+                let (header, start, by) = (out.header, out.start, Starter::Trigger);
+                self.sim.spawn(self.clone().fetch_and_send(header, start, report, None, path, by));
+                None
             }
-            Effect::Ack(header) => self.acknowledge(header, path),
+            Effect::Ack(header) => {
+                self.acknowledge(header, path);
+                None
+            }
             seen_by_host => {
                 // A posted write behind all that were posted before.
                 let mut posted = self.posted.borrow_mut();
@@ -204,8 +235,9 @@ impl Card {
                 let visible = (path.at() + self.bus.latency()).max(behind);
                 let mut path = path;
                 path.advance(Stage::Deposit, visible);
-                posted.push_back((visible, seen_by_host, path));
+                posted.push_back((visible, seen_by_host, Seen { path, message }));
                 self.posting.notify_one();
+                Some(path)
             }
         }
     }
@@ -213,6 +245,7 @@ impl Card {
     fn acknowledge(self: &Rc<Card>, header: Header, path: Path) {
         let bytes = Bytes::Card { payload: Payload::empty(), path };
         let message = self.next_message();
+        self.record_sent(message, &header, Starter::Card, &path);
         let leaving = Leaving { message, header, length: 0, bytes, report: None, place: None };
         self.sim.spawn(self.clone().send(leaving));
     }
@@ -266,11 +299,11 @@ impl Card {
             self.sim.until(visible).await;
             // Bytes that come at this same instant were handed over before.
             self.land_due();
-            let (_, effect, path) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
+            let (_, effect, seen) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
             match effect {
-                Effect::Event { eq, event } => self.view.event(eq, event, path),
+                Effect::Event { eq, event } => self.view.event(eq, event, seen),
                 Effect::EventDropped { eq } => self.view.lost(eq),
-                Effect::Count { ct, value } => self.view.count(ct, value, path),
+                Effect::Count { ct, value } => self.view.count(ct, value, seen),
                 Effect::Start(_) | Effect::Ack(_) => unreachable!("carried out by the card"),
             }
         }

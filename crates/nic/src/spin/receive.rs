@@ -9,9 +9,21 @@ use super::handlers::{Application, Attachment};
 use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
 use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind};
-use nicety_types::{Duration, MessageId, NodeId, Path, Stage, Time};
+use nicety_types::{Duration, MessageId, NodeId, Path, Resource, Stage, Time};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+
+/// The outcome of a message of which nobody knows yet what it will be.
+const UNDER_WAY: &str = "under way";
+
+/// How a message ended, as tables have it.
+fn outcome(fail: FailType) -> &'static str {
+    match fail {
+        FailType::Ok => "ok",
+        FailType::HandlerError => "handler error",
+        other => other.name(),
+    }
+}
 
 /// What becomes of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +118,7 @@ impl Card {
 
     /// A packet's way from the packet buffer on.
     async fn receive(self: Rc<Card>, mut packet: Packet) {
+        self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
         let is_header = packet.offset == 0;
         let header = is_header.then(|| {
             Header::decode(packet.header.as_slice()).expect("a lossless link delivers whole headers")
@@ -115,6 +128,7 @@ impl Card {
         }
         let service = if is_header { self.spec.match_first } else { self.spec.match_further };
         self.matched(packet.message, service, &mut packet.path).await;
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
 
         let place = match header {
             Some(header) => self.admit(header, &packet),
@@ -140,10 +154,15 @@ impl Card {
     /// An acknowledgement: it finds its operation by number, like a further packet its message.
     async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Packet) {
         self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
+        let (message, now) = (packet.message, self.sim.now());
+        self.recorder.packet_matched(message, packet.offset, now);
+        self.recorder.packet_settled(message, packet.offset, now);
+        self.recorder.message_matched(message, now, UNDER_WAY);
         self.port.free_slot();
-        self.with_effects(packet.path, |interface, effects| {
+        let seen = self.with_effects_of(Some(message), packet.path, |interface, effects| {
             interface.arrive(&header, effects);
         });
+        self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
     }
 
     /// Takes the matching unit's next turn, and returns at the end of its service.
@@ -170,6 +189,8 @@ impl Card {
             (Some(_), Some(a)) if a.application.program.header.is_some() => Fate::Undecided,
             (Some(_), Some(a)) => a.processing(),
         };
+        let outcome = if delivery.is_some() { UNDER_WAY } else { "dropped" };
+        self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.incoming.borrow_mut().insert(Incoming {
             message: packet.message,
             header,
@@ -211,11 +232,11 @@ impl Card {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
             Fate::Drop => {
                 self.count_dropped(place, &packet);
-                self.settled(place, &packet.path);
+                self.settled(place, packet.offset, &packet.path);
             }
             Fate::Process => {
                 if self.kept(place, &packet) == 0 {
-                    self.settled(place, &packet.path);
+                    self.settled(place, packet.offset, &packet.path);
                 } else {
                     let path = packet.path;
                     self.hpus.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
@@ -251,21 +272,24 @@ impl Card {
             (incoming.message, delivery.start + packet.offset)
         };
         if keep == 0 {
-            self.settled(place, &packet.path);
+            self.settled(place, packet.offset, &packet.path);
             return;
         }
         let handover = self.bus.write(message, keep, packet.path);
+        self.recorder.slice(Resource::Dma, packet.path.at(), handover.landed, Some(message), "deposit");
         self.write_behind(handover.landed, address, keep, packet.payload);
         self.sim.until(handover.path.at()).await;
-        self.settled(place, &handover.path);
+        self.settled(place, packet.offset, &handover.path);
     }
 
     /// A packet is done with: its slot is free, and perhaps its message complete.
-    pub(super) fn settled(self: &Rc<Card>, place: usize, path: &Path) {
+    /// `offset` is where its bytes begin in the message's.
+    pub(super) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.port.free_slot();
         {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
+            self.recorder.packet_settled(incoming.message, offset, self.sim.now());
             incoming.unsettled -= 1;
             incoming.path.follow(path);
         }
@@ -309,28 +333,29 @@ impl Card {
             (incoming.header.source, incoming.header.pt)
         };
         loop {
-            let (place, delivery, fail, path) = {
+            let (place, message, delivery, fail, path) = {
                 let mut table = self.incoming.borrow_mut();
                 let Some(&first) = table.order.get(&key).and_then(VecDeque::front) else { return };
                 let incoming = &table.places[first];
                 if !incoming.done {
                     return;
                 }
-                let (fail, mut path) = (incoming.fail, incoming.path);
+                let (message, fail, mut path) = (incoming.message, incoming.fail, incoming.path);
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
                 // The bus takes what is given to it in order, so the event is behind the handlers' own writes.
                 path.advance(Stage::Deposit, incoming.handed);
                 path.advance(Stage::InOrder, self.sim.now());
                 table.order.get_mut(&key).expect("just looked at").pop_front();
-                (first, delivery, fail, path)
+                (first, message, delivery, fail, path)
             };
             self.incoming.borrow_mut().remove(place);
-            self.with_effects(path, |interface, effects| {
+            let seen = self.with_effects_of(Some(message), path, |interface, effects| {
                 interface
                     .complete(&delivery, fail, effects)
                     .expect("the entry lives until its messages complete");
             });
+            self.recorder.message_completed(message, &seen, outcome(fail));
         }
     }
 

@@ -3,8 +3,10 @@
 use super::Card;
 use nicety_fabric::{HeaderBytes, Packet};
 use nicety_kernel::{Permit, Pool};
-use nicety_portals::{CtEvent, CtHandle, FailType, Header, OperationHandle};
-use nicety_types::{Burst, Duration, Flight, MessageId, NodeId, Path, Payload, Stage, Time};
+use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, OperationHandle};
+use nicety_types::{
+    Burst, Duration, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
+};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -68,6 +70,20 @@ impl Card {
         MessageId { source: self.node, sequence }
     }
 
+    /// A message's row begins: its sender's path `base` is that before the post.
+    pub(super) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
+        let (kind, bytes) = match header.kind {
+            HeaderKind::Put => ("put", header.length),
+            HeaderKind::Get => ("get", 0),
+            HeaderKind::Reply => ("reply", header.length),
+            HeaderKind::Ack => ("ack", 0),
+            HeaderKind::Atomic => ("atomic", header.length),
+            HeaderKind::FetchAtomic => ("fetch atomic", header.length),
+            HeaderKind::Swap => ("swap", header.length),
+        };
+        self.recorder.sent(message, header.target, bytes, kind, by, base);
+    }
+
     /// The card fetches a message from host memory and sends it: a triggered put, or a put from host by a handler.
     pub(super) async fn fetch_and_send(
         self: Rc<Card>,
@@ -76,10 +92,14 @@ impl Card {
         report: Option<Report>,
         place: Option<Permit>,
         path: Path,
+        by: Starter,
     ) {
         let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
         let packet_bytes = self.spec.packet_payload;
         let burst = self.bus.read(&self.sim, message, header.length, packet_bytes, path).await;
+        let last = header.length.saturating_sub(1) / packet_bytes * packet_bytes;
+        self.recorder.slice(Resource::Dma, path.at(), burst.packet(last).tail, Some(message), "fetch");
         let bytes = Bytes::Host { start, burst };
         self.send(Leaving { message, header, length: header.length, bytes, report, place }).await;
     }
@@ -132,7 +152,7 @@ impl Card {
 
         let Some(report) = report else { return };
         self.sim.until(handed.at()).await;
-        self.with_effects(handed, |interface, effects| match report {
+        self.with_effects_of(Some(message), handed, |interface, effects| match report {
             Report::Sent(operation) => {
                 interface
                     .sent(operation, FailType::Ok, effects)

@@ -3,20 +3,29 @@
 
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
-use nicety_types::Path;
+use nicety_types::{MessageId, Path};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
+/// How something came into the host's view.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    /// Where the time went until the host could see it.
+    pub(super) path: Path,
+    /// The message it is of, where it is of one.
+    pub(super) message: Option<MessageId>,
+}
+
 #[derive(Default)]
 struct Queue {
-    events: VecDeque<(Event, Path)>,
+    events: VecDeque<(Event, Seen)>,
     /// Events lost because the queue was full, since the host last looked.
     lost: u64,
 }
 
 /// The host's copy of counters and event queues. Waiting programs are told at every change.
 pub struct HostView {
-    counters: RefCell<HashMap<CtHandle, (CtEvent, Path)>>,
+    counters: RefCell<HashMap<CtHandle, (CtEvent, Seen)>>,
     queues: RefCell<HashMap<EqHandle, Queue>>,
     pub(super) changed: Signal,
 }
@@ -26,8 +35,8 @@ impl HostView {
         HostView { counters: RefCell::default(), queues: RefCell::default(), changed }
     }
 
-    pub(super) fn event(&self, eq: EqHandle, event: Event, path: Path) {
-        self.queues.borrow_mut().entry(eq).or_default().events.push_back((event, path));
+    pub(super) fn event(&self, eq: EqHandle, event: Event, seen: Seen) {
+        self.queues.borrow_mut().entry(eq).or_default().events.push_back((event, seen));
         self.changed.notify_all();
     }
 
@@ -36,18 +45,18 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    pub(super) fn count(&self, ct: CtHandle, value: CtEvent, path: Path) {
-        self.counters.borrow_mut().insert(ct, (value, path));
+    pub(super) fn count(&self, ct: CtHandle, value: CtEvent, seen: Seen) {
+        self.counters.borrow_mut().insert(ct, (value, seen));
         self.changed.notify_all();
     }
 
-    /// A counter as the host sees it, and the path of its last change.
-    pub(super) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Path)> {
+    /// A counter as the host sees it, and how its last change came.
+    pub(super) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
         self.counters.borrow().get(&ct).copied()
     }
 
     /// Takes the first event that `wanted` accepts out of a queue.
-    pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<(Event, Path)> {
+    pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<(Event, Seen)> {
         let mut queues = self.queues.borrow_mut();
         let events = &mut queues.get_mut(&eq)?.events;
         let index = events.iter().position(|(event, _)| wanted(event))?;
