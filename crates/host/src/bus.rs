@@ -1,18 +1,38 @@
-//! The host bus: a latency and a gap a byte in each direction, both directions at once.
+//! The way between host and card: a plain bus, or PCI Express.
 
+use crate::pcie::{Arrivals, Link, PcieSpec};
 use nicety_kernel::Sim;
 use nicety_types::{
     Burst, Duration, Flight, Gap, Handover, MessageId, Path, Recorder, Resource, Stage, Stream,
 };
 use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a bus is described by.
+#[derive(Clone, Copy, Debug)]
+pub enum BusSpec {
+    /// A latency and a gap a byte in each direction.
+    Plain(PlainSpec),
+    /// TLPs over lanes.
+    Pcie(PcieSpec),
+}
 
 /// What a plain bus is described by.
 #[derive(Clone, Copy, Debug)]
-pub struct BusSpec {
+pub struct PlainSpec {
     /// One crossing, either way.
     pub latency: Duration,
     /// Per byte, each direction.
     pub gap: Gap,
+}
+
+/// What a card tells its host beside payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An event in a queue.
+    Event,
+    /// A counter's new value.
+    Counter,
 }
 
 /// The bus between a host and its card.
@@ -20,74 +40,136 @@ pub struct BusSpec {
 /// Transfers in one direction are served in the order in which they come, and posted writes and read requests of
 /// the card share the direction to the host, so a read never passes a write.
 #[derive(Debug)]
-pub struct Bus {
-    to_card: RefCell<Stream>,
-    to_host: RefCell<Stream>,
+pub struct Bus(Kind);
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each node")]
+enum Kind {
+    /// Both directions at once.
+    Plain {
+        sim: Sim,
+        to_card: RefCell<Stream>,
+        to_host: RefCell<Stream>,
+    },
+    Pcie(Rc<Link>),
+}
+
+/// A message on its way over the bus to the card, packet behind packet.
+#[derive(Clone, Debug)]
+pub struct Transfer(Arriving);
+
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
+enum Arriving {
+    Plain(Burst),
+    Pcie(Rc<Arrivals>),
+}
+
+impl Transfer {
+    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns when the arrival
+    /// of its last byte is certain.
+    pub async fn packet(&self, offset: u64) -> Flight {
+        match &self.0 {
+            Arriving::Plain(burst) => burst.packet(offset),
+            Arriving::Pcie(arrivals) => arrivals.packet(offset).await,
+        }
+    }
 }
 
 impl Bus {
     /// An idle bus.
-    pub fn new(spec: BusSpec) -> Bus {
-        let direction = |stage, queued| RefCell::new(Stream::new(spec.latency, spec.gap, stage, queued));
-        Bus {
-            to_card: direction(Stage::Bus, Stage::BusQueued),
-            to_host: direction(Stage::Deposit, Stage::DepositQueued),
+    ///
+    /// # Panics
+    /// When a PCI Express spec has [problems](PcieSpec::problems).
+    pub fn new(sim: &Sim, spec: BusSpec) -> Bus {
+        Bus(match spec {
+            BusSpec::Plain(PlainSpec { latency, gap }) => {
+                let direction = |stage, queued| RefCell::new(Stream::new(latency, gap, stage, queued));
+                Kind::Plain {
+                    sim: sim.clone(),
+                    to_card: direction(Stage::Bus, Stage::BusQueued),
+                    to_host: direction(Stage::Deposit, Stage::DepositQueued),
+                }
+            }
+            BusSpec::Pcie(spec) => Kind::Pcie(Rc::new(Link::new(sim, spec))),
+        })
+    }
+
+    /// Has every use of both directions recorded, where such rows are kept.
+    pub fn record(&self, recorder: &Recorder) {
+        match &self.0 {
+            Kind::Plain { to_card, to_host, .. } => {
+                to_card.borrow_mut().record(recorder, Resource::BusToCard);
+                to_host.borrow_mut().record(recorder, Resource::BusToHost);
+            }
+            Kind::Pcie(link) => link.record(recorder),
         }
     }
 
-    /// Has every crossing recorded, where such rows are kept.
-    pub fn record(&self, recorder: &Recorder) {
-        self.to_card.borrow_mut().record(recorder, Resource::BusToCard);
-        self.to_host.borrow_mut().record(recorder, Resource::BusToHost);
-    }
-
-    /// One crossing.
-    pub fn latency(&self) -> Duration {
-        self.to_card.borrow().latency()
-    }
-
     /// The host pushes a command and `bytes` of payload to the card, in packets of at most `packet_bytes`.
-    pub fn push(&self, message: MessageId, bytes: u64, packet_bytes: u64, path: Path) -> Burst {
-        let flight = Flight::resting(path);
-        self.to_card.borrow_mut().burst(message, bytes, packet_bytes, flight, Stage::Bus, Stage::BusQueued)
+    pub fn push(&self, message: MessageId, bytes: u64, packet_bytes: u64, path: Path) -> Transfer {
+        Transfer(match &self.0 {
+            Kind::Plain { to_card, .. } => {
+                let (flight, mut to_card) = (Flight::resting(path), to_card.borrow_mut());
+                let burst = to_card.burst(message, bytes, packet_bytes, flight, Stage::Bus, Stage::BusQueued);
+                Arriving::Plain(burst)
+            }
+            Kind::Pcie(link) => Arriving::Pcie(link.push(message, bytes, packet_bytes, path)),
+        })
     }
 
-    /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory.
-    pub fn write(&self, message: MessageId, bytes: u64, path: Path) -> Handover {
-        let mut to_host = self.to_host.borrow_mut();
-        to_host.hand_over(message, bytes, path, Stage::Deposit, Stage::DepositQueued)
+    /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory from `address` on.
+    pub fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
+        match &self.0 {
+            Kind::Plain { to_host, .. } => {
+                to_host.borrow_mut().hand_over(message, bytes, path, Stage::Deposit, Stage::DepositQueued)
+            }
+            Kind::Pcie(link) => link.write(message, address, bytes, path),
+        }
     }
 
-    /// The card reads `bytes` of host memory: the request crosses behind the writes before it, then the data comes
-    /// back. Returns once the request has reached the host.
+    /// The card posts an event or a counter behind the writes before it. Returns the path up to the instant at which the
+    /// host can see it. On a plain bus it takes the latency and no bandwidth.
+    pub fn post(&self, notice: Notice, mut path: Path) -> Path {
+        match &self.0 {
+            Kind::Plain { to_host, .. } => {
+                path.advance(Stage::Deposit, path.at() + to_host.borrow().latency());
+                path
+            }
+            Kind::Pcie(link) => link.post(notice, path),
+        }
+    }
+
+    /// The card reads `bytes` of host memory from `address` on: the request crosses behind the writes before it, then
+    /// the data comes back. Returns once the request has reached the host.
     pub async fn read(
         &self,
-        sim: &Sim,
         message: MessageId,
+        address: u64,
         bytes: u64,
         packet_bytes: u64,
         path: Path,
-    ) -> Burst {
-        let request = self.to_host.borrow_mut().cross_as(
-            message,
-            0,
-            Flight::resting(path),
-            Stage::Fetch,
-            Stage::FetchQueued,
-        );
-        sim.until(request.head).await;
-        self.to_card.borrow_mut().burst(
-            message,
-            bytes,
-            packet_bytes,
-            request,
-            Stage::Fetch,
-            Stage::FetchQueued,
-        )
+    ) -> Transfer {
+        match &self.0 {
+            Kind::Plain { sim, to_card, to_host } => {
+                let (stage, queued, flight) = (Stage::Fetch, Stage::FetchQueued, Flight::resting(path));
+                let request = to_host.borrow_mut().cross_as(message, 0, flight, stage, queued);
+                sim.until(request.head).await;
+                let mut to_card = to_card.borrow_mut();
+                let burst = to_card.burst(message, bytes, packet_bytes, request, stage, queued);
+                Transfer(Arriving::Plain(burst))
+            }
+            Kind::Pcie(link) => {
+                Transfer(Arriving::Pcie(link.read(message, address, bytes, packet_bytes, path).await))
+            }
+        }
     }
 
     /// How long each direction has been occupied: to the card, to the host.
     pub fn busy(&self) -> (Duration, Duration) {
-        (self.to_card.borrow().busy(), self.to_host.borrow().busy())
+        match &self.0 {
+            Kind::Plain { to_card, to_host, .. } => (to_card.borrow().busy(), to_host.borrow().busy()),
+            Kind::Pcie(link) => link.busy(),
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! A card is described by a [`CardSpec`], which is read from a TOML file; one design serves every card that is an
 //! arrangement of its parts.
 
+mod bus;
 mod spec;
 pub mod spin;
 

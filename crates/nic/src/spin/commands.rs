@@ -374,7 +374,7 @@ impl Card {
             return self.begun(running, place, handle).await;
         }
         let bytes = u64::from(length);
-        let handover = self.bus.write(running.message, bytes, running.path);
+        let handover = self.bus.write(running.message, address, bytes, running.path);
         let (message, from) = (Some(running.message), running.path.at());
         self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
         self.write_behind(handover.landed, address, bytes, payload);
@@ -405,10 +405,10 @@ impl Card {
         let card = self.clone();
         let (core, message, path, bytes) = (running.core, running.message, running.path, u64::from(length));
         self.sim.spawn(async move {
-            let burst = card.bus.read(&card.sim, message, bytes, bytes, path).await;
-            let tail = burst.packet(0).tail;
-            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "read");
+            let transfer = card.bus.read(message, address, bytes, bytes, path).await;
             let payload = card.read_host(address, bytes);
+            let tail = transfer.packet(0).await.tail;
+            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "read");
             card.sim.until(tail).await;
             card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: payload }));
         });
@@ -429,14 +429,14 @@ impl Card {
         let card = self.clone();
         let (core, message, path) = (running.core, running.message, running.path);
         self.sim.spawn(async move {
-            let burst = card.bus.read(&card.sim, message, 8, 8, path).await;
-            let tail = burst.packet(0).tail;
-            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "atomic");
+            let transfer = card.bus.read(message, address, 8, 8, path).await;
             let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
                 card.write_host(address, 8, &Payload::copy_of(&change(value).to_le_bytes()));
             }
+            let tail = transfer.packet(0).await.tail;
+            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "atomic");
             card.sim.until(tail).await;
             card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: found }));
         });

@@ -8,12 +8,12 @@ use super::handlers::{Attachment, Serving};
 use super::send::{Bytes, Leaving, Report};
 use super::view::Seen;
 use super::{Card, HandlerError, Handlers};
-use nicety_host::{Cpus, Memory};
+use nicety_host::{Cpus, Memory, Notice};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
 };
-use nicety_types::{MessageId, Path, Stage, Starter};
+use nicety_types::{MessageId, Path, Starter};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -209,12 +209,12 @@ impl Card {
         let message = self.next_message();
         self.record_sent(message, &out.header, Starter::Host, path);
         cpus.post(path, message).await;
-        let burst = self.bus.push(message, out.header.length, self.spec.packet_payload, *path);
+        let transfer = self.bus.push(message, out.header.length, self.spec.packet_payload, *path);
         let leaving = Leaving {
             message,
             header: out.header,
             length: out.header.length,
-            bytes: Bytes::Host { start: out.start, burst },
+            bytes: Bytes::Host { start: out.start, transfer },
             report: Some(Report::Sent(out.operation)),
             place: None,
         };
@@ -279,8 +279,7 @@ impl Card {
             let mut handle = Err(Error::ArgInvalid("the entry was never appended"));
             card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
             // The host sees the answer one crossing later.
-            let mut seen = path;
-            seen.advance(Stage::Deposit, path.at() + card.bus.latency());
+            let seen = card.bus.post(Notice::Event, path);
             card.sim.until(seen.at()).await;
             *result.borrow_mut() = Some((handle, seen));
             card.view.changed.notify_all();
@@ -308,7 +307,7 @@ impl Card {
 
     /// A command's way from the host to the end of its service in the matching unit.
     async fn command_served(&self, command: MessageId, path: Path) -> Path {
-        let crossing = self.bus.push(command, 0, 1, path).packet(0);
+        let crossing = self.bus.push(command, 0, 1, path).packet(0).await;
         self.sim.until(crossing.head).await;
         let mut path = crossing.landed();
         self.matched(command, self.spec.match_command, &mut path).await;

@@ -30,12 +30,10 @@ use crate::SpinSpec;
 use handlers::{Application, Attachment};
 use hpus::Hpus;
 use nicety_fabric::Port;
-use nicety_host::{Bus, Memory};
+use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Header, Interface, Statistics};
-use nicety_types::{
-    MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
-};
+use nicety_types::{MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time};
 use receive::IncomingTable;
 use send::{Bytes, Leaving, Report, SendEngine};
 use std::cell::{Cell, RefCell};
@@ -130,7 +128,7 @@ impl Card {
         recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
-        let bus = Bus::new(spec.bus);
+        let bus = Bus::new(sim, spec.bus);
         bus.record(recorder);
         port.record(recorder);
         let mut matching = Occupancy::new(Stage::Match, Stage::MatchQueued);
@@ -232,8 +230,12 @@ impl Card {
                 // A posted write behind all that were posted before.
                 let mut posted = self.posted.borrow_mut();
                 let behind = posted.back().map_or(Time::ZERO, |(time, ..)| *time);
-                let visible = (path.at() + self.bus.latency()).max(behind);
-                let mut path = path;
+                let notice = match seen_by_host {
+                    Effect::Count { .. } => Notice::Counter,
+                    _ => Notice::Event,
+                };
+                let mut path = self.bus.post(notice, path);
+                let visible = path.at().max(behind);
                 path.advance(Stage::Deposit, visible);
                 posted.push_back((visible, seen_by_host, Seen { path, message }));
                 self.posting.notify_one();

@@ -275,7 +275,7 @@ impl Card {
             self.settled(place, packet.offset, &packet.path);
             return;
         }
-        let handover = self.bus.write(message, keep, packet.path);
+        let handover = self.bus.write(message, address, keep, packet.path);
         self.recorder.slice(Resource::Dma, packet.path.at(), handover.landed, Some(message), "deposit");
         self.write_behind(handover.landed, address, keep, packet.payload);
         self.sim.until(handover.path.at()).await;

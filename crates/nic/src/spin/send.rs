@@ -2,11 +2,10 @@
 
 use super::Card;
 use nicety_fabric::{HeaderBytes, Packet};
+use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, OperationHandle};
-use nicety_types::{
-    Burst, Duration, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
-};
+use nicety_types::{Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -26,15 +25,15 @@ impl SendEngine {
 /// Where a message's bytes come from.
 pub(super) enum Bytes {
     /// Host memory from this address on, streaming over the bus.
-    Host { start: u64, burst: Burst },
+    Host { start: u64, transfer: Transfer },
     /// The card: at most one packet, there since the instant the path accounts for.
     Card { payload: Payload, path: Path },
 }
 
 impl Bytes {
-    fn packet(&self, offset: u64) -> Flight {
+    async fn packet(&self, offset: u64) -> Flight {
         match self {
-            Bytes::Host { burst, .. } => burst.packet(offset),
+            Bytes::Host { transfer, .. } => transfer.packet(offset).await,
             Bytes::Card { path, .. } => Flight::resting(*path),
         }
     }
@@ -97,17 +96,23 @@ impl Card {
         let message = self.next_message();
         self.record_sent(message, &header, by, &path);
         let packet_bytes = self.spec.packet_payload;
-        let burst = self.bus.read(&self.sim, message, header.length, packet_bytes, path).await;
+        let transfer = self.bus.read(message, start, header.length, packet_bytes, path).await;
         let last = header.length.saturating_sub(1) / packet_bytes * packet_bytes;
-        self.recorder.slice(Resource::Dma, path.at(), burst.packet(last).tail, Some(message), "fetch");
-        let bytes = Bytes::Host { start, burst };
+        if self.recorder.keeps(Level::Everything) {
+            let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
+            self.sim.spawn(async move {
+                let tail = transfer.packet(last).await.tail;
+                recorder.slice(Resource::Dma, path.at(), tail, Some(message), "fetch");
+            });
+        }
+        let bytes = Bytes::Host { start, transfer };
         self.send(Leaving { message, header, length: header.length, bytes, report, place }).await;
     }
 
     /// Sends a message: takes its turn at the engine, then puts packet behind packet on the link.
     pub(super) async fn send(self: Rc<Card>, leaving: Leaving) {
         let Leaving { message, header, length: total, mut bytes, report, place } = leaving;
-        let mut flight = bytes.packet(0);
+        let mut flight = bytes.packet(0).await;
         self.sim.until(flight.head).await;
         let turn = self.engine.turn.acquire().await;
         let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
@@ -146,7 +151,7 @@ impl Card {
             if offset >= total {
                 break handed;
             }
-            flight = bytes.packet(offset);
+            flight = bytes.packet(offset).await;
         };
         drop((turn, place));
 

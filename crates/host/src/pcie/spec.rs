@@ -1,0 +1,349 @@
+//! What a PCI Express link is described by, and the constants of the PCI Express Base Specification behind it.
+
+use nicety_types::{Duration, Gap};
+
+/// The lane counts of the Base Specification. No connector has x12 or x32, but root ports and on-board links may.
+pub const LANES: [u32; 7] = [1, 2, 4, 8, 12, 16, 32];
+
+/// Bytes of one flow-control credit of data: four doublewords (Base Specification, Transaction Layer, Flow Control).
+pub(super) const CREDIT_BYTES: u64 = 16;
+
+/// No memory request crosses a boundary of 4 KiB (Transaction Layer, TLPs with Data Payloads and Memory Requests).
+pub(super) const BOUNDARY: u64 = 4096;
+
+/// Bytes of a data link layer packet on the wire: type and content 4, CRC 2, and framing 2 (SDP and END symbols with
+/// 8b/10b; the SDP token with 128b/130b).
+pub(super) const DLLP: u64 = 8;
+
+/// Framing and data link layer bytes of a TLP. 8b/10b: STP 1, sequence number 2, LCRC 4, END 1 (Physical Layer, Framing;
+/// Data Link Layer, TLP format). 128b/130b: an STP token of 4, which holds the sequence number and has no END, LCRC 4.
+pub(super) const TLP_FRAMING: u64 = 8;
+
+/// Header of a completion: three doublewords, since it is routed by ID (Transaction Layer, Completion Rules).
+pub(super) const COMPLETION_HEADER: u64 = 12;
+
+/// The TLP digest that carries the end-to-end CRC: one doubleword (Transaction Layer, TLP Digest Rules).
+pub(super) const DIGEST: u64 = 4;
+
+/// Most credits that an advertisement without scaling may leave outstanding: half of the 8-bit header and the 12-bit
+/// data counters (Transaction Layer, Flow Control Rules); scaled ones (16 GT/s on) reach 16 times as far.
+pub const UNSCALED: Credits = Credits { headers: 127, data: 2047 };
+const SCALE: u64 = 16;
+
+/// A generation of PCI Express: the rate of a lane and its encoding.
+///
+/// | generation | a lane, GT/s | encoding | x1 | x2 | x4 | x8 | x16 | x32 |
+/// |---|---|---|---|---|---|---|---|---|
+/// | 1 | 2.5 | 8b/10b | 2.000 | 4.000 | 8.000 | 16.000 | 32.000 | 64.000 |
+/// | 2 | 5 | 8b/10b | 4.000 | 8.000 | 16.000 | 32.000 | 64.000 | 128.000 |
+/// | 3 | 8 | 128b/130b | 7.877 | 15.754 | 31.508 | 63.015 | 126.031 | 252.062 |
+/// | 4 | 16 | 128b/130b | 15.754 | 31.508 | 63.015 | 126.031 | 252.062 | 504.123 |
+/// | 5 | 32 | 128b/130b | 31.508 | 63.015 | 126.031 | 252.062 | 504.123 | 1008.246 |
+///
+/// The rates are raw, in Gb/s and in each direction: after the encoding, before any packet's overhead.
+///
+/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits; it is another model, not a
+/// higher rate of this one, and is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// 2.5 GT/s.
+    Gen1 = 1,
+    /// 5 GT/s.
+    Gen2,
+    /// 8 GT/s.
+    Gen3,
+    /// 16 GT/s.
+    Gen4,
+    /// 32 GT/s.
+    Gen5,
+}
+
+impl Generation {
+    /// All that are modelled.
+    pub const ALL: [Generation; 5] =
+        [Generation::Gen1, Generation::Gen2, Generation::Gen3, Generation::Gen4, Generation::Gen5];
+
+    /// The generation of a number, if it is modelled.
+    pub fn from_number(number: u64) -> Option<Generation> {
+        Generation::ALL.into_iter().find(|g| *g as u64 == number)
+    }
+
+    /// Transfers a second and lane, in millions (Physical Layer, Electrical).
+    pub const fn megatransfers(self) -> u64 {
+        match self {
+            Generation::Gen1 => 2_500,
+            Generation::Gen2 => 5_000,
+            Generation::Gen3 => 8_000,
+            Generation::Gen4 => 16_000,
+            Generation::Gen5 => 32_000,
+        }
+    }
+
+    /// Bits of data and the bits on the wire that they become (Physical Layer, Logical: 8b/10b below 8 GT/s,
+    /// 128b/130b from there on).
+    pub const fn encoding(self) -> (u64, u64) {
+        match self {
+            Generation::Gen1 | Generation::Gen2 => (8, 10),
+            _ => (128, 130),
+        }
+    }
+
+    /// Time a byte on the wire takes with so many lanes.
+    pub const fn gap(self, lanes: u32) -> Gap {
+        let (data, wire) = self.encoding();
+        // 8 bits a byte; 10^6 ps / (megatransfers) a bit.
+        Gap::new(8 * wire * 1_000_000, data * self.megatransfers() * lanes as u64)
+    }
+
+    /// A symbol time: 10 bit times with 8b/10b, 8 from 8 GT/s on.
+    const fn symbol_ps(self) -> u64 {
+        let bits = if self.encoding().0 == 8 { 10 } else { 8 };
+        bits * 1_000_000 / self.megatransfers()
+    }
+
+    /// The InternalDelay of the latency limits, in symbol times: 19, 70, 115 (Data Link Layer, LCRC and Sequence Number
+    /// Rules, Ack Latency Limits). For 16 and 32 GT/s the 115 ns of generation 3 are assumed.
+    const fn internal_delay(self) -> u64 {
+        match self {
+            Generation::Gen1 => 19,
+            Generation::Gen2 => 70,
+            Generation::Gen3 => 115,
+            Generation::Gen4 => 230,
+            Generation::Gen5 => 460,
+        }
+    }
+
+    /// The time within which a receiver acknowledges, or returns credits: the specification's
+    /// (MPS + 28) x factor / lanes + InternalDelay, in symbol times rounded down as its tables are.
+    ///
+    /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors: up to an MPS
+    /// of 256 B 1.4 on one to four lanes, 2.5 on eight, 3 on more; from 512 B on 1 on up to eight lanes, 2 on more.
+    pub const fn latency_limit(self, lanes: u32, mps: u64) -> Duration {
+        let tenths = match (mps <= 256, lanes) {
+            (true, 0..=4) => 14,
+            (true, 5..=8) => 25,
+            (true, _) => 30,
+            (false, 0..=8) => 10,
+            (false, _) => 20,
+        };
+        let symbols = (mps + 28) * tenths / (10 * lanes as u64) + self.internal_delay();
+        Duration::from_ps(symbols * self.symbol_ps())
+    }
+}
+
+/// Bits of the addresses in memory requests: their header has three doublewords with 32, four with 64 (Transaction
+/// Layer, Memory Request headers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// Below 4 GiB: a header of 12 bytes.
+    Bits32,
+    /// Anywhere: a header of 16 bytes.
+    Bits64,
+}
+
+impl Addressing {
+    /// Bytes of a memory request's header.
+    pub const fn header(self) -> u64 {
+        match self {
+            Addressing::Bits32 => 12,
+            Addressing::Bits64 => 16,
+        }
+    }
+}
+
+/// How a root complex cuts the answer to a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Into completions as large as the MPS allows, each but the last ending on a multiple of the RCB.
+    Payload,
+    /// At every multiple of the RCB.
+    Boundary,
+}
+
+/// Flow-control credits of one class that a receiver advertises. Zero is without limit, as in InitFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credits {
+    /// TLPs.
+    pub headers: u64,
+    /// Units of 16 bytes of payload.
+    pub data: u64,
+}
+
+impl Credits {
+    /// No limit.
+    pub const INFINITE: Credits = Credits { headers: 0, data: 0 };
+}
+
+/// What a PCI Express link between host and card is described by.
+#[derive(Clone, Copy, Debug)]
+pub struct PcieSpec {
+    /// Rate and encoding of a lane.
+    pub generation: Generation,
+    /// How many lanes.
+    pub lanes: u32,
+    /// Max_Payload_Size: most payload of a TLP, in bytes.
+    pub mps: u64,
+    /// Max_Read_Request_Size: most that one request reads, in bytes.
+    pub mrrs: u64,
+    /// Read Completion Boundary, in bytes: 64 or 128.
+    pub rcb: u64,
+    /// How the root complex cuts completions.
+    pub cut: Cut,
+    /// Bits of an address.
+    pub addressing: Addressing,
+    /// Whether every TLP carries an end-to-end CRC.
+    pub ecrc: bool,
+    /// Read requests that the card may have under way.
+    pub tags: u64,
+    /// One crossing from host to card: from the last byte leaving to its effect.
+    pub latency_to_card: Duration,
+    /// One crossing from card to host.
+    pub latency_to_host: Duration,
+    /// The part of a crossing, either way, after which a TLP is in the receiver's buffer.
+    pub port_latency: Duration,
+    /// From a request at the host to its first completion, beside the crossings.
+    pub read_latency: Duration,
+    /// From a TLP in the receiver's buffer to its Ack; TLPs that come in between share it.
+    pub ack_delay: Duration,
+    /// From room in the receiver's buffer to the UpdateFC that says so.
+    pub update_delay: Duration,
+    /// Credits for posted writes, at either end.
+    pub posted: Credits,
+    /// Header credits for read requests, at the host; zero is without limit.
+    pub non_posted_headers: u64,
+    /// Credits for completions, at the card.
+    pub completion: Credits,
+    /// Bytes of a command that the host pushes, before any payload.
+    pub command: u64,
+    /// Most payload of a TLP that the host pushes, in bytes.
+    pub push_payload: u64,
+    /// Bytes of an event that the card writes to the host.
+    pub event: u64,
+    /// Bytes of a counter that the card writes to the host.
+    pub counter: u64,
+}
+
+/// Something a link cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key of `[bus.pcie]`.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl PcieSpec {
+    /// A link with the specification's defaults and limits.
+    ///
+    /// MPS 256 B and MRRS 512 B, as servers configure it (Neugebauer et al., SIGCOMM 2018); RCB 64 B; 64-bit addresses, no
+    /// ECRC, 8-bit tags; the largest credits without scaling; Ack and UpdateFC at the specification's latency limits.
+    /// `latency` is one crossing, either way.
+    pub fn new(generation: Generation, lanes: u32, latency: Duration) -> PcieSpec {
+        let mps = 256;
+        let limit = generation.latency_limit(lanes, mps);
+        PcieSpec {
+            generation,
+            lanes,
+            mps,
+            mrrs: 512,
+            rcb: 64,
+            cut: Cut::Payload,
+            addressing: Addressing::Bits64,
+            ecrc: false,
+            tags: 256,
+            latency_to_card: latency,
+            latency_to_host: latency,
+            port_latency: latency.min(Duration::from_ns(50)),
+            read_latency: Duration::ZERO,
+            ack_delay: limit,
+            update_delay: limit,
+            posted: UNSCALED,
+            non_posted_headers: UNSCALED.headers,
+            completion: Credits::INFINITE,
+            command: 64,
+            push_payload: mps,
+            event: 64,
+            counter: 16,
+        }
+    }
+
+    /// Everything that the PCI Express specification does not allow. A link is only made of a spec without problems.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut refuse = |key, message: String, help: &str| {
+            problems.push(Problem { key, message, help: help.to_owned() });
+        };
+        if !LANES.contains(&self.lanes) {
+            refuse("lanes", format!("a link has no {} lanes", self.lanes), "write 1, 2, 4, 8, 12, 16 or 32");
+        }
+        for (key, size) in [("mps", self.mps), ("mrrs", self.mrrs)] {
+            if !size.is_power_of_two() || !(128..=4096).contains(&size) {
+                let help = "write 128 B, 256 B, 512 B, 1 KiB, 2 KiB or 4 KiB";
+                refuse(key, format!("{size} B is not among the sizes of the specification"), help);
+            }
+        }
+        if ![64, 128].contains(&self.rcb) {
+            refuse("rcb", format!("a read completion boundary is not {} B", self.rcb), "write 64 B or 128 B");
+        }
+        // Rev. 4.0 brought 10-bit tags, of which those with a zero in the upper two bits are not used: 768.
+        let tags = if self.generation >= Generation::Gen4 { 768 } else { 256 };
+        if self.tags == 0 || self.tags > tags {
+            let message = format!("generation {} has tags for 1 to {tags} requests", self.generation as u8);
+            refuse("tags", message, "write a number in that range; 32 without extended tags, 256 with");
+        }
+        let shortest = self.latency_to_card.min(self.latency_to_host);
+        if self.port_latency > shortest {
+            let message = "a TLP is in the receiver's buffer before the crossing is over".to_owned();
+            refuse("port_latency", message, "write at most the shorter one of the two latencies");
+        }
+        if self.push_payload > self.mps || !self.push_payload.is_power_of_two() || self.push_payload < 4 {
+            let message = format!("a TLP of the host cannot carry {} B", self.push_payload);
+            refuse("push_payload", message, "write a power of two from 4 B to the mps");
+        }
+        let scale = if self.generation >= Generation::Gen4 { SCALE } else { 1 };
+        let most = Credits { headers: UNSCALED.headers * scale, data: UNSCALED.data * scale };
+        // A receiver advertises one TLP of the largest payload at least (Transaction Layer, Flow Control Rules).
+        let least = self.mps / CREDIT_BYTES;
+        for (key, value, least, most) in [
+            ("posted_headers", self.posted.headers, 1, most.headers),
+            ("posted_data", self.posted.data, least, most.data),
+            ("non_posted_headers", self.non_posted_headers, 1, most.headers),
+            ("completion_headers", self.completion.headers, 1, most.headers),
+            ("completion_data", self.completion.data, least, most.data),
+        ] {
+            if value != 0 && !(least..=most).contains(&value) {
+                let generation = self.generation as u8;
+                let message =
+                    format!("generation {generation} with this mps has {least} to {most} credits here");
+                refuse(key, message, "write a number in that range, or 0 for no limit");
+            }
+        }
+        problems
+    }
+
+    /// Time a byte on the wire takes.
+    pub const fn gap(&self) -> Gap {
+        self.generation.gap(self.lanes)
+    }
+
+    const fn digest(&self) -> u64 {
+        if self.ecrc { DIGEST } else { 0 }
+    }
+
+    /// Bytes on the wire of a memory write with `doublewords` bytes of payload, padded to doublewords.
+    pub const fn write_bytes(&self, doublewords: u64) -> u64 {
+        TLP_FRAMING + self.addressing.header() + doublewords + self.digest()
+    }
+
+    /// Bytes on the wire of a memory read request.
+    pub const fn request_bytes(&self) -> u64 {
+        TLP_FRAMING + self.addressing.header() + self.digest()
+    }
+
+    /// Bytes on the wire of a completion with `doublewords` bytes of payload, padded to doublewords.
+    pub const fn completion_bytes(&self, doublewords: u64) -> u64 {
+        TLP_FRAMING + COMPLETION_HEADER + doublewords + self.digest()
+    }
+}

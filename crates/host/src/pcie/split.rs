@@ -1,0 +1,83 @@
+//! How transfers are cut into TLPs.
+
+use super::spec::BOUNDARY;
+
+/// The part of a transfer that one TLP moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// First byte, from the start of the transfer.
+    pub(super) offset: u64,
+    /// Bytes.
+    pub(super) len: u64,
+    /// Bytes of the doublewords that hold them: payload is padded to these. One doubleword with no byte enabled where
+    /// there are none (Transaction Layer, First/Last DW Byte Enables Rules).
+    pub(super) padded: u64,
+}
+
+/// Cuts a transfer of `bytes` at `address` into pieces, each as far as `reach` says from where it begins. A transfer of
+/// no bytes is one piece.
+fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<Item = Piece> {
+    let mut next = Some(0);
+    std::iter::from_fn(move || {
+        let offset = next?;
+        let at = address + offset;
+        let end = reach(at).min(address + bytes);
+        let padded = (end.next_multiple_of(4) - at / 4 * 4).max(4);
+        next = Some(end - address).filter(|&done| done < bytes);
+        Some(Piece { offset, len: end - at, padded })
+    })
+}
+
+/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. A piece begins where
+/// the one before ended, whatever the alignment.
+pub(super) fn requests(address: u64, bytes: u64, most: u64) -> impl Iterator<Item = Piece> {
+    cut(address, bytes, move |at| at + most.min(BOUNDARY - at % BOUNDARY))
+}
+
+/// Completions for one request: at most `most` bytes, and each ends on a multiple of `rcb`, except the last
+/// (Transaction Layer, Completion Rules, Read Completion Boundary).
+pub(super) fn completions(address: u64, bytes: u64, most: u64, rcb: u64) -> impl Iterator<Item = Piece> {
+    debug_assert!(rcb <= most, "a piece reaches the next multiple");
+    cut(address, bytes, move |at| (at + most) / rcb * rcb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(pieces: impl Iterator<Item = Piece>) -> Vec<u64> {
+        pieces.map(|p| p.len).collect()
+    }
+
+    #[test]
+    fn requests_are_cut_at_their_size_and_at_4_kib() {
+        assert_eq!(lengths(requests(0x1000, 600, 256)), [256, 256, 88]);
+        assert_eq!(lengths(requests(0x1f80, 600, 256)), [128, 256, 216]);
+        // From the start on, not from multiples of the size: 100 bytes into a page.
+        assert_eq!(lengths(requests(0x1064, 4096, 2048)), [2048, 1948, 100]);
+        assert_eq!(lengths(requests(0x1fff, 2, 512)), [1, 1]);
+        assert_eq!(lengths(requests(0x1000, 0, 512)), [0]);
+    }
+
+    #[test]
+    fn completions_end_on_the_boundary() {
+        assert_eq!(lengths(completions(0x1000, 512, 256, 64)), [256, 256]);
+        // 4 bytes into a line: the largest that ends on a multiple of 64 is 252.
+        assert_eq!(lengths(completions(0x1004, 512, 256, 64)), [252, 256, 4]);
+        assert_eq!(lengths(completions(0x1044, 300, 256, 128)), [188, 112]);
+        assert_eq!(lengths(completions(0x1020, 200, 64, 64)), [32, 64, 64, 40]);
+        assert_eq!(lengths(completions(0x1010, 20, 256, 64)), [20]);
+        assert_eq!(lengths(completions(0x1010, 0, 256, 64)), [0]);
+    }
+
+    #[test]
+    fn payload_is_whole_doublewords() {
+        let padded = |address, bytes| requests(address, bytes, 256).map(|p| p.padded).sum::<u64>();
+        assert_eq!(padded(0x1000, 8), 8);
+        assert_eq!(padded(0x1001, 8), 12);
+        assert_eq!(padded(0x1003, 1), 4);
+        assert_eq!(padded(0x1003, 2), 8);
+        assert_eq!(padded(0x1003, 0), 4);
+        assert_eq!(padded(0x1fff, 2), 8);
+    }
+}

@@ -1,0 +1,107 @@
+//! When the packets of a transfer arrive, TLP by TLP.
+
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Flight, Path, Stage, Time};
+use std::cell::RefCell;
+
+/// The packets of a transfer as far as their bytes' arrival is known.
+#[derive(Debug)]
+pub(super) struct Packets {
+    bytes: u64,
+    packet_bytes: u64,
+    /// When the first and the last known byte of each packet are there.
+    known: Vec<(Time, Time)>,
+    /// Bytes whose arrival is known, from the start on; none before the first TLP.
+    up_to: Option<u64>,
+}
+
+impl Packets {
+    pub(super) fn new(bytes: u64, packet_bytes: u64) -> Packets {
+        assert!(packet_bytes > 0, "a packet carries at least one byte");
+        Packets { bytes, packet_bytes, known: Vec::new(), up_to: None }
+    }
+
+    /// The bytes from `begin` to `end` are there at `at`; those before `begin` were told before.
+    pub(super) fn arrived(&mut self, begin: u64, end: u64, at: Time) {
+        debug_assert_eq!(self.up_to.unwrap_or(0), begin, "bytes arrive in order");
+        let packets = begin / self.packet_bytes..end.div_ceil(self.packet_bytes).max(1);
+        for packet in packets {
+            match self.known.get_mut(packet as usize) {
+                Some((_, tail)) => *tail = at,
+                None => self.known.push((at, at)),
+            }
+        }
+        self.up_to = Some(end);
+    }
+
+    /// The first and last byte of the packet at `offset`, once both are known.
+    fn packet(&self, offset: u64) -> Option<(Time, Time)> {
+        debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
+        let end = (offset + self.packet_bytes).min(self.bytes);
+        self.up_to.filter(|&known| known >= end)?;
+        Some(self.known[(offset / self.packet_bytes) as usize])
+    }
+}
+
+/// A transfer whose packets arrive one after another.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    sim: Sim,
+    stage: Stage,
+    state: RefCell<State>,
+    changed: Signal,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Accounts for the time until the first TLP with bytes leaves.
+    path: Path,
+    packets: Packets,
+}
+
+impl Arrivals {
+    /// A transfer that has been laid out whole.
+    pub(super) fn complete(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
+        debug_assert_eq!(packets.up_to, Some(packets.bytes));
+        Arrivals::under_way(sim, stage, path, packets)
+    }
+
+    /// A transfer of which the first bytes are still to come.
+    pub(super) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
+        Arrivals {
+            sim: sim.clone(),
+            stage,
+            state: RefCell::new(State { path, packets }),
+            changed: Signal::new(sim),
+        }
+    }
+
+    /// A TLP with the bytes from `begin` to `end` arrives at `at`; `path` accounts for the time until it, or the first
+    /// TLP of the same request, left.
+    pub(super) fn arrived(&self, path: Path, begin: u64, end: u64, at: Time) {
+        let mut state = self.state.borrow_mut();
+        if begin == 0 {
+            state.path = path;
+        }
+        state.packets.arrived(begin, end, at);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the link. Returns as soon as the
+    /// arrival of its last byte is known: where tags or credits hold its later requests back, a packet
+    /// is not sent on before all of it is on its way.
+    pub(crate) async fn packet(&self, offset: u64) -> Flight {
+        let asked = self.sim.now();
+        self.changed.wait_until(|| self.state.borrow().packets.packet(offset).is_some()).await;
+        let now = self.sim.now();
+        let state = self.state.borrow();
+        let (mut head, tail) = state.packets.packet(offset).expect("just waited for");
+        if now > asked {
+            head = head.max(now);
+        }
+        let mut path = state.path;
+        path.advance(self.stage, head);
+        Flight { head, tail: tail.max(head), path, slowest: self.stage }
+    }
+}

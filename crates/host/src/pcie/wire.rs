@@ -1,0 +1,275 @@
+//! The two directions of a link: TLPs one behind the other, DLLPs between them, and credits.
+
+use super::spec::{self, CREDIT_BYTES, DLLP, PcieSpec};
+use nicety_types::{Duration, Gap, MessageId, Path, Stage, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A direction of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    ToCard,
+    ToHost,
+}
+
+/// The flow-control class of a TLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Posted,
+    NonPosted,
+    Completion,
+}
+
+/// A TLP to be put on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tlp {
+    pub(super) class: Class,
+    /// Bytes on the wire.
+    pub(super) bytes: u64,
+    /// Bytes of payload, padded.
+    pub(super) payload: u64,
+}
+
+impl Tlp {
+    fn data_credits(&self) -> u64 {
+        self.payload.div_ceil(CREDIT_BYTES)
+    }
+}
+
+/// Credits of one class at the receiver of a direction. Which credits come back when is known as soon as a TLP is
+/// sent, so the future is a list of returns.
+#[derive(Debug)]
+struct FlowControl {
+    limit: spec::Credits,
+    used: spec::Credits,
+    returns: VecDeque<(Time, spec::Credits)>,
+    /// When the next UpdateFC leaves; in the past where none waits to.
+    update: Time,
+}
+
+impl FlowControl {
+    fn new(limit: spec::Credits) -> FlowControl {
+        FlowControl { limit, used: spec::Credits::INFINITE, returns: VecDeque::new(), update: Time::ZERO }
+    }
+
+    fn is_infinite(&self) -> bool {
+        self.limit == spec::Credits::INFINITE
+    }
+
+    fn fits(&self, used: spec::Credits, data: u64) -> bool {
+        (self.limit.headers == 0 || used.headers < self.limit.headers)
+            && (self.limit.data == 0 || used.data + data <= self.limit.data)
+    }
+
+    /// The first instant from `from` on at which a TLP with so much data may leave, if nothing else does before.
+    fn earliest(&self, from: Time, data: u64) -> Time {
+        let (mut used, mut at) = (self.used, from);
+        for &(time, back) in &self.returns {
+            if self.fits(used, data) && time > at {
+                break;
+            }
+            used = spec::Credits { headers: used.headers - back.headers, data: used.data - back.data };
+            at = at.max(time);
+        }
+        assert!(self.fits(used, data), "a receiver has room for one TLP at least");
+        at
+    }
+
+    /// Takes the credits of a TLP that leaves at `start`.
+    fn take(&mut self, start: Time, data: u64) {
+        while let Some(&(time, back)) = self.returns.front()
+            && time <= start
+        {
+            self.returns.pop_front();
+            self.used.headers -= back.headers;
+            self.used.data -= back.data;
+        }
+        debug_assert!(self.fits(self.used, data), "it waited for them");
+        self.used.headers += 1;
+        self.used.data += data;
+    }
+
+    /// The credits of a TLP come back at `time`, not before those already on their way.
+    fn give_back(&mut self, time: Time, data: u64) {
+        match self.returns.back_mut() {
+            Some((last, back)) if *last == time => {
+                back.headers += 1;
+                back.data += data;
+            }
+            _ => self.returns.push_back((time, spec::Credits { headers: 1, data })),
+        }
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Direction {
+    free: Time,
+    busy: Duration,
+    /// Whose TLP went last, to tell waiting for one's own from waiting for others.
+    last: Option<(MessageId, Path)>,
+    /// When DLLPs are ready to go this way.
+    dllps: BinaryHeap<Reverse<Time>>,
+    /// When the next Ack for this direction's TLPs leaves, on the other; in the past where none waits to.
+    ack: Time,
+    posted: FlowControl,
+    non_posted: FlowControl,
+    completion: FlowControl,
+}
+
+impl Direction {
+    fn new(spec: &PcieSpec) -> Direction {
+        Direction {
+            free: Time::ZERO,
+            busy: Duration::ZERO,
+            last: None,
+            dllps: BinaryHeap::new(),
+            ack: Time::ZERO,
+            posted: FlowControl::new(spec.posted),
+            non_posted: FlowControl::new(spec::Credits { headers: spec.non_posted_headers, data: 0 }),
+            completion: FlowControl::new(spec.completion),
+        }
+    }
+
+    fn credits(&mut self, class: Class) -> &mut FlowControl {
+        match class {
+            Class::Posted => &mut self.posted,
+            Class::NonPosted => &mut self.non_posted,
+            Class::Completion => &mut self.completion,
+        }
+    }
+
+    /// Sends the DLLPs that are ready by `until`, each as soon as the wire is free.
+    fn send_dllps(&mut self, until: Time, each: Duration) {
+        while let Some(&Reverse(ready)) = self.dllps.peek()
+            && ready <= until
+        {
+            self.dllps.pop();
+            self.free = self.free.max(ready) + each;
+            self.busy += each;
+        }
+    }
+}
+
+/// When a TLP left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Its first byte.
+    pub(super) start: Time,
+    /// Its last byte.
+    pub(super) end: Time,
+}
+
+/// Both directions of a link.
+#[derive(Debug)]
+pub(super) struct Wires {
+    gap: Gap,
+    dllp: Duration,
+    port_latency: Duration,
+    ack_delay: Duration,
+    update_delay: Duration,
+    to_card: Direction,
+    to_host: Direction,
+}
+
+impl Wires {
+    pub(super) fn new(spec: &PcieSpec) -> Wires {
+        let gap = spec.gap();
+        Wires {
+            gap,
+            dllp: gap.cover(DLLP),
+            port_latency: spec.port_latency,
+            ack_delay: spec.ack_delay,
+            update_delay: spec.update_delay,
+            to_card: Direction::new(spec),
+            to_host: Direction::new(spec),
+        }
+    }
+
+    fn ways(&mut self, way: Way) -> (&mut Direction, &mut Direction) {
+        match way {
+            Way::ToCard => (&mut self.to_card, &mut self.to_host),
+            Way::ToHost => (&mut self.to_host, &mut self.to_card),
+        }
+    }
+
+    /// How long a direction has been occupied in all, DLLPs included.
+    pub(super) fn busy(&self, way: Way) -> Duration {
+        match way {
+            Way::ToCard => self.to_card.busy,
+            Way::ToHost => self.to_host.busy,
+        }
+    }
+
+    /// When a read request finds a credit, from `from` on.
+    pub(super) fn request_credit(&self, from: Time) -> Time {
+        self.to_host.non_posted.earliest(from, 0)
+    }
+
+    /// Puts a TLP on the wire, from `from` on, behind those that went before. `now` is the simulation's clock.
+    ///
+    /// A DLLP that is ready goes first. What the receiver answers, Acks and UpdateFCs, will occupy the other direction
+    /// between its TLPs.
+    pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
+        let (occupied, each) = (self.gap.cover(tlp.bytes), self.dllp);
+        let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
+        let data = tlp.data_credits();
+        let (wire, back) = self.ways(way);
+
+        let from = from.max(wire.free);
+        let mut start = wire.credits(tlp.class).earliest(from, data);
+        loop {
+            wire.send_dllps(start, each);
+            if wire.free <= start {
+                break;
+            }
+            start = wire.free;
+        }
+        let end = start + occupied;
+        wire.free = end;
+        wire.busy += occupied;
+        wire.credits(tlp.class).take(start, data);
+
+        // What went by in the other direction meanwhile is let go, so that an idle one remembers nothing.
+        back.send_dllps(now, each);
+        let received = end + port_latency;
+        if received >= wire.ack {
+            wire.ack = received + ack_delay;
+            back.dllps.push(Reverse(wire.ack));
+        }
+        let credits = wire.credits(tlp.class);
+        if !credits.is_infinite() {
+            if received >= credits.update {
+                credits.update = received + update_delay;
+                back.dllps.push(Reverse(credits.update));
+            }
+            let returned = credits.update + each + port_latency;
+            credits.give_back(returned, data);
+        }
+        Sent { start, end }
+    }
+
+    /// Accounts for the wait until a message's first TLP leaves at `start`.
+    pub(super) fn waited(
+        &mut self,
+        way: Way,
+        message: Option<MessageId>,
+        start: Time,
+        path: &mut Path,
+        stage: Stage,
+        queued: Stage,
+    ) {
+        let (wire, _) = self.ways(way);
+        if start > path.at() {
+            match wire.last {
+                // The TLP before of the same message is what this one waited for: its path is the critical one.
+                Some((last, before)) if Some(last) == message => {
+                    *path = before;
+                    path.advance(stage, start);
+                }
+                _ => path.advance(queued, start),
+            }
+        }
+        wire.last = message.map(|message| (message, *path));
+    }
+}

@@ -1,0 +1,120 @@
+//! How a card's spec describes its bus.
+
+use nicety_host::pcie::{Addressing, Credits, Cut, Generation, PcieSpec, UNSCALED};
+use nicety_host::{BusSpec, PlainSpec};
+use nicety_spec::{Reader, Section};
+use nicety_types::Duration;
+
+/// Reads `[bus]`, and `[bus.pcie]` where that is its kind or something stands there. Every key of `[bus.pcie]` may be
+/// left out.
+pub(crate) fn read(reader: &Reader<'_>) -> BusSpec {
+    let s = reader.section("bus");
+    let plain = PlainSpec {
+        latency: s.time("latency", "one crossing between host and card, either way"),
+        gap: s.gap("gap", "per byte on the host bus, each direction; PCI Express has its own"),
+    };
+    let written = s.has("kind");
+    let kind = s.choice_or("kind", &["plain", "pcie"], "plain", "latency and gap, or PCI Express TLPs");
+    let p = reader.section("bus.pcie");
+    let present = KEYS.iter().find(|key| p.has(key));
+    if kind == "plain" && present.is_none() {
+        return BusSpec::Plain(plain);
+    }
+    let pcie = read_pcie(&p, plain.latency);
+    if kind == "pcie" {
+        return BusSpec::Pcie(pcie);
+    }
+    if let Some(key) = present.filter(|_| !written) {
+        let help = "write kind = \"pcie\" under [bus], or --set bus.kind=pcie";
+        p.refuse(key, "this says something about PCI Express, and the bus is a plain one", help);
+    }
+    BusSpec::Plain(plain)
+}
+
+const KEYS: [&str; 24] = [
+    "generation",
+    "lanes",
+    "mps",
+    "mrrs",
+    "rcb",
+    "completions",
+    "address_bits",
+    "ecrc",
+    "tags",
+    "latency_to_card",
+    "latency_to_host",
+    "port_latency",
+    "read_latency",
+    "ack_delay",
+    "update_delay",
+    "posted_headers",
+    "posted_data",
+    "non_posted_headers",
+    "completion_headers",
+    "completion_data",
+    "command",
+    "push_payload",
+    "event",
+    "counter",
+];
+
+fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
+    let number = s.count_or("generation", 1..=6, 4, "PCI Express generation");
+    let generation = Generation::from_number(number).unwrap_or_else(|| {
+        let message = "generation 6 sends flits, with other headers and credits, and is not modelled";
+        s.refuse("generation", message, "write 1 to 5; 5 on twice the lanes has the raw rate of 6");
+        Generation::Gen5
+    });
+    let lanes = s.count_or("lanes", 1..=32, 32, "lanes of the link") as u32;
+    // A count of lanes that there is not is refused below; the delays only need some number.
+    let mut spec = PcieSpec::new(generation, lanes, latency);
+    spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: most payload of a TLP");
+    spec.mrrs = s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: most that a request reads");
+    spec.rcb = s.size_or("rcb", 64..=128, "64 B", "Read Completion Boundary of the root complex");
+    let cut = s.choice_or("completions", &["mps", "rcb"], "mps", "where the root complex cuts completions");
+    spec.cut = if cut == "rcb" { Cut::Boundary } else { Cut::Payload };
+    let bits = s.count_or("address_bits", 32..=64, 64, "bits of an address: headers of 3 or 4 doublewords");
+    spec.addressing = if bits == 32 { Addressing::Bits32 } else { Addressing::Bits64 };
+    if bits != 32 && bits != 64 {
+        s.refuse("address_bits", &format!("addresses have no {bits} bits"), "write 32 or 64");
+    }
+    spec.ecrc = s.flag_or("ecrc", false, "an end-to-end CRC in every TLP");
+    spec.tags = s.count_or("tags", 1..=768, 256, "read requests that the card may have under way");
+
+    let ps = |duration: Duration| format!("{} ps", duration.ps());
+    let crossing = ps(latency);
+    spec.latency_to_card = s.time_or("latency_to_card", &crossing, "one crossing from host to card");
+    spec.latency_to_host = s.time_or("latency_to_host", &crossing, "one crossing from card to host");
+    let shortest = spec.latency_to_card.min(spec.latency_to_host).min(Duration::from_ns(50));
+    let doc = "the part of a crossing after which a TLP is in the far end's buffer";
+    spec.port_latency = s.time_or("port_latency", &ps(shortest), doc);
+    let doc = "from a read request at the host to its first completion, beside the crossings";
+    spec.read_latency = s.time_or("read_latency", "0 ns", doc);
+    let limit = ps(generation.latency_limit(lanes, spec.mps));
+    spec.ack_delay = s.time_or("ack_delay", &limit, "from a TLP in the buffer to its Ack");
+    spec.update_delay = s.time_or("update_delay", &limit, "from room in the buffer to its UpdateFC");
+
+    let headers = |key, default, doc| s.count_or(key, 0..=1 << 16, default, doc);
+    let data = |key, default, doc| s.count_or(key, 0..=1 << 16, default, doc);
+    spec.posted = Credits {
+        headers: headers("posted_headers", UNSCALED.headers, "credits for posted writes; 0 is no limit"),
+        data: data("posted_data", UNSCALED.data, "credits of 16 B for their payload; 0 is no limit"),
+    };
+    let doc = "credits for read requests; 0 is no limit";
+    spec.non_posted_headers = headers("non_posted_headers", UNSCALED.headers, doc);
+    spec.completion = Credits {
+        headers: headers("completion_headers", 0, "credits for completions; 0 is no limit"),
+        data: data("completion_data", 0, "credits of 16 B for their payload; 0 is no limit"),
+    };
+
+    spec.command = s.size_or("command", 0..=4096, "64 B", "what the host pushes in front of any payload");
+    let most = format!("{} B", 1_u64 << spec.mps.ilog2());
+    spec.push_payload =
+        s.size_or("push_payload", 4..=4096, &most, "most payload of a TLP that the host pushes");
+    spec.event = s.size_or("event", 4..=4096, "64 B", "an event that the card writes to the host");
+    spec.counter = s.size_or("counter", 4..=4096, "16 B", "a counter that the card writes to the host");
+    for problem in spec.problems() {
+        s.refuse(problem.key, &problem.message, &problem.help);
+    }
+    spec
+}
