@@ -5,7 +5,9 @@ use nicety_fabric::{HeaderBytes, Packet};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, OperationHandle};
-use nicety_types::{Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time};
+use nicety_types::{
+    Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
+};
 use std::cell::Cell;
 use std::rc::Rc;
 
