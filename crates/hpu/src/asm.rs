@@ -25,6 +25,19 @@ registers! {
     S9 = 25, S10 = 26, S11 = 27, T3 = 28, T4 = 29, T5 = 30, T6 = 31,
 }
 
+registers! {
+    FT0 = 0, FT1 = 1, FT2 = 2, FT3 = 3, FT4 = 4, FT5 = 5, FT6 = 6, FT7 = 7, FS0 = 8, FS1 = 9, FA0 = 10, FA1 = 11,
+    FA2 = 12, FA3 = 13, FA4 = 14, FA5 = 15, FA6 = 16, FA7 = 17, FS2 = 18, FS3 = 19, FS4 = 20, FS5 = 21, FS6 = 22,
+    FS7 = 23, FS8 = 24, FS9 = 25, FS10 = 26, FS11 = 27, FT8 = 28, FT9 = 29, FT10 = 30, FT11 = 31,
+}
+
+// Rounding modes: to the nearest, ties to even; towards zero; down; up; to the nearest, ties away from zero; as
+// `frm` says.
+registers! { RNE = 0, RTZ = 1, RDN = 2, RUP = 3, RMM = 4, DYN = 7 }
+
+// Control and status registers of floats.
+registers! { FFLAGS = 1, FRM = 2, FCSR = 3 }
+
 fn reg(register: u32, shift: u32) -> u32 {
     assert!(register < 32, "x{register} is no register");
     register << shift
@@ -49,9 +62,9 @@ fn i_type(opcode: u32, funct3: u32, rd: u32, rs1: u32, imm: i32) -> u32 {
     opcode | reg(rd, 7) | funct3 << 12 | reg(rs1, 15) | signed(imm, 12) << 20
 }
 
-fn s_type(funct3: u32, rs2: u32, imm: i32, rs1: u32) -> u32 {
+fn s_type(opcode: u32, funct3: u32, rs2: u32, imm: i32, rs1: u32) -> u32 {
     let imm = signed(imm, 12);
-    0x23 | (imm & 0x1f) << 7 | funct3 << 12 | reg(rs1, 15) | reg(rs2, 20) | (imm >> 5) << 25
+    opcode | (imm & 0x1f) << 7 | funct3 << 12 | reg(rs1, 15) | reg(rs2, 20) | (imm >> 5) << 25
 }
 
 fn b_type(funct3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
@@ -86,13 +99,24 @@ macro_rules! instructions {
         $(pub fn $name(rd: u32, offset: i32, base: u32) -> u32 { i_type(0x03, $funct3, rd, base, offset) })*
     };
     (store: $($name:ident $funct3:literal;)*) => {
-        $(pub fn $name(rs2: u32, offset: i32, base: u32) -> u32 { s_type($funct3, rs2, offset, base) })*
+        $(pub fn $name(rs2: u32, offset: i32, base: u32) -> u32 { s_type(0x23, $funct3, rs2, offset, base) })*
     };
     (branch: $($name:ident $funct3:literal;)*) => {
         $(pub fn $name(rs1: u32, rs2: u32, offset: i32) -> u32 { b_type($funct3, rs1, rs2, offset) })*
     };
     (atomic: $($name:ident $funct5:literal;)*) => {
         $(pub fn $name(rd: u32, rs2: u32, base: u32) -> u32 { r_type(0x2f, 2, $funct5 << 2, rd, base, rs2) })*
+    };
+    (unary: $($name:ident $opcode:literal $funct3:literal $funct7:literal $rs2:literal;)*) => {
+        $(pub fn $name(rd: u32, rs1: u32) -> u32 { r_type($opcode, $funct3, $funct7, rd, rs1, $rs2) })*
+    };
+    (shift: $($name:ident $funct3:literal $funct7:literal;)*) => {
+        $(pub fn $name(rd: u32, rs1: u32, amount: u32) -> u32 { shift_type($funct3, $funct7, rd, rs1, amount) })*
+    };
+    (fused: $($name:ident $opcode:literal;)*) => {
+        $(pub fn $name(rd: u32, rs1: u32, rs2: u32, rs3: u32) -> u32 {
+            r_type($opcode, DYN, 0, rd, rs1, rs2) | reg(rs3, 27)
+        })*
     };
     (csr: $($name:ident $funct3:literal;)*) => {
         $(pub fn $name(rd: u32, csr: u32, rs1: u32) -> u32 {
@@ -121,15 +145,45 @@ instructions! { atomic:
 // The last operand is a register, or of the three `i` forms a 5-bit number.
 instructions! { csr: csrrw 1; csrrs 2; csrrc 3; csrrwi 5; csrrsi 6; csrrci 7; }
 
-pub fn slli(rd: u32, rs1: u32, amount: u32) -> u32 {
-    shift_type(1, 0x00, rd, rs1, amount)
+instructions! { shift: slli 1 0x00; srli 5 0x00; srai 5 0x20; }
+
+// Zba, Zbb, Zbs.
+instructions! { register:
+    sh1add 0x33 2 0x10; sh2add 0x33 4 0x10; sh3add 0x33 6 0x10;
+    andn 0x33 7 0x20; orn 0x33 6 0x20; xnor 0x33 4 0x20;
+    max 0x33 6 0x05; maxu 0x33 7 0x05; min 0x33 4 0x05; minu 0x33 5 0x05; rol 0x33 1 0x30; ror 0x33 5 0x30;
+    bclr 0x33 1 0x24; bext 0x33 5 0x24; binv 0x33 1 0x34; bset 0x33 1 0x14;
 }
-pub fn srli(rd: u32, rs1: u32, amount: u32) -> u32 {
-    shift_type(5, 0x00, rd, rs1, amount)
+instructions! { unary:
+    clz 0x13 1 0x30 0; ctz 0x13 1 0x30 1; cpop 0x13 1 0x30 2; sext_b 0x13 1 0x30 4; sext_h 0x13 1 0x30 5;
+    zext_h 0x33 4 0x04 0; orc_b 0x13 5 0x14 0x07; rev8 0x13 5 0x34 0x18;
 }
-pub fn srai(rd: u32, rs1: u32, amount: u32) -> u32 {
-    shift_type(5, 0x20, rd, rs1, amount)
+instructions! { shift: rori 5 0x30; bclri 1 0x24; bexti 5 0x24; binvi 1 0x34; bseti 1 0x14; }
+
+// F. What rounds does so as `frm` says, unless `with_rounding` names a mode.
+instructions! { register:
+    fadd_s 0x53 7 0x00; fsub_s 0x53 7 0x04; fmul_s 0x53 7 0x08; fdiv_s 0x53 7 0x0c;
+    fsgnj_s 0x53 0 0x10; fsgnjn_s 0x53 1 0x10; fsgnjx_s 0x53 2 0x10; fmin_s 0x53 0 0x14; fmax_s 0x53 1 0x14;
+    feq_s 0x53 2 0x50; flt_s 0x53 1 0x50; fle_s 0x53 0 0x50;
 }
+instructions! { unary:
+    fsqrt_s 0x53 7 0x2c 0; fcvt_w_s 0x53 7 0x60 0; fcvt_wu_s 0x53 7 0x60 1; fcvt_s_w 0x53 7 0x68 0;
+    fcvt_s_wu 0x53 7 0x68 1; fmv_x_w 0x53 0 0x70 0; fmv_w_x 0x53 0 0x78 0; fclass_s 0x53 1 0x70 0;
+}
+instructions! { fused: fmadd_s 0x43; fmsub_s 0x47; fnmsub_s 0x4b; fnmadd_s 0x4f; }
+
+pub fn flw(rd: u32, offset: i32, base: u32) -> u32 {
+    i_type(0x07, 2, rd, base, offset)
+}
+pub fn fsw(rs2: u32, offset: i32, base: u32) -> u32 {
+    s_type(0x27, 2, rs2, offset, base)
+}
+/// An instruction that rounds, in a mode of its own.
+pub fn with_rounding(word: u32, mode: u32) -> u32 {
+    assert!(mode < 8, "rounding mode {mode} does not fit 3 bits");
+    word & !(7 << 12) | mode << 12
+}
+
 pub fn lui(rd: u32, imm20: u32) -> u32 {
     u_type(0x37, rd, imm20)
 }
@@ -208,6 +262,16 @@ mod tests {
         assert_eq!(sc_w(A0, A2, A1), 0x18c5_a52f);
         assert_eq!(amomaxu_w(A0, A2, A1), 0xe0c5_a52f);
         assert_eq!(csrrs(A0, 0xc00, ZERO), 0xc000_2573);
+        assert_eq!(sh1add(A0, A1, A2), 0x20c5_a533);
+        assert_eq!(clz(A0, A1), 0x6005_9513);
+        assert_eq!(rev8(A0, A1), 0x6985_d513);
+        assert_eq!(zext_h(A0, A1), 0x0805_c533);
+        assert_eq!(bseti(A0, A1, 31), 0x29f5_9513);
+        assert_eq!(flw(FA0, 4, A1), 0x0045_a507);
+        assert_eq!(fsw(FA0, 4, A1), 0x00a5_a227);
+        assert_eq!(fadd_s(FA0, FA1, FA2), 0x00c5_f553);
+        assert_eq!(fmadd_s(FA0, FA1, FA2, FA3), 0x68c5_f543);
+        assert_eq!(with_rounding(fcvt_w_s(A0, FA0), RTZ), 0xc005_1553);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) struct Block {
     pub through: u32,
     pub taken: u32,
     /// The registers its first instruction reads.
-    pub first_reads: u32,
+    pub first_reads: u64,
     /// The register that its last instruction loads, or zero.
     pub last_load: u8,
     /// How many instructions it has.
@@ -54,7 +54,7 @@ impl Block {
     pub(crate) fn decode(code: &[u8], pc: u32, core: &Core) -> Block {
         let costs = &core.costs;
         let mut ops = Vec::with_capacity(8);
-        let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u32);
+        let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u64);
         loop {
             let at = pc.wrapping_add(offset as u32);
             let inst = decode(&code[offset..], at, &core.isa).unwrap_or(ILLEGAL);
@@ -113,7 +113,7 @@ impl Block {
 const ILLEGAL: Inst = Inst { kind: Kind::Illegal, rd: 0, rs1: 0, rs2: 0, imm: 0, reads: 0, len: 0 };
 
 /// The register as a set; x0 is never waited for.
-const fn mask(register: u8) -> u32 {
+const fn mask(register: u8) -> u64 {
     (1 << register) & !1
 }
 
@@ -121,7 +121,7 @@ const fn mask(register: u8) -> u32 {
 fn does_nothing(inst: &Inst) -> bool {
     let computes =
         matches!(inst.kind.class(), Class::Alu | Class::Mul | Class::MulHigh | Class::Div | Class::Csr);
-    inst.rd == 0 && computes
+    inst.rd == 0 && computes && inst.kind != Kind::FloatCsr
 }
 
 #[cfg(test)]

@@ -32,7 +32,9 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
             addi(short(h, 2), SP, imm as i32)
         }
         (0, 2) => lw(short(h, 2), word_offset(h), short(h, 7)),
+        (0, 3) => flw(short(h, 2), word_offset(h), short(h, 7)),
         (0, 6) => sw(short(h, 2), word_offset(h), short(h, 7)),
+        (0, 7) => fsw(short(h, 2), word_offset(h), short(h, 7)),
         (1, 0) => addi(rd, rd, imm6),
         (1, 1) => jal(RA, jump_offset(h)),
         (1, 2) => addi(rd, ZERO, imm6),
@@ -56,6 +58,7 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
         // A shift by more than 31 is reserved in RV32.
         (2, 0) if imm6 >= 0 => slli(rd, rd, imm6 as u32),
         (2, 2) if rd != 0 => lw(rd, gather(h, &[(4, 3, 2), (12, 1, 5), (2, 2, 6)]) as i32, SP),
+        (2, 3) => flw(rd, gather(h, &[(4, 3, 2), (12, 1, 5), (2, 2, 6)]) as i32, SP),
         (2, 4) => match (h >> 12 & 1, rd, rs2) {
             (0, 0, 0) => return None,
             (0, _, 0) => jalr(ZERO, rd, 0),
@@ -65,6 +68,7 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
             (_, _, _) => add(rd, rd, rs2),
         },
         (2, 6) => sw(rs2, gather(h, &[(9, 4, 2), (7, 2, 6)]) as i32, SP),
+        (2, 7) => fsw(rs2, gather(h, &[(9, 4, 2), (7, 2, 6)]) as i32, SP),
         _ => return None,
     };
     Some(word)
@@ -140,6 +144,11 @@ mod tests {
             (0x952e, add(A0, A0, A1)),    // c.add a0, a1
             (0xc606, sw(RA, 12, SP)),     // c.swsp ra, 12(sp)
             (0xdf86, sw(RA, 252, SP)),    // c.swsp ra, 252(sp)
+            (0x61d0, flw(FA2, 4, A1)),    // c.flw fa2, 4(a1)
+            (0xfdfc, fsw(FA5, 124, A1)),  // c.fsw fa5, 124(a1)
+            (0x6532, flw(FA0, 12, SP)),   // c.flwsp fa0, 12(sp)
+            (0x7002, flw(FT0, 32, SP)),   // c.flwsp ft0, 32(sp)
+            (0xe606, fsw(FT1, 12, SP)),   // c.fswsp ft1, 12(sp)
         ] {
             assert_eq!(
                 expand(half).map(|w| format!("{w:#010x}")),
@@ -154,7 +163,7 @@ mod tests {
         for half in [
             0x0004,                    // c.addi4spn with a zero immediate
             0x2000,                    // c.fld
-            0x6000,                    // c.flw
+            0xa000,                    // c.fsd
             0x6101,                    // c.addi16sp with a zero immediate
             0x6501,                    // c.lui with a zero immediate
             0x917d,                    // c.srli by more than 31

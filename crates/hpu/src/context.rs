@@ -74,7 +74,10 @@ pub(crate) enum Pending {
 /// A thread of execution. What it runs and what it may touch are handed to [`run`](Context::run) for each slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    pub(crate) regs: [u32; 32],
+    /// The integer registers, then the float ones.
+    pub(crate) regs: [u32; 64],
+    /// `frm` and `fflags`.
+    pub(crate) fcsr: u32,
     pub(crate) pc: u32,
     pub(crate) cycle: u64,
     pub(crate) instret: u64,
@@ -90,7 +93,8 @@ impl Context {
     /// A context with this hart id, at cycle 0, that runs nothing yet.
     pub const fn new(hart: u32) -> Context {
         Context {
-            regs: [0; 32],
+            regs: [0; 64],
+            fcsr: 0,
             pc: RETURN_ADDRESS,
             cycle: 0,
             instret: 0,
@@ -112,7 +116,8 @@ impl Context {
     /// # Panics
     /// With more than eight arguments: the ABI passes no more in registers.
     pub fn call(&mut self, image: &Image, entry: u32, sp: u32, args: &[u32], cycle_limit: u64) {
-        self.regs = [0; 32];
+        self.regs = [0; 64];
+        self.fcsr = 0;
         self.regs[RA] = RETURN_ADDRESS;
         self.regs[SP] = sp & !15;
         self.regs[GP] = image.global_pointer().unwrap_or(0);
@@ -124,20 +129,50 @@ impl Context {
         self.pending = Pending::Nothing;
     }
 
-    /// A register; x0 is zero.
+    /// An integer register; x0 is zero.
     ///
     /// # Panics
     /// When there is no such register.
     pub const fn reg(&self, register: usize) -> u32 {
+        assert!(register < 32, "there are registers x0 to x31");
         self.regs[register]
     }
 
-    /// Sets a register; setting x0 changes nothing.
+    /// Sets an integer register; setting x0 changes nothing.
     ///
     /// # Panics
     /// When there is no such register.
     pub const fn set_reg(&mut self, register: usize, value: u32) {
-        self.regs[register] = value;
+        assert!(register < 32, "there are registers x0 to x31");
+        self.write(register as u8, value);
+    }
+
+    /// The bits of a float register.
+    ///
+    /// # Panics
+    /// When there is no such register.
+    pub const fn freg(&self, register: usize) -> u32 {
+        assert!(register < 32, "there are registers f0 to f31");
+        self.regs[32 + register]
+    }
+
+    /// Sets the bits of a float register.
+    ///
+    /// # Panics
+    /// When there is no such register.
+    pub const fn set_freg(&mut self, register: usize, bits: u32) {
+        assert!(register < 32, "there are registers f0 to f31");
+        self.regs[32 + register] = bits;
+    }
+
+    /// The float control and status register: rounding mode (`frm`) in bits 7 to 5, exception flags (`fflags`) below.
+    pub const fn fcsr(&self) -> u32 {
+        self.fcsr
+    }
+
+    /// Sets an integer register (0 to 31) or a float one (32 to 63).
+    pub(crate) const fn write(&mut self, register: u8, value: u32) {
+        self.regs[register as usize] = value;
         self.regs[0] = 0;
     }
 
@@ -212,7 +247,7 @@ impl Context {
             let unused = 32 - bits as u32;
             let high = value << unused;
             let value = if signed { (high as i32 >> unused) as u32 } else { high >> unused };
-            self.set_reg(rd as usize, value);
+            self.write(rd, value);
             self.loaded = rd;
         }
     }

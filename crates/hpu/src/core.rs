@@ -11,7 +11,7 @@ use crate::isa::Isa;
 /// written here, so that every loop reaches its cycle limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CycleCosts {
-    /// Integer arithmetic, logic, shifts, comparisons, `lui`, `auipc`.
+    /// Integer arithmetic, logic, shifts, comparisons, `lui`, `auipc`; Zba, Zbb and Zbs.
     pub alu: u16,
     /// `mul`.
     pub mul: u16,
@@ -35,6 +35,22 @@ pub struct CycleCosts {
     pub jump_register: u16,
     /// An access to a control and status register.
     pub csr: u16,
+    /// `fadd.s`, `fsub.s`. Loads and stores of floats cost what those of integers do.
+    pub float_add: u16,
+    /// `fmul.s`.
+    pub float_mul: u16,
+    /// `fmadd.s`, `fmsub.s`, `fnmsub.s`, `fnmadd.s`.
+    pub float_fused: u16,
+    /// `fdiv.s`.
+    pub float_div: u16,
+    /// `fsqrt.s`.
+    pub float_sqrt: u16,
+    /// `fcvt`: between floats and integers.
+    pub float_convert: u16,
+    /// `feq.s`, `flt.s`, `fle.s`, `fmin.s`, `fmax.s`, `fclass.s`.
+    pub float_compare: u16,
+    /// `fmv`, and `fsgnj`, which moves, negates and takes absolute values.
+    pub float_move: u16,
     /// LR, SC or an AMO in a region without a latency of its own.
     pub atomic: u16,
     /// `fence`, `fence.i`.
@@ -60,6 +76,14 @@ impl CycleCosts {
         jump: 1,
         jump_register: 1,
         csr: 1,
+        float_add: 1,
+        float_mul: 1,
+        float_fused: 1,
+        float_div: 1,
+        float_sqrt: 1,
+        float_convert: 1,
+        float_compare: 1,
+        float_move: 1,
         atomic: 1,
         fence: 1,
         ecall: 1,
@@ -79,6 +103,14 @@ impl CycleCosts {
             Class::Jump => self.jump.max(1),
             Class::JumpRegister => self.jump_register.max(1),
             Class::Csr => self.csr,
+            Class::FloatAdd => self.float_add,
+            Class::FloatMul => self.float_mul,
+            Class::FloatFused => self.float_fused,
+            Class::FloatDiv => self.float_div,
+            Class::FloatSqrt => self.float_sqrt,
+            Class::FloatConvert => self.float_convert,
+            Class::FloatCompare => self.float_compare,
+            Class::FloatMove => self.float_move,
             Class::Atomic => self.atomic,
             Class::Fence => self.fence,
             Class::Ecall => self.ecall,

@@ -1,4 +1,5 @@
-//! From instruction words to operations: what to do, to which registers, with which constant.
+//! From instruction words to operations: what to do, to which registers, with which constant. Registers 0 to 31 are
+//! the integer ones, 32 to 63 the float ones.
 //!
 //! Everything that does not depend on register contents is settled here: constants of
 //! `lui` and `auipc`, targets of jumps, counters named by CSR instructions.
@@ -6,6 +7,10 @@
 use crate::compressed;
 use crate::isa::{Extension, Isa};
 use crate::trap::Illegal;
+
+mod float;
+
+pub(crate) use float::{DYNAMIC, Operands};
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,59 @@ pub(crate) enum Kind {
     Sw,
     /// rd = the counter whose number is imm.
     Csr,
+    // Zba, Zbb and Zbs, as far as they are not one of the above with another constant.
+    Sh1add,
+    Sh2add,
+    Sh3add,
+    Andn,
+    Orn,
+    Xnor,
+    Clz,
+    Ctz,
+    Cpop,
+    Max,
+    Maxu,
+    Min,
+    Minu,
+    SextB,
+    SextH,
+    Rol,
+    Ror,
+    Rori,
+    OrcB,
+    Rev8,
+    Bclr,
+    Bext,
+    Bexti,
+    Binv,
+    Bset,
+    // F. Its loads and stores are those of words.
+    Fadd,
+    Fsub,
+    Fmul,
+    Fdiv,
+    Fsqrt,
+    Fmadd,
+    Fmsub,
+    Fnmsub,
+    Fnmadd,
+    Fsgnj,
+    Fsgnjn,
+    Fsgnjx,
+    Fmin,
+    Fmax,
+    Feq,
+    Flt,
+    Fle,
+    Fclass,
+    FcvtWS,
+    FcvtWuS,
+    FcvtSW,
+    FcvtSWu,
+    /// Bits from one kind of register to the other.
+    Fmv,
+    /// `fflags`, `frm` or `fcsr`; imm is [`csr::pack`]ed.
+    FloatCsr,
     // From here on, an operation ends its block.
     Beq,
     Bne,
@@ -95,6 +153,14 @@ pub(crate) enum Class {
     Jump,
     JumpRegister,
     Csr,
+    FloatAdd,
+    FloatMul,
+    FloatFused,
+    FloatDiv,
+    FloatSqrt,
+    FloatConvert,
+    FloatCompare,
+    FloatMove,
     Atomic,
     Fence,
     Ecall,
@@ -113,7 +179,15 @@ impl Kind {
             Kind::Beq | Kind::Bne | Kind::Blt | Kind::Bge | Kind::Bltu | Kind::Bgeu => Class::Branch,
             Kind::Jal => Class::Jump,
             Kind::Jalr => Class::JumpRegister,
-            Kind::Csr => Class::Csr,
+            Kind::Csr | Kind::FloatCsr => Class::Csr,
+            Kind::Fadd | Kind::Fsub => Class::FloatAdd,
+            Kind::Fmul => Class::FloatMul,
+            Kind::Fmadd | Kind::Fmsub | Kind::Fnmsub | Kind::Fnmadd => Class::FloatFused,
+            Kind::Fdiv => Class::FloatDiv,
+            Kind::Fsqrt => Class::FloatSqrt,
+            Kind::FcvtWS | Kind::FcvtWuS | Kind::FcvtSW | Kind::FcvtSWu => Class::FloatConvert,
+            Kind::Fmin | Kind::Fmax | Kind::Feq | Kind::Flt | Kind::Fle | Kind::Fclass => Class::FloatCompare,
+            Kind::Fsgnj | Kind::Fsgnjn | Kind::Fsgnjx | Kind::Fmv => Class::FloatMove,
             Kind::Fence => Class::Fence,
             Kind::Ecall => Class::Ecall,
             Kind::Ebreak | Kind::Illegal | Kind::CodeEnd | Kind::Through => Class::Never,
@@ -146,7 +220,7 @@ pub(crate) struct Inst {
     /// The immediate, or the absolute target of a branch or jump.
     pub imm: u32,
     /// The registers it reads, as a set of bits without x0.
-    pub reads: u32,
+    pub reads: u64,
     /// Its length, 2 or 4 bytes.
     pub len: u8,
 }
@@ -191,9 +265,10 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
 
     // The formats: which registers are read, and what the immediate is.
     let make = |kind, rs1: u8, rs2: u8, imm| -> Result<Inst, Illegal> {
-        let reads = (1 << rs1 | 1 << rs2) & !1;
+        let reads = (1u64 << rs1 | 1u64 << rs2) & !1;
         Ok(Inst { kind, rd, rs1, rs2, imm, reads, len: 4 })
     };
+    let with = |extension, inst: Result<Inst, Illegal>| needs(extension).and(inst);
     let unary = |kind, imm| make(kind, rs1, 0, imm);
     let binary = |kind| make(kind, rs1, rs2, 0);
 
@@ -253,9 +328,30 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
             (1, 0x00) => unary(Kind::Slli, u32::from(rs2)),
             (5, 0x00) => unary(Kind::Srli, u32::from(rs2)),
             (5, 0x20) => unary(Kind::Srai, u32::from(rs2)),
+            (1, 0x30) => {
+                let kind = match rs2 {
+                    0 => Kind::Clz,
+                    1 => Kind::Ctz,
+                    2 => Kind::Cpop,
+                    4 => Kind::SextB,
+                    5 => Kind::SextH,
+                    _ => return Err(Illegal::Unknown),
+                };
+                with(Extension::Zbb, unary(kind, 0))
+            }
+            (5, 0x30) => with(Extension::Zbb, unary(Kind::Rori, u32::from(rs2))),
+            (5, 0x14) if rs2 == 0x07 => with(Extension::Zbb, unary(Kind::OrcB, 0)),
+            (5, 0x34) if rs2 == 0x18 => with(Extension::Zbb, unary(Kind::Rev8, 0)),
+            (1, 0x24) => with(Extension::Zbs, unary(Kind::Andi, !(1 << rs2))),
+            (1, 0x34) => with(Extension::Zbs, unary(Kind::Xori, 1 << rs2)),
+            (1, 0x14) => with(Extension::Zbs, unary(Kind::Ori, 1 << rs2)),
+            (5, 0x24) => with(Extension::Zbs, unary(Kind::Bexti, u32::from(rs2))),
             _ => Err(Illegal::Unknown),
         },
         0x33 => {
+            if let Some((extension, kind)) = bit_manipulation(funct7, funct3) {
+                return with(extension, binary(kind));
+            }
             let kind = match (funct7, funct3) {
                 (0x00, 0) => Kind::Add,
                 (0x20, 0) => Kind::Sub,
@@ -281,6 +377,8 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
                     ];
                     M[funct3 as usize]
                 }
+                // zext.h
+                (0x04, 4) if rs2 == 0 => return with(Extension::Zbb, unary(Kind::Andi, 0xffff)),
                 _ => return Err(Illegal::Unknown),
             };
             binary(kind)
@@ -296,6 +394,13 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
             _ if funct3 & 3 != 0 => {
                 needs(Extension::Zicsr)?;
                 let csr = word >> 20;
+                if csr::FLOAT.contains(&csr) {
+                    needs(Extension::F)?;
+                    let imm = csr::pack(csr, funct3);
+                    let inst = make(Kind::FloatCsr, rs1, 0, imm)?;
+                    let reads = if funct3 & csr::IMMEDIATE != 0 { 0 } else { inst.reads };
+                    return Ok(Inst { reads, ..inst });
+                }
                 if !COUNTERS.contains(&csr) {
                     return Err(Illegal::NoSuchCsr(csr));
                 }
@@ -325,8 +430,33 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
             };
             binary(kind)
         }
+        0x07 | 0x27 | 0x43 | 0x47 | 0x4b | 0x4f | 0x53 => float::decode(word, isa),
         _ => Err(Illegal::Unknown),
     }
+}
+
+/// Instructions of Zba, Zbb and Zbs with two registers.
+const fn bit_manipulation(funct7: u32, funct3: u32) -> Option<(Extension, Kind)> {
+    use Extension::{Zba, Zbb, Zbs};
+    Some(match (funct7, funct3) {
+        (0x10, 2) => (Zba, Kind::Sh1add),
+        (0x10, 4) => (Zba, Kind::Sh2add),
+        (0x10, 6) => (Zba, Kind::Sh3add),
+        (0x20, 4) => (Zbb, Kind::Xnor),
+        (0x20, 6) => (Zbb, Kind::Orn),
+        (0x20, 7) => (Zbb, Kind::Andn),
+        (0x05, 4) => (Zbb, Kind::Min),
+        (0x05, 5) => (Zbb, Kind::Minu),
+        (0x05, 6) => (Zbb, Kind::Max),
+        (0x05, 7) => (Zbb, Kind::Maxu),
+        (0x30, 1) => (Zbb, Kind::Rol),
+        (0x30, 5) => (Zbb, Kind::Ror),
+        (0x24, 1) => (Zbs, Kind::Bclr),
+        (0x24, 5) => (Zbs, Kind::Bext),
+        (0x34, 1) => (Zbs, Kind::Binv),
+        (0x14, 1) => (Zbs, Kind::Bset),
+        _ => return None,
+    })
 }
 
 /// `cycle`, `time`, `instret`, their high halves, the machine-mode aliases of the first and last, and `mhartid`.
@@ -340,4 +470,20 @@ pub(crate) mod csr {
     pub(crate) const HIGH: u32 = 0x80;
     /// The low bits that tell cycle (0), time (1) and instret (2) apart.
     pub(crate) const WHICH: u32 = 3;
+
+    pub(crate) const FFLAGS: u32 = 1;
+    pub(crate) const FRM: u32 = 2;
+    /// `fflags`, `frm`, and `fcsr`, which is both.
+    pub(crate) const FLOAT: [u32; 3] = [FFLAGS, FRM, 3];
+    /// Set in the funct3 of those whose operand is a number.
+    pub(crate) const IMMEDIATE: u32 = 4;
+
+    /// A CSR's number and the funct3 of the instruction, in one constant.
+    pub(crate) const fn pack(number: u32, funct3: u32) -> u32 {
+        number | funct3 << 12
+    }
+
+    pub(crate) const fn unpack(packed: u32) -> (u32, u32) {
+        (packed & 0xfff, packed >> 12)
+    }
 }

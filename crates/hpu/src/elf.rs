@@ -59,10 +59,13 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
         _ => return Err(LoadError::NotLinked { found: "an ELF file of an unknown type" }),
     }
     let flags = header.e_flags(LE).0;
+    let float_abi = flags & elf::EF_RISCV_FLOAT_ABI;
     let needs = if flags & elf::EF_RISCV_RVC.0 != 0 && !isa.has(Extension::C) {
         Some("compressed instructions")
-    } else if flags & elf::EF_RISCV_FLOAT_ABI != elf::EF_RISCV_FLOAT_ABI_SOFT.0 {
-        Some("a floating-point calling convention (-mabi=ilp32f or ilp32d)")
+    } else if float_abi == elf::EF_RISCV_FLOAT_ABI_SINGLE.0 && !isa.has(Extension::F) {
+        Some("a floating-point calling convention (-mabi=ilp32f)")
+    } else if float_abi > elf::EF_RISCV_FLOAT_ABI_SINGLE.0 {
+        Some("a double-precision calling convention (-mabi=ilp32d)")
     } else if flags & elf::EF_RISCV_RVE.0 != 0 {
         Some("16 registers (rv32e)")
     } else {

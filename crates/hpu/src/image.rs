@@ -356,6 +356,13 @@ impl Image {
         decode::decode(&code.bytes[(pc - code.base) as usize..], pc, &self.core.isa).err()
     }
 
+    /// The instruction word at `pc`; zero where there is no whole one.
+    pub(crate) fn word_at(&self, pc: u32) -> u32 {
+        let code = self.code.iter().find(|c| c.slot(pc).is_some());
+        let bytes = code.and_then(|c| c.bytes[(pc - c.base) as usize..].first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// A trap at `pc`, with its place in the source.
     #[cold]
     pub fn trap(&self, pc: u32, kind: TrapKind) -> Box<Trap> {

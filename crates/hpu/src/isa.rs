@@ -11,27 +11,48 @@ pub enum Extension {
     M,
     /// Atomics: LR, SC and AMOs.
     A,
+    /// Single-precision floating point.
+    F,
     /// Compressed (16-bit) instructions.
     C,
     /// Control and status registers; here the counters and `mhartid`.
     Zicsr,
     /// `fence.i`. Code is read-only, so it orders like a plain fence.
     Zifencei,
+    /// Address generation: shift and add.
+    Zba,
+    /// Basic bit manipulation: counts, minima, rotations, bytes.
+    Zbb,
+    /// Single bits.
+    Zbs,
 }
 
 impl Extension {
     /// All extensions known, in canonical order.
-    pub const ALL: &'static [Extension] =
-        &[Extension::M, Extension::A, Extension::C, Extension::Zicsr, Extension::Zifencei];
+    pub const ALL: &'static [Extension] = &[
+        Extension::M,
+        Extension::A,
+        Extension::F,
+        Extension::C,
+        Extension::Zicsr,
+        Extension::Zifencei,
+        Extension::Zba,
+        Extension::Zbb,
+        Extension::Zbs,
+    ];
 
     /// The name in an isa string, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Extension::M => "m",
             Extension::A => "a",
+            Extension::F => "f",
             Extension::C => "c",
             Extension::Zicsr => "zicsr",
             Extension::Zifencei => "zifencei",
+            Extension::Zba => "zba",
+            Extension::Zbb => "zbb",
+            Extension::Zbs => "zbs",
         }
     }
 
@@ -102,7 +123,8 @@ impl std::error::Error for IsaError {}
 impl FromStr for Isa {
     type Err = IsaError;
 
-    /// Parses `rv32i`, single-letter extensions, and further ones behind underscores, in any case and order.
+    /// Parses `rv32i`, single-letter extensions, and further ones behind underscores, in any case and order. `b` is
+    /// Zba, Zbb and Zbs; `f` brings Zicsr, which its rounding mode and flags need.
     fn from_str(text: &str) -> Result<Isa, IsaError> {
         let fail = |problem: String| IsaError { isa: text.to_owned(), problem };
         let lower = text.to_ascii_lowercase();
@@ -113,14 +135,21 @@ impl FromStr for Isa {
             return Err(fail("the base must be i (e and g are not modelled)".to_owned()));
         };
         let mut isa = Isa::RV32I;
+        let mut all_bits = false;
         let mut add = |name: &str| {
+            let twice = || fail(format!("extension \"{name}\" stands there twice"));
+            if name == "b" {
+                return if std::mem::replace(&mut all_bits, true) { Err(twice()) } else { Ok(()) };
+            }
             let Some(extension) = Extension::from_name(name) else {
                 let known: Vec<_> = Extension::ALL.iter().map(|e| e.name()).collect();
                 let known = known.join(", ");
-                return Err(fail(format!("extension \"{name}\" is not modelled (known: {known})")));
+                return Err(fail(format!(
+                    "extension \"{name}\" is not modelled (known: {known}; b is zba, zbb and zbs)"
+                )));
             };
             if isa.has(extension) {
-                return Err(fail(format!("extension \"{name}\" stands there twice")));
+                return Err(twice());
             }
             isa = isa.with(extension);
             Ok(())
@@ -138,7 +167,12 @@ impl FromStr for Isa {
                 }
             }
         }
-        Ok(isa)
+        let implied: &[(bool, &[Extension])] = &[
+            (all_bits, &[Extension::Zba, Extension::Zbb, Extension::Zbs]),
+            (isa.has(Extension::F), &[Extension::Zicsr]),
+        ];
+        let implied = implied.iter().filter(|(holds, _)| *holds).flat_map(|(_, extensions)| *extensions);
+        Ok(implied.fold(isa, |isa, &extension| isa.with(extension)))
     }
 }
 
@@ -152,6 +186,15 @@ mod tests {
         assert_eq!("RV32ICAM_Zicsr".parse(), Ok(Isa::RV32IMAC));
         assert_eq!("rv32i_m_a_c_zicsr".parse(), Ok(Isa::RV32IMAC));
         assert_eq!("rv32i".parse(), Ok(Isa::RV32I));
+        let bits = Isa::RV32IMAC.with(Extension::Zba).with(Extension::Zbb).with(Extension::Zbs);
+        for text in ["rv32imac_zicsr_zba_zbb_zbs", "rv32imacb_zicsr", "rv32imac_b_zbb_zicsr"] {
+            assert_eq!(text.parse(), Ok(bits), "{text}");
+        }
+        assert_eq!(bits.to_string(), "rv32imac_zicsr_zba_zbb_zbs");
+        for text in ["rv32imafc", "rv32imafc_zicsr"] {
+            assert_eq!(text.parse(), Ok(Isa::RV32IMAC.with(Extension::F)), "{text}");
+        }
+        assert_eq!(Isa::RV32IMAC.with(Extension::F).to_string(), "rv32imafc_zicsr");
         assert_eq!(Isa::RV32IMAC.to_string(), "rv32imac_zicsr");
         assert_eq!(Isa::RV32I.with(Extension::Zifencei).to_string(), "rv32i_zifencei");
     }
@@ -161,7 +204,11 @@ mod tests {
         for (text, problem) in [
             ("rv64i", "does not begin with rv32"),
             ("rv32e", "the base must be i"),
-            ("rv32imv", "extension \"v\" is not modelled (known: m, a, c, zicsr, zifencei)"),
+            (
+                "rv32imv",
+                "extension \"v\" is not modelled (known: m, a, f, c, zicsr, zifencei, zba, zbb, zbs; b is",
+            ),
+            ("rv32ibb", "extension \"b\" stands there twice"),
             ("rv32imm", "extension \"m\" stands there twice"),
             ("rv32i_zvfoo", "extension \"zvfoo\" is not modelled"),
             ("rv32i__zicsr", "an underscore without an extension"),

@@ -42,6 +42,7 @@ mod context;
 mod core;
 mod decode;
 mod elf;
+mod float;
 mod image;
 mod isa;
 mod lines;

@@ -71,7 +71,7 @@ impl Context {
             let (value, extra) = space.load(reference).map_err(fault)?;
             let unused = 32 - 8 * size;
             let value = if signed { ((value << unused) as i32 >> unused) as u32 } else { value };
-            self.set_reg(op.rd as usize, value);
+            self.write(op.rd, value);
             extra
         };
         Ok(extra + misaligned_extra(image, address, size))
@@ -114,7 +114,7 @@ impl Context {
                 (old, word.load_extra)
             }
         };
-        self.set_reg(op.rd as usize, result);
+        self.write(op.rd, result);
         Ok(extra)
     }
 }

@@ -11,7 +11,9 @@ use crate::decode::{Kind, csr};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
 use crate::reservations::Reservations;
-use crate::trap::{Access, TrapKind};
+use crate::trap::{Access, Illegal, TrapKind};
+
+mod float;
 
 /// `a / b` as RISC-V has it: no trap for zero or overflow.
 const fn div(a: u32, b: u32) -> u32 {
@@ -20,6 +22,12 @@ const fn div(a: u32, b: u32) -> u32 {
 
 const fn rem(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
+}
+
+/// Each byte that is not zero, with all its bits set.
+const fn or_combine(a: u32) -> u32 {
+    let any = ((a & 0x7f7f_7f7f) + 0x7f7f_7f7f) | a;
+    (any >> 7 & 0x0101_0101) * 0xff
 }
 
 const fn high(product: i64) -> u32 {
@@ -73,12 +81,12 @@ impl Context {
                 let mut rest = &block.ops[..end];
                 while let [op, tail @ ..] = rest {
                     rest = tail;
-                    let a = self.regs[op.rs1 as usize & 31];
-                    let b = self.regs[op.rs2 as usize & 31];
+                    let a = self.regs[op.rs1 as usize & 63];
+                    let b = self.regs[op.rs2 as usize & 63];
 
                     macro_rules! set {
                         ($value:expr) => {
-                            self.regs[op.rd as usize & 31] = $value
+                            self.regs[op.rd as usize & 63] = $value
                         };
                     }
                     macro_rules! add_latency {
@@ -196,6 +204,62 @@ impl Context {
                         Kind::Csr => {
                             let now = cycle + u64::from(op.before);
                             set!(self.counter(op.imm, now, instret + u64::from(op.index)));
+                        }
+                        Kind::Sh1add => set!((a << 1).wrapping_add(b)),
+                        Kind::Sh2add => set!((a << 2).wrapping_add(b)),
+                        Kind::Sh3add => set!((a << 3).wrapping_add(b)),
+                        Kind::Andn => set!(a & !b),
+                        Kind::Orn => set!(a | !b),
+                        Kind::Xnor => set!(!(a ^ b)),
+                        Kind::Clz => set!(a.leading_zeros()),
+                        Kind::Ctz => set!(a.trailing_zeros()),
+                        Kind::Cpop => set!(a.count_ones()),
+                        Kind::Max => set!((a as i32).max(b as i32) as u32),
+                        Kind::Maxu => set!(a.max(b)),
+                        Kind::Min => set!((a as i32).min(b as i32) as u32),
+                        Kind::Minu => set!(a.min(b)),
+                        Kind::SextB => set!(i32::from(a as i8) as u32),
+                        Kind::SextH => set!(i32::from(a as i16) as u32),
+                        Kind::Rol => set!(a.rotate_left(b & 31)),
+                        Kind::Ror => set!(a.rotate_right(b & 31)),
+                        Kind::Rori => set!(a.rotate_right(op.imm)),
+                        Kind::OrcB => set!(or_combine(a)),
+                        Kind::Rev8 => set!(a.swap_bytes()),
+                        Kind::Bclr => set!(a & !(1 << (b & 31))),
+                        Kind::Bext => set!(a >> (b & 31) & 1),
+                        Kind::Bexti => set!(a >> (op.imm & 31) & 1),
+                        Kind::Binv => set!(a ^ 1 << (b & 31)),
+                        Kind::Bset => set!(a | 1 << (b & 31)),
+                        Kind::Fadd
+                        | Kind::Fsub
+                        | Kind::Fmul
+                        | Kind::Fdiv
+                        | Kind::Fsqrt
+                        | Kind::Fmadd
+                        | Kind::Fmsub
+                        | Kind::Fnmsub
+                        | Kind::Fnmadd
+                        | Kind::Fsgnj
+                        | Kind::Fsgnjn
+                        | Kind::Fsgnjx
+                        | Kind::Fmin
+                        | Kind::Fmax
+                        | Kind::Feq
+                        | Kind::Flt
+                        | Kind::Fle
+                        | Kind::Fclass
+                        | Kind::FcvtWS
+                        | Kind::FcvtWuS
+                        | Kind::FcvtSW
+                        | Kind::FcvtSWu
+                        | Kind::Fmv
+                        | Kind::FloatCsr => {
+                            if let Err(mode) = self.float(op) {
+                                self.stay(Place { block, cycle, instret }, op);
+                                let why = Illegal::RoundingMode(mode);
+                                let kind = TrapKind::IllegalInstruction { word: image.word_at(self.pc), why };
+                                return self.trap(image, reservations, self.pc, kind);
+                            }
                         }
                         Kind::Beq => branch!(a == b),
                         Kind::Bne => branch!(a != b),

@@ -38,6 +38,8 @@ pub enum Illegal {
     NoSuchCsr(u32),
     /// It writes a counter.
     ReadOnlyCsr(u32),
+    /// It rounds in a mode that is reserved, named by itself or by `frm`.
+    RoundingMode(u32),
 }
 
 impl fmt::Display for Illegal {
@@ -50,6 +52,7 @@ impl fmt::Display for Illegal {
             }
             Illegal::NoSuchCsr(csr) => write!(f, "there is no CSR {csr:#05x} here"),
             Illegal::ReadOnlyCsr(csr) => write!(f, "CSR {csr:#05x} is read-only"),
+            Illegal::RoundingMode(mode) => write!(f, "rounding mode {mode} is reserved"),
         }
     }
 }
@@ -243,7 +246,7 @@ impl fmt::Display for TrapKind {
                 write!(f, " of {size} bytes at {bottom:#x}")
             }
             TrapKind::CycleLimit { limit } => {
-                write!(f, "still running at its limit, cycle {limit}; does it loop for ever?")
+                write!(f, "still running at its limit of {limit} cycles (does it loop for ever?)")
             }
             TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
             TrapKind::UnknownCall { number, served } => {
@@ -375,7 +378,7 @@ mod tests {
             ),
             (
                 TrapKind::CycleLimit { limit: 100 },
-                "still running at its limit, cycle 100; does it loop for ever?",
+                "still running at its limit of 100 cycles (does it loop for ever?)",
             ),
             (TrapKind::Breakpoint, "ebreak (abort or a compiler's trap)"),
             (

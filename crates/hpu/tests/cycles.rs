@@ -27,6 +27,14 @@ const DISTINCT: CycleCosts = CycleCosts {
     atomic: 1100,
     fence: 1200,
     ecall: 1300,
+    float_add: 1400,
+    float_mul: 1500,
+    float_fused: 1600,
+    float_div: 1700,
+    float_sqrt: 1800,
+    float_convert: 1900,
+    float_compare: 2000,
+    float_move: 2100,
     misaligned_extra: 50,
 };
 

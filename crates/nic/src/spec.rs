@@ -171,6 +171,8 @@ fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
 fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
+    // Of an extension that few cards have; as an FPU pipelined once takes, its result used at once.
+    let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
     let costs = CycleCosts {
         alu: cost("alu", "integer arithmetic, logic, shifts"),
         mul: cost("mul", "mul"),
@@ -183,6 +185,14 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         branch_taken: cost("branch_taken", "a branch that is taken"),
         jump: cost("jump", "jal"),
         jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
+        float_add: float("float_add", 2, "fadd.s, fsub.s"),
+        float_mul: float("float_mul", 2, "fmul.s"),
+        float_fused: float("float_fused", 2, "fmadd.s and its kin"),
+        float_div: float("float_div", 19, "fdiv.s"),
+        float_sqrt: float("float_sqrt", 19, "fsqrt.s"),
+        float_convert: float("float_convert", 2, "between floats and integers"),
+        float_compare: float("float_compare", 2, "comparisons, minima, maxima, fclass.s of floats"),
+        float_move: float("float_move", 1, "fmv, fsgnj: moves, negations, absolute values of floats"),
         csr: cost("csr", "an access to a control and status register"),
         atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
         fence: cost("fence", "fence, fence.i"),

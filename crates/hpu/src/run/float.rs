@@ -1,0 +1,78 @@
+//! Executes extension F: arithmetic between float registers, and its control and status register.
+
+use crate::block::Op;
+use crate::context::Context;
+use crate::decode::{DYNAMIC, Kind, Operands, csr};
+use crate::float::{self, Rounding};
+
+const SIGN: u32 = 1 << 31;
+
+impl Context {
+    /// Executes an instruction of F.
+    ///
+    /// # Errors
+    /// The reserved rounding mode that `frm` has.
+    #[inline(never)]
+    pub(crate) fn float(&mut self, op: &Op) -> Result<(), u32> {
+        let a = self.regs[op.rs1 as usize & 63];
+        let b = self.regs[op.rs2 as usize & 63];
+        let c = || self.regs[Operands::rs3(op.imm)];
+        let mode = match Operands::rounding(op.imm) {
+            DYNAMIC => self.fcsr >> 5,
+            fixed => fixed,
+        };
+        let Some(rounding) = Rounding::from_number(mode) else { return Err(mode) };
+        let mut flags = 0;
+        let f = &mut flags;
+        let result = match op.kind {
+            Kind::Fadd => float::add(a, b, rounding, f),
+            Kind::Fsub => float::sub(a, b, rounding, f),
+            Kind::Fmul => float::mul(a, b, rounding, f),
+            Kind::Fdiv => float::div(a, b, rounding, f),
+            Kind::Fsqrt => float::sqrt(a, rounding, f),
+            Kind::Fmadd => float::fused(a, b, c(), rounding, f),
+            Kind::Fmsub => float::fused(a, b, c() ^ SIGN, rounding, f),
+            Kind::Fnmsub => float::fused(a ^ SIGN, b, c(), rounding, f),
+            Kind::Fnmadd => float::fused(a ^ SIGN, b, c() ^ SIGN, rounding, f),
+            Kind::Fsgnj => a & !SIGN | b & SIGN,
+            Kind::Fsgnjn => a & !SIGN | !b & SIGN,
+            Kind::Fsgnjx => a ^ b & SIGN,
+            Kind::Fmin => float::min_max(a, b, false, f),
+            Kind::Fmax => float::min_max(a, b, true, f),
+            Kind::Feq => u32::from(float::equal(a, b, f)),
+            Kind::Flt => u32::from(float::less(a, b, false, f)),
+            Kind::Fle => u32::from(float::less(a, b, true, f)),
+            Kind::Fclass => float::class(a),
+            Kind::FcvtWS => float::to_i32(a, rounding, f),
+            Kind::FcvtWuS => float::to_u32(a, rounding, f),
+            Kind::FcvtSW => float::from_i32(a, rounding, f),
+            Kind::FcvtSWu => float::from_u32(a, rounding, f),
+            Kind::Fmv => a,
+            Kind::FloatCsr => self.float_csr(op, a),
+            kind => unreachable!("{kind:?} is not of extension F"),
+        };
+        self.fcsr |= flags;
+        self.regs[op.rd as usize & 63] = result;
+        self.regs[0] = 0;
+        Ok(())
+    }
+
+    /// Reads `fflags`, `frm` or `fcsr` and writes it as the instruction says; what it was.
+    fn float_csr(&mut self, op: &Op, operand: u32) -> u32 {
+        let (number, funct3) = csr::unpack(op.imm);
+        let (shift, mask) = match number {
+            csr::FFLAGS => (0, 0x1f),
+            csr::FRM => (5, 0x07),
+            _ => (0, 0xff),
+        };
+        let old = self.fcsr >> shift & mask;
+        let operand = if funct3 & csr::IMMEDIATE != 0 { u32::from(op.rs1) } else { operand };
+        let new = match funct3 & 3 {
+            1 => operand,
+            2 => old | operand,
+            _ => old & !operand,
+        };
+        self.fcsr = self.fcsr & !(mask << shift) | (new & mask) << shift;
+        old
+    }
+}
