@@ -17,7 +17,8 @@ pub struct PortStatistics {
     pub sent_bytes: u64,
     /// How long the outgoing direction has been occupied.
     pub busy: Duration,
-    /// How long packets that were ready to go out by this port waited, for others or for credits; all of them added up.
+    /// How long packets that were ready to go out by this port waited for it or for credits, all of them added up;
+    /// behind packets of their own message, too.
     pub queued: Duration,
     /// The most packets there were at once in this port's buffer for what comes in.
     pub peak_buffer: u32,

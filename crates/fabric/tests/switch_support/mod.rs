@@ -1,0 +1,171 @@
+//! Hosts around a switch, with cards that send what they are told and write down what comes.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use nicety_fabric::{
+    HeaderBytes, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec, Symbol,
+    Topology,
+};
+use nicety_kernel::{Config, Server, Sim, Summary, World};
+use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub const fn ps(ps: u64) -> Duration {
+    Duration::from_ps(ps)
+}
+
+pub const fn at(ps: u64) -> Time {
+    Time::from_ps(ps)
+}
+
+/// The link and the switch of the sPIN paper: 20 ps a byte, 33.4 ns, 50 ns.
+pub const SPIN: NetworkSpec = NetworkSpec {
+    link: LinkSpec { latency: ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256 },
+    switch: SwitchSpec { latency: ps(50_000), ports: 36, buffer: 32 },
+};
+
+/// A packet to send: its first and last byte are there at `head` and `tail`.
+#[derive(Clone, Copy, Debug)]
+pub struct Send {
+    pub to: u32,
+    pub bytes: u64,
+    /// Packets with the same number are one message's.
+    pub message: u64,
+    pub offset: u64,
+    pub head: Time,
+    pub tail: Time,
+}
+
+/// A packet that is a message and is there at `ps`.
+pub fn send(to: u32, bytes: u64, ps: u64) -> Send {
+    Send { to, bytes, message: ps + (u64::from(to) << 40), offset: 0, head: at(ps), tail: at(ps) }
+}
+
+/// What has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    pub by: u32,
+    pub when: Time,
+    pub source: u32,
+    pub message: u64,
+    pub offset: u64,
+    pub bytes: u64,
+    pub path: Path,
+}
+
+/// The bytes of a packet, by who sent it and its place.
+pub fn content(source: u32, message: u64, offset: u64, bytes: u64) -> Vec<u8> {
+    let seed = (u64::from(source) ^ message ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..bytes).map(|i| (seed.rotate_left((i % 64) as u32).wrapping_add(i) >> 8) as u8).collect()
+}
+
+pub struct Net {
+    pub world: World<Symbol>,
+    pub ports: Vec<Rc<Port>>,
+    pub network: Network,
+    services: Vec<Duration>,
+    sent: usize,
+    log: Rc<RefCell<Vec<Received>>>,
+}
+
+impl Net {
+    pub fn star(hosts: u32, shards: usize, spec: &NetworkSpec) -> Net {
+        let mut world = World::new(Config { shards, ..Config::default() });
+        let hosts: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
+        let (ports, network) = Topology::Star.build(&mut world, &hosts, spec).unwrap();
+        Net::new(world, ports, network)
+    }
+
+    pub fn new(world: World<Symbol>, ports: Vec<Port>, network: Network) -> Net {
+        let services = vec![Duration::ZERO; ports.len()];
+        let ports = ports.into_iter().map(Rc::new).collect();
+        Net { world, ports, network, services, sent: 0, log: Rc::default() }
+    }
+
+    fn node(&self, host: u32) -> (Sim, Rc<Port>) {
+        (self.world.sim(NodeId(host)), self.ports[host as usize].clone())
+    }
+
+    /// The host sends these, one after another.
+    pub fn sends(&mut self, host: u32, sends: &[Send]) {
+        let (sim, port) = self.node(host);
+        let sends = sends.to_vec();
+        self.sent += sends.len();
+        sim.clone().spawn_program(format!("sender {host}"), async move {
+            for s in sends {
+                sim.until(s.head).await;
+                let path = Path::from(s.head);
+                let flight = Flight { head: s.head, tail: s.tail, path, slowest: Stage::Bus };
+                let turn = port.turn(flight).await;
+                let packet = Packet {
+                    source: NodeId(host),
+                    destination: NodeId(s.to),
+                    message: MessageId { source: NodeId(host), sequence: s.message },
+                    offset: s.offset,
+                    header: HeaderBytes::new(&[]),
+                    payload: Payload::copy_of(&content(host, s.message, s.offset, s.bytes)),
+                    path: Path::from(Time::ZERO),
+                };
+                port.launch(packet, turn);
+            }
+        });
+    }
+
+    /// The host checks the bytes of what comes and has done with each packet `service` after the one before, or after it
+    /// came. Other hosts have done with theirs at once.
+    pub fn serves(&mut self, host: u32, service: Duration) {
+        self.services[host as usize] = service;
+    }
+
+    fn listen(&self, host: u32) {
+        let (sim, port) = self.node(host);
+        let (log, service) = (self.log.clone(), self.services[host as usize]);
+        let server = Server::new(&sim);
+        sim.clone().spawn(async move {
+            loop {
+                let packet = port.receive().await;
+                assert_eq!(packet.destination, NodeId(host));
+                assert_eq!(packet.path.at(), sim.now());
+                let (source, message, bytes) =
+                    (packet.source.0, packet.message.sequence, packet.payload.len());
+                let found = packet.payload.into_buffer().unwrap();
+                assert_eq!(found[..], content(source, message, packet.offset, bytes)[..]);
+                log.borrow_mut().push(Received {
+                    by: host,
+                    when: sim.now(),
+                    source,
+                    message,
+                    offset: packet.offset,
+                    bytes,
+                    path: packet.path,
+                });
+                let (port, server) = (port.clone(), server.clone());
+                sim.spawn(async move {
+                    server.serve(service).await;
+                    port.free_slot();
+                });
+            }
+        });
+    }
+
+    /// Everything received, by receiver, each in the order in which it came.
+    pub fn run(&mut self) -> (Summary, Vec<Received>, NetworkStatistics) {
+        (0..self.ports.len() as u32).for_each(|host| self.listen(host));
+        let summary = self.world.run().unwrap();
+        let mut log = self.log.borrow().clone();
+        assert_eq!(log.len(), self.sent, "every packet has come, once");
+        log.sort_by_key(|received| received.by);
+        (summary, log, self.network.statistics())
+    }
+}
+
+/// Runs these sends, by host, on a star; receivers have done with a packet at once.
+pub fn run(spec: &NetworkSpec, sends: &[&[Send]]) -> (Vec<Received>, NetworkStatistics) {
+    let mut net = Net::star(sends.len() as u32, 1, spec);
+    for (host, sends) in (0..).zip(sends) {
+        net.sends(host, sends);
+    }
+    let (_, log, statistics) = net.run();
+    (log, statistics)
+}
