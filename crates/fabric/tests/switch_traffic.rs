@@ -104,7 +104,7 @@ fn check_path(path: &Path, fastest: Duration) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn everything_comes_once_and_at_the_same_time_in_any_number_of_shards(traffic in traffic()) {
