@@ -149,7 +149,7 @@ impl Link {
             let (start, _) = span.unwrap_or((sent.start, sent.end));
             span = Some((start, sent.end));
             let end = piece.offset + piece.len;
-            if end > command || bytes == 0 {
+            if end > command || end == command + bytes {
                 let begin = piece.offset.max(command) - command;
                 packets.arrived(begin, end - command, sent.end + self.spec.latency_to_card);
             }

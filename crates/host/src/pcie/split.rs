@@ -28,10 +28,11 @@ fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<It
     })
 }
 
-/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. A piece begins where
-/// the one before ended, whatever the alignment.
+/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. What counts is the
+/// length field, in doublewords: one that begins inside a doubleword carries less. A piece begins where the one before
+/// ended, whatever the alignment.
 pub(super) fn requests(address: u64, bytes: u64, most: u64) -> impl Iterator<Item = Piece> {
-    cut(address, bytes, move |at| at + most.min(BOUNDARY - at % BOUNDARY))
+    cut(address, bytes, move |at| (at / 4 * 4 + most).min((at / BOUNDARY + 1) * BOUNDARY))
 }
 
 /// Completions for one request: at most `most` bytes, and each ends on a multiple of `rcb`, except the last
@@ -57,6 +58,8 @@ mod tests {
         assert_eq!(lengths(requests(0x1064, 4096, 2048)), [2048, 1948, 100]);
         assert_eq!(lengths(requests(0x1fff, 2, 512)), [1, 1]);
         assert_eq!(lengths(requests(0x1000, 0, 512)), [0]);
+        // 128 bytes from the second byte of a doubleword on would be 33 doublewords.
+        assert_eq!(lengths(requests(0x1001, 256, 128)), [127, 128, 1]);
     }
 
     #[test]

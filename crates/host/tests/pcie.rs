@@ -1,0 +1,15 @@
+//! PCI Express: sizes, times, bandwidth, credits, tags and ordering, each against arithmetic done by hand from the
+//! constants of the Base Specification.
+
+#[path = "pcie/bandwidth.rs"]
+mod bandwidth;
+#[path = "pcie/limits.rs"]
+mod limits;
+#[path = "pcie/random.rs"]
+mod random;
+#[path = "pcie/sizes.rs"]
+mod sizes;
+#[path = "pcie/support.rs"]
+mod support;
+#[path = "pcie/timing.rs"]
+mod timing;

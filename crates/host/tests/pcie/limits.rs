@@ -1,0 +1,184 @@
+//! Credits, tags, and the DLLPs that bring credits back: what they cost, and where they bite.
+
+use crate::support::{at, gen3x8, message, now, on, wire};
+use nicety_host::pcie::{Credits, PcieSpec};
+use nicety_types::{Duration, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const LATENCY: u64 = 250_000;
+const PORT: u64 = 50_000;
+/// The Ack and UpdateFC limit of generation 3 x8 at an MPS of 256 B.
+const LIMIT: u64 = 203_000;
+const DLLP: u64 = 1_016;
+/// A write of 256 bytes: 280 on the wire.
+const TLP: u64 = 35_547;
+/// From the last byte of a TLP leaving to its credits being back.
+const LOOP: u64 = PORT + LIMIT + DLLP + PORT;
+
+#[test]
+fn one_header_credit_allows_one_write_a_round_trip() {
+    let spec = PcieSpec { posted: Credits { headers: 1, data: 0 }, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let handover = bus.write(message(0), 0x1000, 1024, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(4 * TLP + 3 * LOOP));
+        assert_eq!(bus.busy().1, Duration::from_ps(4 * TLP), "waiting for credits occupies nothing");
+    });
+}
+
+#[test]
+fn data_credits_are_16_bytes() {
+    // 16 credits: one write of 256 bytes, or two of 128, or 16 of up to 16.
+    let spec = PcieSpec { posted: Credits { headers: 0, data: 16 }, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let handover = bus.write(message(0), 0x1000, 512, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(2 * TLP + LOOP));
+    });
+    on(spec, |_, bus| async move {
+        for _ in 0..2 {
+            bus.write(message(0), 0x1000, 128, at(0));
+        }
+        // The credits of both come with the UpdateFC that was due since the first one.
+        let third = bus.write(message(0), 0x1000, 128, at(0));
+        assert_eq!(third.path.at(), Time::from_ps(wire(152) + LOOP + wire(152)));
+    });
+    on(spec, |_, bus| async move {
+        for k in 0..16 {
+            let small = bus.write(message(k), 0x1000, 8, at(0));
+            assert_eq!(small.path.at(), Time::from_ps((k + 1) * wire(32)));
+        }
+        let next = bus.write(message(16), 0x1000, 8, at(0));
+        assert_eq!(next.path.at(), Time::from_ps(wire(32) + LOOP + wire(32)));
+    });
+}
+
+#[test]
+fn the_default_credits_do_not_bite() {
+    on(gen3x8(), |_, bus| async move {
+        let handover = bus.write(message(0), 0, 1 << 20, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(4096 * TLP));
+    });
+}
+
+#[test]
+fn credits_hold_what_the_host_pushes_as_well() {
+    let spec = PcieSpec { posted: Credits { headers: 2, data: 0 }, command: 0, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let packet = bus.push(message(0), 768, 4096, at(0)).packet(0).await;
+        assert_eq!(packet.head, Time::from_ps(TLP + LATENCY));
+        assert_eq!(packet.tail, Time::from_ps(TLP + LOOP + TLP + LATENCY));
+    });
+}
+
+#[test]
+fn one_tag_allows_one_read_a_round_trip() {
+    let spec = PcieSpec { tags: 1, ack_delay: LATE, update_delay: LATE, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
+        let trip = wire(24) + LATENCY + 2 * wire(276) + LATENCY;
+        assert_eq!(packet.tail, Time::from_ps(4 * trip));
+        assert_eq!(packet.path.at(), packet.head);
+    });
+    on(PcieSpec { tags: 4, ..spec }, |_, bus| async move {
+        let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
+        assert_eq!(packet.tail, Time::from_ps(wire(24) + LATENCY + 8 * wire(276) + LATENCY));
+    });
+}
+
+/// Later than anything here, so that no DLLP is in the way.
+const LATE: Duration = Duration::from_us(100);
+
+#[test]
+fn several_reads_share_the_tags() {
+    let spec = PcieSpec { tags: 1, ack_delay: LATE, update_delay: LATE, ..gen3x8() };
+    on(spec, |sim, bus| async move {
+        let tails = Rc::new(RefCell::new(Vec::new()));
+        for k in 0..3 {
+            let (bus, tails) = (bus.clone(), tails.clone());
+            sim.spawn(async move {
+                let tail = bus.read(message(k), 0x1000, 64, 64, at(0)).await.packet(0).await.tail;
+                tails.borrow_mut().push(tail.ps());
+            });
+        }
+        sim.delay(Duration::from_us(10)).await;
+        let trip = wire(24) + LATENCY + wire(84) + LATENCY;
+        assert_eq!(*tails.borrow(), [trip, 2 * trip, 3 * trip]);
+    });
+}
+
+#[test]
+fn one_request_credit_allows_one_request_a_round_trip_of_the_port() {
+    let spec = PcieSpec { non_posted_headers: 1, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let packet = bus.read(message(0), 0x1000, 1024, 1024, at(0)).await.packet(0).await;
+        let second = wire(24) + LOOP + wire(24);
+        // Its own Ack and UpdateFC, at 310.110 + 50 + 203 ns, go between its completions, the first of which left at 560.110.
+        assert_eq!(packet.tail, Time::from_ps(second + LATENCY + 2 * wire(276) + 2 * DLLP + LATENCY));
+    });
+}
+
+#[test]
+fn a_write_does_not_wait_for_a_read_without_a_credit() {
+    let spec = PcieSpec { non_posted_headers: 1, ..gen3x8() };
+    on(spec, |sim, bus| async move {
+        let reader = bus.clone();
+        sim.spawn(async move {
+            reader.read(message(0), 0x1000, 4096, 4096, at(0)).await;
+        });
+        sim.delay(Duration::from_ns(100)).await;
+        let write = bus.write(message(1), 0x1000, 256, now(&sim));
+        assert_eq!(write.path.at(), sim.now() + Duration::from_ps(TLP));
+    });
+}
+
+#[test]
+fn completion_credits_hold_completions() {
+    let completion = Credits { headers: 1, data: 0 };
+    let spec = PcieSpec { completion, ack_delay: LATE, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let packet = bus.read(message(0), 0x1000, 512, 512, at(0)).await.packet(0).await;
+        let first = wire(24) + LATENCY + wire(276);
+        assert_eq!(packet.head, Time::from_ps(first + LATENCY));
+        // The UpdateFC for the request, due at 256.047 ns, is on the wire before.
+        assert_eq!(packet.tail, Time::from_ps(first + LOOP + wire(276) + LATENCY));
+    });
+}
+
+#[test]
+fn acks_and_credits_occupy_the_other_direction() {
+    on(gen3x8(), |sim, bus| async move {
+        // Received at 4.063 + 50 ns; Ack and UpdateFC go 203 ns later.
+        bus.write(message(0), 0x1000, 8, at(0));
+        let due = 4_063 + PORT + LIMIT;
+        assert_eq!(bus.busy().0, Duration::ZERO);
+        sim.until(Time::from_ps(due)).await;
+        let packet = bus.push(message(1), 8, 8, now(&sim)).packet(0).await;
+        assert_eq!(packet.tail, Time::from_ps(due + 2 * DLLP + 12_188 + LATENCY), "behind two DLLPs");
+        assert_eq!(bus.busy().0, Duration::from_ps(2 * DLLP + 12_188));
+    });
+}
+
+#[test]
+fn acks_are_shared_by_what_comes_within_the_limit() {
+    let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
+    on(spec, |sim, bus| async move {
+        // 100 writes of 256 bytes, received every 35.547 ns from 85.547 ns on: the Ack of the k-th leaves 203 ns later
+        // and serves those received before, six in all; the sixth after the first comes at 213.282, the seventh opens anew.
+        bus.write(message(0), 0, 25_600, at(0));
+        sim.delay(Duration::from_us(10)).await;
+        bus.push(message(1), 8, 8, now(&sim));
+        let acks = 100_u64.div_ceil(6);
+        assert_eq!(bus.busy().0, Duration::from_ps(acks * DLLP + 12_188));
+    });
+}
+
+#[test]
+fn an_unlimited_receiver_returns_no_credits() {
+    let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
+    on(spec, |sim, bus| async move {
+        bus.write(message(0), 0x1000, 8, at(0));
+        sim.delay(Duration::from_us(1)).await;
+        bus.push(message(1), 8, 8, now(&sim));
+        assert_eq!(bus.busy().0, Duration::from_ps(DLLP + 12_188), "one Ack");
+    });
+}

@@ -1,0 +1,189 @@
+//! Single transfers on an idle link, and what arrives behind what.
+
+use crate::support::{at, gen3x8, message, now, on, wire};
+use nicety_host::Notice;
+use nicety_host::pcie::{Cut, PcieSpec};
+use nicety_types::{Duration, Stage, Time};
+
+const LATENCY: u64 = 250_000;
+/// An Ack or UpdateFC: 8 bytes.
+const DLLP: u64 = 1_016;
+
+#[test]
+fn the_wire_by_hand() {
+    // 8 x 126.953125 = 1015.625; 32 x = 4062.5; 88 x = 11171.875; 276 x = 35039.0625; 280 x = 35546.875.
+    assert_eq!([8, 32, 88, 276, 280].map(wire), [DLLP, 4_063, 11_172, 35_040, 35_547]);
+}
+
+#[test]
+fn a_small_write_takes_its_tlp_and_a_crossing() {
+    on(gen3x8(), |_, bus| async move {
+        // 8 + 16 + 8 bytes.
+        let handover = bus.write(message(0), 0x1000, 8, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(4_063));
+        assert_eq!(handover.path.total(Stage::Deposit), Duration::from_ps(4_063));
+        assert_eq!(handover.landed, Time::from_ps(4_063 + LATENCY));
+        assert_eq!(bus.busy().1, Duration::from_ps(4_063));
+    });
+}
+
+#[test]
+fn a_push_brings_its_command_before_its_payload() {
+    on(gen3x8(), |sim, bus| async move {
+        // A command of 64 bytes and 8 of payload: 8 + 16 + 72 bytes, 12187.5 ps.
+        let packet = bus.push(message(0), 8, 4096, at(0)).packet(0).await;
+        assert_eq!(packet.head, Time::from_ps(12_188 + LATENCY));
+        assert_eq!(packet.tail, packet.head);
+        assert_eq!(packet.path.at(), packet.head);
+        assert_eq!(packet.path.total(Stage::Bus), Duration::from_ps(12_188 + LATENCY));
+        sim.delay(Duration::from_us(1)).await;
+        // A bare command: 8 + 16 + 64.
+        let start = sim.now();
+        let packet = bus.push(message(1), 0, 1, now(&sim)).packet(0).await;
+        assert_eq!(packet.tail, start + Duration::from_ps(11_172 + LATENCY));
+    });
+}
+
+#[test]
+fn packets_of_a_push_arrive_tlp_by_tlp() {
+    on(gen3x8(), |_, bus| async move {
+        // 64 + 8192 bytes: 32 TLPs of 280 bytes and one of 88. Packets begin 64 bytes into TLPs 0 and 16.
+        let transfer = bus.push(message(0), 8192, 4096, at(0));
+        let tlp = wire(280);
+        let first = transfer.packet(0).await;
+        assert_eq!(first.head, Time::from_ps(tlp + LATENCY));
+        assert_eq!(first.tail, Time::from_ps(17 * tlp + LATENCY));
+        let second = transfer.packet(4096).await;
+        assert_eq!(second.head, Time::from_ps(17 * tlp + LATENCY));
+        assert_eq!(second.tail, Time::from_ps(32 * tlp + wire(88) + LATENCY));
+        assert_eq!(second.path.total(Stage::Bus), Duration::from_ps(17 * tlp + LATENCY));
+    });
+}
+
+#[test]
+fn write_combining_pushes_64_bytes_a_tlp() {
+    let spec = PcieSpec { push_payload: 64, command: 0, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let packet = bus.push(message(0), 4096, 4096, at(0)).packet(0).await;
+        assert_eq!(packet.tail, Time::from_ps(64 * wire(88) + LATENCY));
+    });
+}
+
+#[test]
+fn a_small_read_takes_two_tlps_and_two_crossings() {
+    on(gen3x8(), |sim, bus| async move {
+        // Request 24 bytes, completion 8 + 12 + 8.
+        let transfer = bus.read(message(0), 0x1000, 8, 8, at(0)).await;
+        assert_eq!(sim.now(), Time::from_ps(3_047 + LATENCY), "the request has reached the host");
+        let packet = transfer.packet(0).await;
+        assert_eq!(packet.tail, Time::from_ps(3_047 + LATENCY + 3_555 + LATENCY));
+        assert_eq!(packet.path.total(Stage::Fetch), packet.tail.since(Time::ZERO));
+    });
+}
+
+#[test]
+fn host_memory_takes_its_time_where_the_spec_says_so() {
+    let spec = PcieSpec {
+        read_latency: Duration::from_ns(80),
+        latency_to_card: Duration::from_ns(300),
+        latency_to_host: Duration::from_ns(200),
+        ..gen3x8()
+    };
+    on(spec, |_, bus| async move {
+        let packet = bus.read(message(0), 0x1000, 8, 8, at(0)).await.packet(0).await;
+        assert_eq!(packet.tail, Time::from_ps(3_047 + 200_000 + 80_000 + 3_555 + 300_000));
+    });
+}
+
+#[test]
+fn a_read_of_a_packet_streams_behind_its_first_request() {
+    on(gen3x8(), |_, bus| async move {
+        // Eight requests of 512 bytes, two completions of 256 each. The host's port acknowledges the requests and
+        // returns their credits 203 ns after the first came in, at 256.047 ns: two DLLPs among the completions.
+        let packet = bus.read(message(0), 0x1000, 4096, 4096, at(0)).await.packet(0).await;
+        let answered = 3_047 + LATENCY;
+        assert_eq!(packet.head, Time::from_ps(answered + 35_040 + LATENCY));
+        assert_eq!(packet.tail, Time::from_ps(answered + 16 * 35_040 + 2 * DLLP + LATENCY));
+    });
+}
+
+#[test]
+fn completions_end_on_the_boundary_or_at_each() {
+    let tail = |spec, address| {
+        let (sent, found) = std::sync::mpsc::channel();
+        on(spec, move |_, bus| async move {
+            let packet = bus.read(message(0), address, 512, 512, at(0)).await.packet(0).await;
+            sent.send(packet.tail.ps() - (3_047 + 2 * LATENCY)).unwrap();
+        });
+        found.recv().unwrap()
+    };
+    // Later than the completions, so that none of them waits for an Ack.
+    let quiet = PcieSpec { ack_delay: Duration::from_us(9), update_delay: Duration::from_us(9), ..gen3x8() };
+    assert_eq!(tail(quiet, 0x1000), 2 * wire(276));
+    // 4 bytes into a line: 252, 256 and 4.
+    assert_eq!(tail(quiet, 0x1004), wire(272) + wire(276) + wire(24));
+    assert_eq!(tail(PcieSpec { cut: Cut::Boundary, ..quiet }, 0x1000), 8 * wire(84));
+    assert_eq!(tail(PcieSpec { cut: Cut::Boundary, rcb: 128, ..quiet }, 0x1000), 4 * wire(148));
+}
+
+#[test]
+fn a_read_ends_at_4_kib_and_begins_again() {
+    let spec = PcieSpec { mrrs: 4096, mps: 4096, push_payload: 4096, ..gen3x8() };
+    on(spec, |_, bus| async move {
+        // 128 and 384 bytes: two requests.
+        bus.read(message(0), 0x1f80, 512, 512, at(0)).await.packet(0).await;
+        assert_eq!(bus.busy().1, Duration::from_ps(2 * wire(24)));
+    });
+    on(spec, |_, bus| async move {
+        // 64 and 192 bytes: two writes.
+        let handover = bus.write(message(0), 0x2fc0, 256, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(wire(88) + wire(216)));
+    });
+}
+
+#[test]
+fn bytes_are_padded_to_doublewords() {
+    on(gen3x8(), |_, bus| async move {
+        // 5 bytes from the third of a doubleword on lie in two.
+        let handover = bus.write(message(0), 0x1003, 5, at(0));
+        assert_eq!(handover.path.at(), Time::from_ps(wire(24 + 8)));
+    });
+}
+
+#[test]
+fn an_event_arrives_behind_the_deposit_before_it() {
+    on(gen3x8(), |_, bus| async move {
+        let deposit = bus.write(message(0), 0x1000, 4096, at(0));
+        assert_eq!(deposit.landed, Time::from_ps(16 * 35_547 + LATENCY));
+        // 64 bytes for the event, 16 for the counter behind it.
+        let event = bus.post(Notice::Event, deposit.path);
+        assert_eq!(event.at(), deposit.landed + Duration::from_ps(11_172));
+        assert_eq!(event.total(Stage::Deposit), event.at().since(Time::ZERO), "nothing was queued");
+        let counter = bus.post(Notice::Counter, deposit.path);
+        assert_eq!(counter.at(), event.at() + Duration::from_ps(wire(40)));
+        assert_eq!(counter.total(Stage::DepositQueued), Duration::from_ps(11_172));
+    });
+}
+
+#[test]
+fn a_read_never_passes_a_write() {
+    on(gen3x8(), |sim, bus| async move {
+        let write = bus.write(message(0), 0x1000, 4096, at(0));
+        let transfer = bus.read(message(1), 0x1000, 8, 8, at(0)).await;
+        assert_eq!(sim.now(), write.landed + Duration::from_ps(3_047), "behind the write's last byte");
+        let packet = transfer.packet(0).await;
+        assert_eq!(packet.path.total(Stage::FetchQueued), Duration::from_ps(16 * 35_547));
+    });
+}
+
+#[test]
+fn waiting_for_another_message_is_queueing_and_for_one_s_own_is_not() {
+    on(gen3x8(), |_, bus| async move {
+        bus.write(message(0), 0x1000, 256, at(0));
+        let own = bus.write(message(0), 0x1100, 256, at(0));
+        assert_eq!(own.path.total(Stage::Deposit), Duration::from_ps(2 * 35_547));
+        let other = bus.write(message(1), 0x1000, 256, at(0));
+        assert_eq!(other.path.total(Stage::DepositQueued), Duration::from_ps(2 * 35_547));
+        assert_eq!(other.path.total(Stage::Deposit), Duration::from_ps(35_547));
+    });
+}
