@@ -52,6 +52,11 @@ demo: setup ## ping-pong in four modes on two cards, and where the time goes
 	@$(BIN)/nicety bench latency --nic spin-discrete,spin-integrated --mode rdma,portals4,spin-store,spin-stream \
 	    --sizes 8,64Ki --breakdown
 
+.PHONY: docs
+docs: setup ## the documentation's site, in target/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open target/site/index.html"
+
 .PHONY: test
 test: setup ## all tests
 	$(CARGO) test --workspace --locked
@@ -71,15 +76,15 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation withou
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
-	$(BIN)/ruff check python tests
-	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests docs
+	$(BIN)/ruff format --check python tests docs
 	$(BIN)/mypy
 
 .PHONY: format
 format: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt --all
-	$(BIN)/ruff check --fix python tests
-	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix python tests docs
+	$(BIN)/ruff format python tests docs
 
 .PHONY: lock
 lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml

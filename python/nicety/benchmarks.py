@@ -55,6 +55,15 @@ class Report(TypedDict):
     rows: list[Row]
 
 
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from nicety._notebook import report_html
+
+        return report_html(cast(Report, self))
+
+
 def run_benchmark(
     benchmark: BenchmarkName,
     *,
@@ -120,4 +129,4 @@ def run_benchmark(
         }
     report = json.loads(_native.bench(request, elfs, progress))
     report["manifest"]["compiler"] = compiler
-    return cast(Report, report)
+    return cast(Report, _Shown(report))

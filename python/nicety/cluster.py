@@ -157,6 +157,11 @@ class Run:
         """When the last thing happened, in nanoseconds."""
         return self.time_ps / 1000
 
+    def _repr_html_(self) -> str:
+        from nicety._notebook import run_html
+
+        return run_html(self)
+
 
 class _Call:
     """A call whose virtual time passes while it is awaited."""

@@ -45,18 +45,12 @@ def benchmark_text(report: Report, *, breakdown: bool = False) -> str:
         f"# {_MEANINGS[report['benchmark']]}",
         f"# seed {report['seed']}{_iterations(rows)}",
     ]
-    modes = _distinct(row["mode"] for row in rows)
-    nics = _distinct(row["nic"] for row in rows)
-    if len(modes) == 1 and len(nics) > 1:
-        lines += _figures(report, f"mode {modes[0]}", nics, {(row["nic"], row["size_bytes"]): row for row in rows})
-    else:
-        for nic in nics:
-            own = {(row["mode"], row["size_bytes"]): row for row in rows if row["nic"] == nic}
-            lines += _figures(report, nic, _distinct(mode for mode, _size in own), own)
+    for title, (head, *body) in figure_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     if not all(row["verified"] for row in rows):
         lines.append("# * not every byte was checked")
     if breakdown:
-        for nic in nics:
+        for nic in _distinct(row["nic"] for row in rows):
             for size in _distinct(row["size_bytes"] for row in rows):
                 lines += _stages(nic, size, [r for r in rows if (r["nic"], r["size_bytes"]) == (nic, size)])
     return "\n".join(lines) + "\n"
@@ -70,13 +64,28 @@ def _iterations(rows: Sequence[Row]) -> str:
     return f", {most if len(counts) == 1 else f'{counts[0]} to {most}'} iteration{'s' if most != 1 else ''} a size"
 
 
-def _figures(report: Report, title: str, columns: list[str], cells: dict[tuple[str, int], Row]) -> list[str]:
-    sizes = _distinct(size for _column, size in cells)
-    table = [["# Size", *columns]]
-    for size in sizes:
+def figure_tables(report: Report) -> list[tuple[str, list[list[str]]]]:
+    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    rows = report["rows"]
+    modes = _distinct(row["mode"] for row in rows)
+    nics = _distinct(row["nic"] for row in rows)
+    if len(modes) == 1 and len(nics) > 1:
+        return [_figures(report, f"mode {modes[0]}", nics, {(row["nic"], row["size_bytes"]): row for row in rows})]
+    tables = []
+    for nic in nics:
+        own = {(row["mode"], row["size_bytes"]): row for row in rows if row["nic"] == nic}
+        tables.append(_figures(report, nic, _distinct(mode for mode, _size in own), own))
+    return tables
+
+
+def _figures(
+    report: Report, title: str, columns: list[str], cells: dict[tuple[str, int], Row]
+) -> tuple[str, list[list[str]]]:
+    table = [["Size", *columns]]
+    for size in _distinct(size for _column, size in cells):
         found = (cells.get((column, size)) for column in columns)
         table.append([str(size), *("-" if row is None else _figure(report, row) for row in found)])
-    return ["", f"# {title}: {_UNITS[report['benchmark']]}", *align(table, range(1, len(columns) + 1))]
+    return f"{title}: {_UNITS[report['benchmark']]}", table
 
 
 def _figure(report: Report, row: Row) -> str:

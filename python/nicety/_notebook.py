@@ -1,0 +1,49 @@
+"""How results show themselves in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from html import escape
+from typing import TYPE_CHECKING
+
+from nicety.tables import figure_tables
+
+if TYPE_CHECKING:
+    from nicety.benchmarks import Report
+    from nicety.cluster import Run
+
+_LONGEST = 60
+
+
+def report_html(report: Report) -> str:
+    """A benchmark's report: its figures, a table for each card."""
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in figure_tables(report))
+
+
+def run_html(run: Run) -> str:
+    """A run: how long it took, and what happened on each node."""
+    names = [field.name for field in fields(run.nodes[0]) if field.name != "faults"] if run.nodes else []
+    rows = [["rank", *(name.replace("_", " ") for name in names), "result"]]
+    for rank, node in enumerate(run.nodes):
+        result = repr(run.results[rank]) if rank in run.results else ""
+        if len(result) > _LONGEST:
+            result = f"{result[: _LONGEST - 3]}..."
+        rows.append([str(rank), *(f"{getattr(node, name):,}" for name in names), result])
+    title = f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events"
+    faults = "".join(f"<li>{escape(fault)}</li>" for node in run.nodes for fault in node.faults)
+    return _table(title, rows) + (f"<p>Faults:</p><ul>{faults}</ul>" if faults else "")
+
+
+def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row names the columns."""
+    head, *body = ["".join(_cell(text, index == 0) for text in row) for index, row in enumerate(rows)]
+    lines = "".join(f"<tr>{cells}</tr>" for cells in body)
+    caption = f'<caption style="text-align: left; font-weight: bold">{escape(title)}</caption>'
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _cell(text: str, heads: bool) -> str:
+    tag = "th" if heads else "td"
+    return f'<{tag} style="text-align: right">{escape(text)}</{tag}>'

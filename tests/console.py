@@ -1,0 +1,200 @@
+"""Runs what the pages show: their commands, files and programs, each page in an empty folder of its own.
+
+    ```console          commands behind `$ `, each followed by what it prints; a line `...` stands for any lines
+    ```c title="a.c"    a file, written before the blocks behind it run
+    ```python           a program; the untitled ones of a page share their names, as in one notebook
+    ```py               a part of a program, which only has to parse
+    ```c                with an #include, it has to compile
+    ```toml             it has to parse
+
+A command fails only where `$ echo $?` follows and shows its status. In other blocks, lines that begin with `nicety `
+are run too, and have to succeed.
+
+    python tests/console.py [PAGE...]    write what the commands of pages print now into them
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+_TITLE = re.compile(r'title="([^"]+)"')
+_INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
+_COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
+# What sets a machine up is not done again for a test.
+_SETS_UP = ("make", "git", "cd", "source", "pip", "apt", "sudo")
+MAKE = re.compile(r"(?:\$ )?make ([a-z-]+)")
+
+
+def pages() -> list[Path]:
+    """The pages that are written by hand."""
+    return sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@dataclass
+class Block:
+    """A code block: its language, its file's name, its text, and where the text lies in the page."""
+
+    language: str
+    title: str | None
+    text: str
+    start: int
+    indent: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The code blocks of a page, in their order."""
+    found, hidden = [], page
+    for match in _FENCE.finditer(page):
+        text = re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE)
+        title = _TITLE.search(match[3])
+        found.append(Block(match[2], title and title[1], text, match.start(4), match[1]))
+        hidden = hidden[: match.start()] + " " * len(match[0]) + hidden[match.end() :]
+    indented = (match for match in _INDENTED.finditer(hidden) if match[0].strip())
+    found += [Block("", None, textwrap.dedent(match[0]), match.start(), "") for match in indented]
+    yield from sorted(found, key=lambda block: block.start)
+
+
+@dataclass
+class Step:
+    """A command, and what the page shows behind it."""
+
+    command: str
+    shown: list[str] = field(default_factory=list)
+
+
+def steps(console: str) -> list[Step]:
+    """The commands of a console block."""
+    done: list[Step] = []
+    for line in console.splitlines():
+        if line.startswith("$ "):
+            done.append(Step(line[2:]))
+        elif done and not done[-1].shown and done[-1].command.endswith("\\"):
+            done[-1].command += f"\n{line}"
+        else:
+            done[-1].shown.append(line)
+    return done
+
+
+class Shell:
+    """Runs commands in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.status = 0
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONSAFEPATH": ""}
+
+    def run(self, command: str) -> list[str]:
+        """Run a command; give the lines it prints, its messages among them."""
+        done = subprocess.run(
+            ["bash", "-c", f"(exit {self.status}); {command}"],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        self.status = done.returncode
+        return done.stdout.splitlines()
+
+    def must(self, command: str) -> list[str]:
+        """Run a command that has to succeed."""
+        lines = self.run(command)
+        assert self.status == 0, f"{command}: status {self.status}\n" + "\n".join(lines)
+        return lines
+
+
+def same(shown: list[str], printed: list[str]) -> bool:
+    """Whether lines are those a page shows, where `...` stands for any of them."""
+    pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + "\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+
+
+def run_page(page: str, folder: Path, *, update: bool = False) -> str:
+    """Run a page; give it back with what its commands print now, where that is asked for.
+
+    Raises:
+        AssertionError: where something else happens than the page shows.
+    """
+    shell, changes, script = Shell(folder), [], []
+    for block in blocks(page):
+        if block.title is not None:
+            (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.title).write_text(block.text)
+        elif block.language == "console":
+            changes.append((block, _run_console(shell, block.text, update=update)))
+        elif block.language == "python":
+            script.append(block.text)
+        else:
+            _run_other(shell, block)
+    if script:
+        (folder / "blocks.py").write_text("\n\n".join(script))
+        shell.must("python blocks.py")
+    for block, text in reversed(changes):
+        old = re.sub("^(?=.)", block.indent, block.text, flags=re.MULTILINE)
+        new = re.sub("^(?=.)", block.indent, text, flags=re.MULTILINE)
+        assert page[block.start : block.start + len(old)] == old, f"uneven indentation: {old}"
+        page = page[: block.start] + new + page[block.start + len(old) :]
+    return page
+
+
+def _run_console(shell: Shell, console: str, *, update: bool) -> str:
+    todo, lines = steps(console), []
+    for number, step in enumerate(todo):
+        lines += f"$ {step.command}".splitlines()
+        if step.command.split()[0] in _SETS_UP:
+            lines += step.shown
+            continue
+        printed = shell.run(step.command)
+        asked = number + 1 < len(todo) and todo[number + 1].command == "echo $?"
+        assert asked or shell.status == 0, f"{step.command}: status {shell.status}\n" + "\n".join(printed)
+        matches = same(step.shown, printed)
+        assert matches or update, "\n".join([step.command, "prints", *printed, "and the page shows", *step.shown])
+        lines += step.shown if matches else printed
+    return "\n".join(lines) + "\n"
+
+
+def _run_other(shell: Shell, block: Block) -> None:
+    """A block that prints nothing."""
+    if block.language == "py":
+        compile(block.text, "fragment", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST)
+    elif block.language == "c" and "#include" in block.text:
+        (shell.folder / "block.c").write_text(block.text)
+        shell.must("nicety cc block.c")
+    elif block.language == "toml":
+        tomllib.loads(block.text)
+    elif block.language in {"", "sh", "bash", "shell"}:
+        for line in block.text.replace("\\\n", " ").splitlines():
+            match = _COMMAND.fullmatch(line.rstrip())
+            if match is not None:
+                shell.must(match[1].removeprefix(".venv/bin/"))
+
+
+def main() -> None:
+    """Write what commands print now into pages."""
+    for page in [Path(name) for name in sys.argv[1:]] or pages():
+        with tempfile.TemporaryDirectory() as folder:
+            before = page.read_text()
+            after = run_page(before, Path(folder), update=True)
+        if after != before:
+            page.write_text(after)
+            print(f"{page}: changed")
+
+
+if __name__ == "__main__":
+    main()

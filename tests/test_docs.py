@@ -1,0 +1,212 @@
+"""The documentation's pages do what they show, leave nothing out, and become a site."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from console import MAKE, ROOT, Shell, blocks, pages, run_page, same, steps
+from nicety import _native
+
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
+    if page.name == "README.md":  # it leaves open what is in the reader's own file
+        (tmp_path / "mine.c").write_text((ROOT / "handlers/pingpong_stream.c").read_text())
+    run_page(page.read_text(), tmp_path)
+
+
+def test_targets_of_make_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for page in pages():
+        for block in blocks(page.read_text()):
+            for line in block.text.splitlines():
+                found = MAKE.match(line)
+                assert found is None or f"\n{found[1]}:" in makefile, f"{page}: {line}"
+
+
+def test_every_function_of_a_handler_is_described() -> None:
+    page = (DOCS / "reference/handlers.md").read_text()
+    header = (ROOT / "handlers/include/nicety.h").read_text()
+    declared = re.findall(r"^NICETY_INLINE \w+ (PtlHandler\w+)\(", header, re.MULTILINE)
+    assert len(declared) > 15
+    described = re.findall(r"^#### (\w+)", page, re.MULTILINE)
+    assert sorted(described) == sorted([*declared, "printf"])
+    # The signatures are those of the header, wherever lines are broken.
+    flat = re.sub(r"\s+", " ", header)
+    for name in declared:
+        (signature,) = re.findall(rf"\w+ {name}\([^;]*\);", re.sub(r"\s+", " ", page))
+        assert signature[:-1] in flat, signature
+
+
+@pytest.mark.parametrize("enum", ["SUCCESS", "PTL_OK", "PTL_ME_HOST_MEM"])
+def test_every_value_of_a_handler_is_described(enum: str) -> None:
+    page = (DOCS / "reference/handlers.md").read_text()
+    header = (ROOT / "handlers/include/nicety.h").read_text()
+    (body,) = (body for body in re.findall(r"enum \{(.*?)\};", header, re.DOTALL) if enum in body)
+    names = re.findall(r"^ +([A-Z_]+) =", body, re.MULTILINE)
+    assert enum in names
+    # Values that are named together with a family, or mean no more than that something failed.
+    apart = {name for name in names if name.endswith("_PENDING")} | {"PTL_FAIL"}
+    assert [name for name in names if name not in apart and f"`{name}`" not in page] == []
+
+
+def test_every_stage_is_described() -> None:
+    source = (ROOT / "crates/types/src/path.rs").read_text()
+    names = re.findall(r"^    \w+ = \"([^\"]+)\";", source, re.MULTILINE)
+    assert len(names) > 15
+    page = (DOCS / "concepts.md").read_text()
+    assert [name for name in names if f"| `{name}` |" not in page and not name.endswith(", queued")] == []
+    queued = page.split("A name with `queued`", 1)[1].split("##", 1)[0]
+    assert [name for name in names if name.endswith(", queued") and f"`{name.split(',')[0]}`" not in queued] == []
+
+
+def test_the_worked_examples_add_up() -> None:
+    page = (DOCS / "timing.md").read_text()
+    tables = re.findall(r"\| step \| ns \|\n\|---\|---\|\n((?:\|.*\n)+)", page)
+    assert len(tables) == 4
+    for table in tables:
+        *parts, total = [line.rstrip(" |").rpartition("| ")[2].strip("*") for line in table.splitlines()]
+        assert sum(map(Decimal, parts)) == Decimal(total)
+    # And nicety comes to the same: `sum` in what it prints is this, or half of it where the table is a round trip.
+    printed = [Decimal(value) for value in re.findall(r"^sum +([0-9.]+)$", page, re.MULTILINE)]
+    totals = [Decimal(value) for value in re.findall(r"\| \*\*sum\*\* \| \*\*([0-9.]+)\*\* \|", page)]
+    ways = [1, 1, 2, 2]
+    for by_nicety, total, way in zip(printed, totals, ways, strict=True):
+        assert abs(by_nicety - total / way) <= Decimal("0.0005")
+
+
+class Text(HTMLParser):
+    """The text of a page and the things it fetches."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.remote: list[str] = []
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        fetched = given.get("src") or (given.get("href") if tag == "link" else None) or ""
+        if re.match("(https?:)?//", fetched):
+            self.remote.append(fetched)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Text]:
+    """The site's pages, by their paths."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return {str(page.relative_to(folder)): Text(page.read_text()) for page in folder.rglob("*.html")}
+
+
+def test_the_site_needs_nothing_from_elsewhere(site: dict[str, Text]) -> None:
+    assert len(site) > 12
+    assert {name: page.remote for name, page in site.items() if page.remote} == {}
+
+
+def test_every_page_is_in_the_site(site: dict[str, Text]) -> None:
+    names = [str(page.relative_to(DOCS).with_suffix(".html")) for page in pages() if page.is_relative_to(DOCS)]
+    assert [name for name in names if name not in site] == []
+    mark = re.compile("<!-- (commands|cards|parameters: [a-z])")
+    assert [name for name, page in site.items() if mark.search(page.text)] == []
+
+
+def test_every_value_of_every_card_is_in_the_site(site: dict[str, Text]) -> None:
+    for card in json.loads(_native.specs()):
+        page = site[f"cards/{card['name']}.html"].text
+        assert f"{card['name']} {card['title']}" in site["cards/index.html"].text
+        for parameter in json.loads(_native.spec_show(card["name"], []))["parameters"]:
+            for part in ("key", "value", "doc", "kind", "source"):
+                assert " ".join(str(parameter[part]).split()) in page, (card["name"], parameter["key"], part)
+
+
+def test_every_command_and_option_is_in_the_site(site: dict[str, Text]) -> None:
+    import typer
+
+    from nicety.cli.app import app
+
+    page = site["reference/commands.html"].text
+
+    def check(command: object, name: str) -> int:
+        assert name in page
+        for parameter in command.params:
+            if parameter.name != "help" and not parameter.hidden:
+                for option in parameter.opts if parameter.param_type_name == "option" else ():
+                    assert option in page, f"{name} {option}"
+                assert " ".join((parameter.help or "").split()) in page, f"{name}: {parameter.name}"
+        return 1 + sum(check(below, f"{name} {word}") for word, below in getattr(command, "commands", {}).items())
+
+    assert check(typer.main.get_command(app), "nicety") >= 8
+
+
+def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
+    import nicety
+
+    page = site["reference/python.html"].text
+    names = [name for name in nicety.__all__ if name != "__version__"]
+    assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
+
+
+# What runs the pages has to notice when they are wrong.
+
+PAGE = '```text title="a.txt"\none\ntwo\nthree\n```\n\n```console\n$ cat a.txt\none\n...\nthree\n```\n'
+
+
+def test_a_page_that_shows_what_happens(tmp_path: Path) -> None:
+    assert run_page(PAGE, tmp_path) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (PAGE.replace("$ cat a.txt\none", "$ cat a.txt\n1"), "the page shows"),
+        ("```console\n$ false\n```\n", "status 1"),
+        ("```console\n$ false\n$ echo $?\n0\n```\n", "the page shows"),
+        ("    nicety specs show nothing\n", "status 2"),
+        ("```sh\nnicety specs show nothing\n```\n", "status 2"),
+        ("```python\nassert False\n```\n", "AssertionError"),
+        ('```c\n#include <nicety.h>\nint x = "y";\n```\n', "does not compile"),
+    ],
+)
+def test_a_page_that_shows_something_else(page: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=words):
+        run_page(page, tmp_path)
+
+
+def test_a_page_is_written_anew(tmp_path: Path) -> None:
+    wrong = PAGE.replace("one\n...", "1\n...") + "- in a list\n\n    ```console\n    $ echo 2\n    1\n    ```\n"
+    right = run_page(wrong, tmp_path, update=True)
+    assert "$ cat a.txt\none\ntwo\nthree\n" in right
+    assert right.endswith("    $ echo 2\n    2\n    ```\n")
+    assert run_page(right, tmp_path) == right
+
+
+def test_commands_of_several_lines(tmp_path: Path) -> None:
+    (step,) = steps("$ echo a \\\n      b\na b\n")
+    assert Shell(tmp_path).must(step.command) == step.shown == ["a b"]
+
+
+def test_any_lines_are_any_lines() -> None:
+    assert same(["a", "...", "z"], ["a", "z"])
+    assert same(["..."], ["a", "b"])
+    assert not same(["a", "...", "z"], ["a", "b"])
+    assert not same(["a.c"], ["abc"])
