@@ -204,6 +204,11 @@ impl Kind {
         self as u8 >= Kind::Lr as u8 && self as u8 <= Kind::AmoMaxu as u8
     }
 
+    /// Whether it is of extension F, loads and stores apart.
+    pub(crate) const fn is_float(self) -> bool {
+        self as u8 >= Kind::Fadd as u8 && self as u8 <= Kind::FloatCsr as u8
+    }
+
     /// Whether the result comes from memory, so that using it at once costs a load-use penalty.
     pub(crate) const fn loads(self) -> bool {
         matches!(self.class(), Class::Load | Class::Atomic)

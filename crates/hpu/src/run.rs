@@ -205,62 +205,6 @@ impl Context {
                             let now = cycle + u64::from(op.before);
                             set!(self.counter(op.imm, now, instret + u64::from(op.index)));
                         }
-                        Kind::Sh1add => set!((a << 1).wrapping_add(b)),
-                        Kind::Sh2add => set!((a << 2).wrapping_add(b)),
-                        Kind::Sh3add => set!((a << 3).wrapping_add(b)),
-                        Kind::Andn => set!(a & !b),
-                        Kind::Orn => set!(a | !b),
-                        Kind::Xnor => set!(!(a ^ b)),
-                        Kind::Clz => set!(a.leading_zeros()),
-                        Kind::Ctz => set!(a.trailing_zeros()),
-                        Kind::Cpop => set!(a.count_ones()),
-                        Kind::Max => set!((a as i32).max(b as i32) as u32),
-                        Kind::Maxu => set!(a.max(b)),
-                        Kind::Min => set!((a as i32).min(b as i32) as u32),
-                        Kind::Minu => set!(a.min(b)),
-                        Kind::SextB => set!(i32::from(a as i8) as u32),
-                        Kind::SextH => set!(i32::from(a as i16) as u32),
-                        Kind::Rol => set!(a.rotate_left(b & 31)),
-                        Kind::Ror => set!(a.rotate_right(b & 31)),
-                        Kind::Rori => set!(a.rotate_right(op.imm)),
-                        Kind::OrcB => set!(or_combine(a)),
-                        Kind::Rev8 => set!(a.swap_bytes()),
-                        Kind::Bclr => set!(a & !(1 << (b & 31))),
-                        Kind::Bext => set!(a >> (b & 31) & 1),
-                        Kind::Bexti => set!(a >> (op.imm & 31) & 1),
-                        Kind::Binv => set!(a ^ 1 << (b & 31)),
-                        Kind::Bset => set!(a | 1 << (b & 31)),
-                        Kind::Fadd
-                        | Kind::Fsub
-                        | Kind::Fmul
-                        | Kind::Fdiv
-                        | Kind::Fsqrt
-                        | Kind::Fmadd
-                        | Kind::Fmsub
-                        | Kind::Fnmsub
-                        | Kind::Fnmadd
-                        | Kind::Fsgnj
-                        | Kind::Fsgnjn
-                        | Kind::Fsgnjx
-                        | Kind::Fmin
-                        | Kind::Fmax
-                        | Kind::Feq
-                        | Kind::Flt
-                        | Kind::Fle
-                        | Kind::Fclass
-                        | Kind::FcvtWS
-                        | Kind::FcvtWuS
-                        | Kind::FcvtSW
-                        | Kind::FcvtSWu
-                        | Kind::Fmv
-                        | Kind::FloatCsr => {
-                            if let Err(mode) = self.float(op) {
-                                self.stay(Place { block, cycle, instret }, op);
-                                let why = Illegal::RoundingMode(mode);
-                                let kind = TrapKind::IllegalInstruction { word: image.word_at(self.pc), why };
-                                return self.trap(image, reservations, self.pc, kind);
-                            }
-                        }
                         Kind::Beq => branch!(a == b),
                         Kind::Bne => branch!(a != b),
                         Kind::Blt => branch!((a as i32) < b as i32),
@@ -287,6 +231,9 @@ impl Context {
                             continue 'blocks;
                         }
                         _ => {
+                            if self.extended(op, a, b) {
+                                continue;
+                            }
                             let place = Place { block, cycle, instret };
                             return self.ended(image, reservations, place, op);
                         }
@@ -300,6 +247,42 @@ impl Context {
                 return self.limit(image, reservations);
             }
         }
+    }
+
+    /// Executes an instruction of Zba, Zbb, Zbs or F; false for others, and for those of F that cannot be executed.
+    #[inline(never)]
+    fn extended(&mut self, op: &Op, a: u32, b: u32) -> bool {
+        let value = match op.kind {
+            Kind::Sh1add => (a << 1).wrapping_add(b),
+            Kind::Sh2add => (a << 2).wrapping_add(b),
+            Kind::Sh3add => (a << 3).wrapping_add(b),
+            Kind::Andn => a & !b,
+            Kind::Orn => a | !b,
+            Kind::Xnor => !(a ^ b),
+            Kind::Clz => a.leading_zeros(),
+            Kind::Ctz => a.trailing_zeros(),
+            Kind::Cpop => a.count_ones(),
+            Kind::Max => (a as i32).max(b as i32) as u32,
+            Kind::Maxu => a.max(b),
+            Kind::Min => (a as i32).min(b as i32) as u32,
+            Kind::Minu => a.min(b),
+            Kind::SextB => i32::from(a as i8) as u32,
+            Kind::SextH => i32::from(a as i16) as u32,
+            Kind::Rol => a.rotate_left(b & 31),
+            Kind::Ror => a.rotate_right(b & 31),
+            Kind::Rori => a.rotate_right(op.imm),
+            Kind::OrcB => or_combine(a),
+            Kind::Rev8 => a.swap_bytes(),
+            Kind::Bclr => a & !(1 << (b & 31)),
+            Kind::Bext => a >> (b & 31) & 1,
+            Kind::Bexti => a >> (op.imm & 31) & 1,
+            Kind::Binv => a ^ 1 << (b & 31),
+            Kind::Bset => a | 1 << (b & 31),
+            kind if kind.is_float() => return self.float(op),
+            _ => return false,
+        };
+        self.regs[op.rd as usize & 63] = value;
+        true
     }
 
     /// The context is before `op`.
@@ -417,6 +400,15 @@ impl Context {
             Kind::Illegal => {
                 let (word, why) = image.illegal_at(pc).expect("the block says that this is illegal");
                 self.trap(image, reservations, pc, TrapKind::IllegalInstruction { word, why })
+            }
+            kind if kind.is_float() => {
+                let why = Illegal::RoundingMode(self.fcsr >> 5);
+                self.trap(
+                    image,
+                    reservations,
+                    pc,
+                    TrapKind::IllegalInstruction { word: image.word_at(pc), why },
+                )
             }
             Kind::CodeEnd => {
                 let kind =

@@ -1,4 +1,4 @@
-//! Random programs give what QEMU's RISC-V emulator gives.
+//! Random programs give what QEMU's RISC-V emulator gives: registers of both kinds, `fcsr` and memory.
 //!
 //! Left out is what differs by design: counters; misaligned accesses, which QEMU executes; own stores between LR and
 //! SC, where QEMU's SC fails if they changed the word.
@@ -8,14 +8,21 @@ mod common;
 use common::{Load, Random, cases, data, elf};
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image, bare};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const CODE: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
 const DATA_SIZE: u32 = 1024;
-/// Registers are written behind the data at the end.
-const DUMP: u32 = DATA + DATA_SIZE;
+/// What is written behind the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
+const DUMP: u32 = DATA_SIZE;
+const DUMP_SIZE: u32 = 4 * 65;
+/// What a program writes out.
+const OUTPUT: usize = (DATA_SIZE + DUMP_SIZE) as usize;
+/// Programs in one file, one after the other: starting QEMU takes longer than running many of them.
+const BATCH: u32 = 40;
+const ISA: &str = "rv32imafc_zicsr_zba_zbb_zbs";
+const QEMU_CPU: &str = "rv32,f=on,d=off,zba=on,zbb=on,zbs=on";
 
 /// s0 and sp point into the data throughout; everything else is fair game.
 fn free(random: &mut Random) -> u32 {
@@ -28,9 +35,11 @@ fn short(random: &mut Random) -> u16 {
 }
 
 fn operation(random: &mut Random) -> u32 {
-    type Three = fn(u32, u32, u32) -> u32;
     const BINARY: &[Three] =
         &[add, sub, sll, slt, sltu, xor, srl, sra, or, and, mul, mulh, mulhsu, mulhu, div, divu, rem, remu];
+    const BITS: &[Three] =
+        &[sh1add, sh2add, sh3add, andn, orn, xnor, max, maxu, min, minu, rol, ror, bclr, bext, binv, bset];
+    const BITS_OF_ONE: &[fn(u32, u32) -> u32] = &[clz, ctz, cpop, sext_b, sext_h, zext_h, orc_b, rev8];
     const IMMEDIATE: &[fn(u32, u32, i32) -> u32] = &[addi, slti, sltiu, xori, ori, andi];
     type Access = fn(u32, i32, u32) -> u32;
     const MEMORY: &[(Access, u32)] =
@@ -38,10 +47,15 @@ fn operation(random: &mut Random) -> u32 {
     const ATOMIC: &[Three] =
         &[amoswap_w, amoadd_w, amoxor_w, amoand_w, amoor_w, amomin_w, amomax_w, amominu_w, amomaxu_w];
     let (rd, a, b) = (free(random), free(random), free(random));
-    match random.below(16) {
+    match random.below(19) {
         0..=5 => random.of(BINARY)(rd, a, b),
         6..=7 => random.of(IMMEDIATE)(rd, a, random.below(4096) as i32 - 2048),
-        8 => random.of(&[slli as Three, srli, srai])(rd, a, random.below(32)),
+        8 => {
+            let shift: Three = random.of(&[slli, srli, srai, rori, bclri, bexti, binvi, bseti]);
+            shift(rd, a, random.below(32))
+        }
+        16 => random.of(BITS_OF_ONE)(rd, a),
+        17..=18 => random.of(BITS)(rd, a, b),
         9 => random.of(&[lui as fn(u32, u32) -> u32, auipc])(rd, random.next() >> 12),
         10..=13 => {
             let (instruction, size) = random.of(MEMORY);
@@ -49,6 +63,91 @@ fn operation(random: &mut Random) -> u32 {
         }
         14 => random.of(ATOMIC)(rd, a, S0),
         _ => fence(),
+    }
+}
+
+/// Bits of a float that meets others: special ones, or an exponent near one and few significant bits.
+fn float_bits(random: &mut Random) -> u32 {
+    const SPECIAL: &[u32] = &[
+        0,
+        1,
+        2,
+        0x7f_ffff,
+        0x80_0000,
+        0x80_0001,
+        0xff_ffff,
+        0x100_0000,
+        0x3f80_0000,
+        0x3f7f_ffff,
+        0x3f80_0001,
+        0x4b00_0000,
+        0x4b7f_ffff,
+        0x4f00_0000,
+        0x4eff_ffff,
+        0x4f80_0000,
+        0x3400_0000,
+        0x3f00_0000,
+        0x7f7f_ffff,
+        0x7f00_0000,
+        0x7f80_0000,
+        0x7f80_0001,
+        0x7fc0_0000,
+        0x7fc1_2345,
+        0x2000_0000,
+        0x2080_0000,
+        0x5f00_0000,
+    ];
+    let sign = random.below(2) << 31;
+    match random.below(8) {
+        0..=1 => sign | random.of(SPECIAL),
+        2 => random.next(),
+        3 => sign | random.below(0x100_0000), // subnormal, or nearly
+        _ => {
+            let (exponent, zeros) = (127 - 30 + random.below(60), random.below(24));
+            sign | exponent << 23 | (random.next() & 0x7f_ffff) >> zeros << zeros
+        }
+    }
+}
+
+type Two = fn(u32, u32) -> u32;
+type Three = fn(u32, u32, u32) -> u32;
+type Four = fn(u32, u32, u32, u32) -> u32;
+const FLOAT: &[Three] = &[fadd_s, fsub_s, fmul_s, fdiv_s];
+const FUSED: &[Four] = &[fmadd_s, fmsub_s, fnmsub_s, fnmadd_s];
+const SELECT: &[Three] = &[fsgnj_s, fsgnjn_s, fsgnjx_s, fmin_s, fmax_s];
+const COMPARE: &[Three] = &[feq_s, flt_s, fle_s];
+const TO_INTEGER: &[Two] = &[fcvt_w_s, fcvt_wu_s];
+const FROM_INTEGER: &[Two] = &[fcvt_s_w, fcvt_s_wu];
+
+fn float_operation(random: &mut Random) -> u32 {
+    let (rd, a, b, c) = (random.below(32), random.below(32), random.below(32), random.below(32));
+    let (x, y) = (free(random), free(random));
+    let mode = random.of(&[DYN, DYN, DYN, RNE, RNE, RTZ, RDN, RUP, RMM]);
+    let offset = 4 * random.below(DATA_SIZE / 4) as i32;
+    match random.below(24) {
+        0..=5 => with_rounding(random.of(FLOAT)(rd, a, b), mode),
+        6..=8 => with_rounding(random.of(FUSED)(rd, a, b, c), mode),
+        9 => with_rounding(fsqrt_s(rd, a), mode),
+        10..=11 => random.of(SELECT)(rd, a, b),
+        12..=13 => random.of(COMPARE)(x, a, b),
+        14 => with_rounding(random.of(TO_INTEGER)(x, a), mode),
+        15 => with_rounding(random.of(FROM_INTEGER)(rd, x), mode),
+        16 => random.of(&[fmv_x_w, fclass_s])(x, a),
+        17 => fmv_w_x(rd, x),
+        18..=20 => flw(rd, offset, S0),
+        21 => fsw(rd, offset, S0),
+        22 => csrrwi(x, FRM, random.below(5)),
+        // No mode that is reserved comes into frm.
+        _ => match random.below(8) {
+            0 => csrrw(x, FFLAGS, y),
+            1 => csrrs(x, FFLAGS, y),
+            2 => csrrc(x, FFLAGS, y),
+            3 => csrrsi(x, FFLAGS, random.below(32)),
+            4 => csrrci(x, FCSR, random.below(32)),
+            5 => csrrwi(x, FCSR, random.below(32)),
+            6 => csrrs(x, FRM, ZERO),
+            _ => csrrs(x, FCSR, ZERO),
+        },
     }
 }
 
@@ -64,7 +163,7 @@ fn compressed(random: &mut Random) -> u16 {
     let imm = amount | (random.below(2) as u16) << 12;
     let (short_rd, short_rs2) = (short(random) << 7, short(random) << 2);
     let shorts = short_rd | short_rs2;
-    match random.below(18) {
+    match random.below(22) {
         0 => 0x0001 | rd | imm,                               // c.addi
         1 => 0x4001 | rd | imm,                               // c.li
         2 => 0x6001 | rd | imm | 1 << 2,                      // c.lui
@@ -82,6 +181,10 @@ fn compressed(random: &mut Random) -> u16 {
         14 => 0xc002 | (random.below(64) as u16) << 7 | rs2,  // c.swsp
         15 => 0x4000 | scattered(random) | short_rs2,         // c.lw from s0
         16 => 0xc000 | scattered(random) | short_rs2,         // c.sw to s0
+        17 => 0x6000 | scattered(random) | short_rs2,         // c.flw from s0
+        18 => 0xe000 | scattered(random) | short_rs2,         // c.fsw to s0
+        19 => 0x6002 | rd | imm,                              // c.flwsp
+        20 => 0xe002 | (random.below(64) as u16) << 7 | rs2,  // c.fswsp
         _ => (1 + random.below(255) as u16) << 5 | short_rs2, // c.addi4spn
     }
 }
@@ -111,10 +214,16 @@ impl Item {
 }
 
 /// Random registers, a body that only branches forwards, and at the end everything written out.
-fn program(random: &mut Random) -> Vec<u8> {
+fn program(random: &mut Random) -> Vec<Item> {
     const BRANCHES: &[fn(u32, u32, i32) -> u32] = &[beq, bne, blt, bge, bltu, bgeu, |rd, _, to| jal(rd, to)];
     let mut items = Vec::new();
     let mut word = |word| items.push(Item::Word(word));
+    for register in 0..32 {
+        li(T0, float_bits(random)).into_iter().for_each(&mut word);
+        word(fmv_w_x(register, T0));
+    }
+    word(csrrwi(ZERO, FCSR, 0));
+    word(csrrwi(ZERO, FRM, random.of(&[RNE, RNE, RNE, RTZ, RDN, RUP, RMM])));
     for register in 1..32 {
         // Small and extreme values as often as any.
         let value = random.next();
@@ -123,27 +232,35 @@ fn program(random: &mut Random) -> Vec<u8> {
         li(register, value).into_iter().for_each(&mut word);
     }
     for _ in 0..300 {
-        items.push(match random.below(24) {
+        items.push(match random.below(32) {
             0 => Item::Pair(lr_w(free(random), S0), sc_w(free(random), free(random), S0)),
             1..=11 => Item::Word(operation(random)),
             12..=20 => Item::Half(compressed(random)),
+            21..=28 => Item::Word(float_operation(random)),
             _ => Item::Over(random.of(BRANCHES), free(random), free(random), random.below(9) as usize),
         });
     }
     let mut word = |word| items.push(Item::Word(word));
     (0..9).for_each(|_| word(nop())); // where the last branches may go
-    for register in 1..32 {
-        word(sw(register, (DUMP - DATA + 4 * register) as i32, S0));
+    for register in 0..32 {
+        word(sw(register, (DUMP + 4 * register) as i32, S0));
+        word(fsw(register, (DUMP + 128 + 4 * register) as i32, S0));
     }
-    word(addi(A0, ZERO, 1));
-    li(A1, DATA).into_iter().for_each(&mut word);
-    li(A2, DATA_SIZE + 128).into_iter().for_each(&mut word);
-    word(addi(A7, ZERO, 64));
-    word(ecall());
-    word(addi(A0, ZERO, 0));
-    word(addi(A7, ZERO, 93));
-    word(ecall());
+    word(csrrs(T0, FCSR, ZERO));
+    word(sw(T0, (DUMP + 256) as i32, S0));
+    write_out(DATA, OUTPUT as u32).into_iter().for_each(word);
+    items
+}
 
+fn write_out(address: u32, size: u32) -> Vec<u32> {
+    [&[addi(A0, ZERO, 1)], &li(A1, address)[..], &li(A2, size), &[addi(A7, ZERO, 64), ecall()]].concat()
+}
+
+fn exit() -> [u32; 3] {
+    [addi(A0, ZERO, 0), addi(A7, ZERO, 93), ecall()]
+}
+
+fn assemble(items: &[Item]) -> Vec<u8> {
     let mut code = Vec::new();
     for (i, item) in items.iter().enumerate() {
         match *item {
@@ -170,42 +287,113 @@ fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
+/// What our processor and QEMU's write when they run the code, with `data` of `size` bytes at [`DATA`].
+fn outputs(qemu: &Path, name: &str, code: Vec<u8>, bytes: &[u8], size: u32) -> (Vec<u8>, Vec<u8>) {
+    let code_size = code.len() as u32;
+    let flags = common::READABLE | common::EXECUTABLE;
+    let loads = [Load { address: CODE, flags, bytes: code, size: code_size }, data(DATA, bytes, size)];
+    let program = elf(CODE, &loads);
+
+    let core = Core { isa: ISA.parse().unwrap(), ..Core::default() };
+    let mut ours = Vec::new();
+    let result = bare::run(&Image::load(&program, &core).unwrap(), None, 1 << 40, &mut ours).unwrap();
+    assert_eq!((result.exit_code, result.trap), (Some(0), None), "{name}");
+
+    let file = std::env::temp_dir().join(format!("nicety-hpu-{name}-{}.elf", std::process::id()));
+    std::fs::write(&file, &program).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let theirs = Command::new(qemu).args(["-cpu", QEMU_CPU]).arg(&file).output().unwrap();
+    let error = String::from_utf8_lossy(&theirs.stderr);
+    assert_eq!(theirs.status.code(), Some(0), "{name}: {error}");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(ours.len(), theirs.stdout.len(), "{name}");
+    (ours, theirs.stdout)
+}
+
+fn word(bytes: &[u8], index: usize) -> u32 {
+    u32::from_le_bytes(bytes[4 * index..][..4].try_into().unwrap())
+}
+
 #[test]
 fn random_programs_agree_with_qemu() {
     let Some(qemu) = tool("qemu-riscv32") else { return };
-    let file = std::env::temp_dir().join(format!("nicety-hpu-oracle-{}.elf", std::process::id()));
-    for seed in 0..u64::from(cases(60).min(20_000)) {
+    for seed in 0..u64::from(cases(4_000).min(100_000).div_ceil(BATCH)) {
         let mut random = Random(seed);
-        let code = program(&mut random);
-        let bytes: Vec<u8> = (0..DATA_SIZE).map(|_| random.next() as u8).collect();
-        let size = code.len() as u32;
-        let loads = [
-            Load { address: CODE, flags: common::READABLE | common::EXECUTABLE, bytes: code, size },
-            data(DATA, &bytes, 4096),
-        ];
-        let program = elf(CODE, &loads);
-
-        let mut ours = Vec::new();
-        let result =
-            bare::run(&Image::load(&program, &Core::default()).unwrap(), None, 10_000, &mut ours).unwrap();
-        assert_eq!((result.exit_code, result.trap), (Some(0), None), "seed {seed}");
-
-        std::fs::write(&file, &program).unwrap();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut items: Vec<_> = (0..BATCH).flat_map(|_| program(&mut random)).collect();
+        items.extend(exit().map(Item::Word));
+        let bytes: Vec<u8> = (0..DATA_SIZE / 4).flat_map(|_| float_bits(&mut random).to_le_bytes()).collect();
+        let (ours, theirs) = outputs(&qemu, "random", assemble(&items), &bytes, 4096);
+        assert_eq!(ours.len(), BATCH as usize * OUTPUT);
+        for (program, (ours, theirs)) in ours.chunks(OUTPUT).zip(theirs.chunks(OUTPUT)).enumerate() {
+            for at in 0..OUTPUT / 4 {
+                let place = match (4 * at as u32).checked_sub(DUMP).map(|at| at / 4) {
+                    None => format!("data + {}", 4 * at),
+                    Some(register @ 0..32) => format!("x{register}"),
+                    Some(register @ 32..64) => format!("f{}", register - 32),
+                    Some(_) => "fcsr".to_owned(),
+                };
+                let (our, their) = (word(ours, at), word(theirs, at));
+                assert!(our == their, "seed {seed}, program {program}: {place} is {our:#x}, not {their:#x}");
+            }
         }
-        let theirs = Command::new(&qemu).arg(&file).output().unwrap();
-        let error = String::from_utf8_lossy(&theirs.stderr);
-        assert_eq!(theirs.status.code(), Some(0), "seed {seed}: {error}");
-        for (at, (our, their)) in ours.chunks(4).zip(theirs.stdout.chunks(4)).enumerate() {
-            let at = 4 * at as u32;
-            let place =
-                if at < DATA_SIZE { format!("data + {at}") } else { format!("x{}", (at - DATA_SIZE) / 4) };
-            assert_eq!(our, their, "seed {seed}: {place}");
-        }
-        assert_eq!((ours.len(), theirs.stdout.len()), (DATA_SIZE as usize + 128, DATA_SIZE as usize + 128));
     }
-    std::fs::remove_file(&file).unwrap();
+}
+
+/// Every operation on floats in every rounding mode, with its flags, on many operands.
+#[test]
+fn float_operations_agree_with_qemu() {
+    const MODES: [u32; 5] = [RNE, RTZ, RDN, RUP, RMM];
+    let Some(qemu) = tool("qemu-riscv32") else { return };
+    let mut random = Random(1);
+    let triples = cases(20_000).min(1_000_000);
+    let operands: Vec<u8> = (0..3 * triples).flat_map(|_| float_bits(&mut random).to_le_bytes()).collect();
+
+    // Operands are in fa0 to fa2, and a0 has the first one too. Whatever gives a float leaves it in fa3, an integer in
+    // a3.
+    let mut operations = Vec::new();
+    for mode in MODES {
+        let float = FLOAT.iter().map(|f| f(FA3, FA0, FA1));
+        let fused = FUSED.iter().map(|f| f(FA3, FA0, FA1, FA2));
+        let from = FROM_INTEGER.iter().map(|f| f(FA3, A0));
+        let floats = float.chain(fused).chain(from).chain([fsqrt_s(FA3, FA0)]);
+        operations.extend(floats.map(|word| [with_rounding(word, mode), fmv_x_w(A3, FA3)]));
+        operations.extend(TO_INTEGER.iter().map(|f| [with_rounding(f(A3, FA0), mode), nop()]));
+    }
+    operations.extend(SELECT.iter().map(|f| [f(FA3, FA0, FA1), fmv_x_w(A3, FA3)]));
+    operations.extend(COMPARE.iter().map(|f| [f(A3, FA0, FA1), nop()]));
+    operations.push([fclass_s(A3, FA0), nop()]);
+
+    let size = 8 * operations.len() as u32;
+    let output = DATA + 12 * triples;
+    let mut code = [&li(S0, DATA)[..], &li(S1, output), &li(S2, output)].concat();
+    let start = code.len();
+    code.extend([flw(FA0, 0, S0), flw(FA1, 4, S0), flw(FA2, 8, S0), lw(A0, 0, S0)]);
+    for (at, words) in operations.iter().enumerate() {
+        code.push(csrrwi(ZERO, FFLAGS, 0));
+        code.extend(words);
+        let at = 8 * at as i32;
+        code.extend([csrrs(A4, FFLAGS, ZERO), sw(A3, at, S1), sw(A4, at + 4, S1)]);
+    }
+    code.extend([addi(S1, S1, size as i32), addi(S0, S0, 12)]);
+    code.push(bne(S0, S2, 4 * (start as i32 - code.len() as i32)));
+    code.extend(write_out(output, size * triples));
+    code.extend(exit());
+
+    let memory = 12 * triples + size * triples;
+    let (ours, theirs) = outputs(&qemu, "floats", bytes(&code), &operands, memory);
+    assert_eq!(ours.len() as u32, size * triples);
+    for at in 0..ours.len() / 8 {
+        let (triple, operation) = (at / operations.len(), at % operations.len());
+        let [our, their] = [&ours, &theirs].map(|all| (word(all, 2 * at), word(all, 2 * at + 1)));
+        assert!(
+            our == their,
+            "{:#010x} of {:#x?} gives (bits, flags) {our:#x?}, not {their:#x?}",
+            operations[operation][0],
+            [0, 1, 2].map(|i| word(&operands, 3 * triple + i)),
+        );
+    }
 }

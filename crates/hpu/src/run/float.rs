@@ -8,12 +8,9 @@ use crate::float::{self, Rounding};
 const SIGN: u32 = 1 << 31;
 
 impl Context {
-    /// Executes an instruction of F.
-    ///
-    /// # Errors
-    /// The reserved rounding mode that `frm` has.
+    /// Executes an instruction of F; false if it cannot, because `frm` has a reserved rounding mode.
     #[inline(never)]
-    pub(crate) fn float(&mut self, op: &Op) -> Result<(), u32> {
+    pub(crate) fn float(&mut self, op: &Op) -> bool {
         let a = self.regs[op.rs1 as usize & 63];
         let b = self.regs[op.rs2 as usize & 63];
         let c = || self.regs[Operands::rs3(op.imm)];
@@ -21,7 +18,7 @@ impl Context {
             DYNAMIC => self.fcsr >> 5,
             fixed => fixed,
         };
-        let Some(rounding) = Rounding::from_number(mode) else { return Err(mode) };
+        let Some(rounding) = Rounding::from_number(mode) else { return false };
         let mut flags = 0;
         let f = &mut flags;
         let result = match op.kind {
@@ -54,7 +51,7 @@ impl Context {
         self.fcsr |= flags;
         self.regs[op.rd as usize & 63] = result;
         self.regs[0] = 0;
-        Ok(())
+        true
     }
 
     /// Reads `fflags`, `frm` or `fcsr` and writes it as the instruction says; what it was.
