@@ -1,5 +1,6 @@
 //! A host's CPU cores, and what posting, noticing and computing cost on them.
 
+use crate::noise::{Noise, NoiseSpec};
 use nicety_kernel::{Pool, Sim};
 use nicety_types::{Duration, Frequency, MessageId, Path, Recorder, Resource, Stage};
 
@@ -24,12 +25,27 @@ pub struct Cpus {
     cores: Pool,
     spec: HostSpec,
     recorder: Recorder,
+    noise: Option<Noise>,
 }
 
 impl Cpus {
     /// Idle cores, their use recorded where such rows are kept.
     pub fn new(sim: &Sim, spec: HostSpec, recorder: &Recorder) -> Cpus {
-        Cpus { sim: sim.clone(), cores: Pool::new(sim, spec.cores), spec, recorder: recorder.clone() }
+        Cpus {
+            sim: sim.clone(),
+            cores: Pool::new(sim, spec.cores),
+            spec,
+            recorder: recorder.clone(),
+            noise: None,
+        }
+    }
+
+    /// The same cores, which background noise takes now and then: a program stays on its core meanwhile, and waits.
+    ///
+    /// # Panics
+    /// When the noise's duration is not shorter than its period.
+    pub fn with_noise(self, noise: NoiseSpec) -> Cpus {
+        Cpus { noise: Some(Noise::new(&self.sim, self.spec.cores, noise)), ..self }
     }
 
     /// Posts an operation, which this message or command is.
@@ -51,9 +67,22 @@ impl Cpus {
         let core = self.cores.acquire().await;
         path.advance(Stage::CpuQueued, self.sim.now());
         let start = self.sim.now();
-        self.sim.delay(duration).await;
-        path.advance(stage, self.sim.now());
-        self.recorder.slice(Resource::HostCpu, start, self.sim.now(), message, stage.name());
+        match &self.noise {
+            None => {
+                self.sim.delay(duration).await;
+                path.advance(stage, self.sim.now());
+                self.recorder.slice(Resource::HostCpu, start, self.sim.now(), message, stage.name());
+            }
+            Some(noise) => {
+                let core = noise.pin();
+                let end = core.work(start, duration, |noisy, from, to| {
+                    let stage = if noisy { Stage::Noise } else { stage };
+                    path.advance(stage, to);
+                    self.recorder.slice(Resource::HostCpu, from, to, message, stage.name());
+                });
+                self.sim.until(end).await;
+            }
+        }
         drop(core);
     }
 }

@@ -3,6 +3,7 @@
 use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::host::Host;
+use crate::noise::Noise;
 use crate::Error;
 use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
@@ -28,6 +29,8 @@ pub struct ClusterConfig {
     pub card: LoadedCard,
     /// How they are joined.
     pub topology: Topology,
+    /// Background noise on the hosts' CPUs.
+    pub noise: Option<Noise>,
     /// Where all random streams come from.
     pub seed: u64,
     /// Over how many shards the nodes are spread; results do not depend on it.
@@ -47,12 +50,14 @@ pub struct ClusterConfig {
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// A pair of hosts, seed 1, one shard; what handlers print goes to standard error, and nothing is recorded.
+    /// A pair of hosts without noise, seed 1, one shard; what handlers print goes to standard error, and nothing is
+    /// recorded.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
             card,
             topology: Topology::Pair,
+            noise: None,
             seed: 1,
             shards: 1,
             interrupt: None,
@@ -110,10 +115,13 @@ impl Cluster {
     /// # Errors
     /// [`Error::Input`] when the topology cannot have that many nodes.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
-        let ClusterConfig { nodes, card, topology, seed, shards, interrupt, log, recording, recorded_rows } = config;
+        let ClusterConfig { nodes, card, topology, noise, seed, shards, interrupt, log, recording, recorded_rows } = config;
         let CardSpec::Spin(spec) = card.spec;
         let spec: Rc<SpinSpec> = Rc::from(spec);
         topology.check(nodes as usize, &spec.switch)?;
+        if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
+            return Err(Error::Input(format!("noise on rank {rank}: the cluster has ranks 0 to {}", nodes - 1)));
+        }
         let mut world = World::new(Config { seed, shards, interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };
@@ -131,7 +139,11 @@ impl Cluster {
             let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
             let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
-            hosts.push(Host::new(sim.clone(), nodes, card.clone(), Cpus::new(&sim, spec.host, &recorder), barrier)?);
+            let mut cpus = Cpus::new(&sim, spec.host, &recorder);
+            if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
+                cpus = cpus.with_noise(noise);
+            }
+            hosts.push(Host::new(sim.clone(), nodes, card.clone(), cpus, barrier)?);
             cards.push(card);
             memories.push(memory);
         }
@@ -145,6 +157,11 @@ impl Cluster {
     /// When there is no such rank.
     pub fn host(&self, rank: u32) -> &Host {
         &self.hosts[rank as usize]
+    }
+
+    /// The hosts' memories, by rank.
+    pub(crate) fn memories(&self) -> &[Rc<Memory>] {
+        &self.memories
     }
 
     /// Gives a host a program, which starts at time zero.

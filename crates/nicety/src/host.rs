@@ -371,6 +371,11 @@ impl Host {
         self.0.card.ct_get(ct)
     }
 
+    /// When the host could see a counter's last change; none where it has not changed.
+    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
+        self.0.card.ct_changed(ct)
+    }
+
     /// Waits until a counter has reached `threshold`.
     ///
     /// # Errors

@@ -36,6 +36,7 @@ pub mod cards;
 mod cluster;
 mod error;
 mod host;
+mod noise;
 pub mod remote;
 pub mod sources;
 
@@ -44,7 +45,8 @@ pub use cluster::{
 };
 pub use error::Error;
 pub use host::{Buffer, Host, Received};
-pub use nicety_host::HostBytes;
+pub use noise::Noise;
+pub use nicety_host::{HostBytes, NoiseSpec, Regularity};
 pub use nicety_nic::CardSpec;
 pub use nicety_nic::spin::{CallError, Fault, HandlerError, HandlerNames, Handlers, Log, LogLine};
 pub use nicety_portals as portals;

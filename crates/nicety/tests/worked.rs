@@ -1,22 +1,14 @@
 //! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the order of modes that the paper reports.
 
-use nicety::bench::{Benchmark, Compiled, Environment, Report, Request, run};
 use nicety::Error;
+use nicety::bench::{Benchmark, Compiled, Environment, Report, Request, run};
 use std::sync::Arc;
 
 fn request(nic: &str, mode: &str, sizes: &[u64]) -> Request {
     Request {
-        benchmark: Benchmark::Latency,
-        nics: vec![nic.into()],
         modes: Some(vec![mode.into()]),
-        sizes: sizes.to_vec(),
         iterations: Some(3),
-        warmup: Some(1),
-        window: None,
-        overrides: vec![],
-        topology: "pair".into(),
-        seed: 1,
-        handlers: false,
+        ..Request::new(Benchmark::Latency, &[nic], sizes)
     }
 }
 
@@ -47,7 +39,14 @@ fn rdma_of_8_bytes() {
     assert_eq!(round_trip_ps(&report), 2.0 * 693_685.0);
     assert_eq!(
         stages(&report),
-        [("post", 65.0), ("bus", 250.0), ("link", 33.56), ("match", 30.0), ("deposit", 250.125), ("notice", 65.0)]
+        [
+            ("post", 65.0),
+            ("bus", 250.0),
+            ("link", 33.56),
+            ("match", 30.0),
+            ("deposit", 250.125),
+            ("notice", 65.0)
+        ]
     );
 }
 

@@ -13,7 +13,7 @@ use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
 };
-use nicety_types::{MessageId, Path, Starter};
+use nicety_types::{MessageId, Path, Starter, Time};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -317,6 +317,11 @@ impl Card {
     /// A counter as the host sees it (`PtlCTGet`).
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
+    }
+
+    /// When the host could see a counter's last change; none where it has not changed.
+    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
+        self.view.counter(ct).map(|(_, seen)| seen.path.at())
     }
 
     /// Waits until a counter has reached `threshold` successes, and notices it (`PtlCTWait`).

@@ -1,9 +1,13 @@
-//! Ping-pong: rank 0 sends, whoever the mode says answers, rank 0 checks every byte of the reply.
+//! Ping-pong: a rank sends, whoever the mode says answers, and the rank checks every byte of the reply.
 
-use super::{Mode, Point, Row, StageRow};
+use super::figures::Spread;
+use super::pattern::Direction;
+use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
 use crate::host::{Buffer, Host};
-use crate::{Duration, Error};
-use nicety_portals::{CtHandle, List, Md, MdOptions, Me, MeOptions, PutRequest};
+use crate::{Duration, Error, Time};
+use nicety_portals::{
+    CtHandle, EqHandle, EventKind, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
+};
 use nicety_types::{NodeId, Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,89 +18,175 @@ const PONG: u64 = 2;
 /// Replies that are prepared ahead of their pings, where the card sends them by itself.
 const AHEAD: u64 = 64;
 
-/// What rank 0 measured.
+/// What a rank that pings has measured.
+#[derive(Default)]
 struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
-    stages: Vec<(Stage, Duration)>,
+    stages: [Duration; Stage::ALL.len()],
     /// Paths that did not begin where their round trip did, and so explain another time.
     strays: u64,
 }
 
 pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
-    let measured = Rc::new(RefCell::new(None));
-    let (size, iterations, warmup, mode) = (point.size, point.iterations, point.warmup, point.mode);
-    let rounds = warmup + iterations;
-
-    let result = measured.clone();
-    let seed = point.cluster.seed;
-    let users_handlers = point.users_handlers;
-    cluster.program(0, move |host| async move {
-        let pinger = Pinger::set_up(host, size).await?;
-        *result.borrow_mut() = Some(pinger.measure(seed, warmup, iterations, users_handlers).await?);
-        Ok(())
-    });
-
-    let ponger = Ponger::set_up(cluster.host(1), point)?;
-    cluster.program(1, move |host| async move {
-        match mode {
-            Mode::Rdma => ponger.answer_from_host(&host, rounds).await,
-            Mode::Portals4 => ponger.answer_by_trigger(&host, rounds).await,
-            Mode::SpinStore | Mode::SpinStream => ponger.answer_from_card(&host).await,
+    let meter = Meter::new(&cluster);
+    let directions = point.pattern.directions();
+    let plan = Plan {
+        mode: point.mode,
+        pattern: point.pattern,
+        size: point.size,
+        warmup: point.warmup,
+        rounds: point.warmup + point.iterations,
+        seed: point.cluster.seed,
+        users_handlers: point.users_handlers,
+        meter: meter.clone(),
+    };
+    let mut results = Vec::new();
+    for rank in 0..point.pattern.nodes() {
+        let answers: Vec<u32> = directions.iter().filter(|d| d.target == rank).map(|d| d.source).collect();
+        let ponger = Ponger::set_up(cluster.host(rank), point, &answers)?;
+        let ping = directions.iter().find(|d| d.source == rank).copied();
+        let result = Rc::new(RefCell::new(Measured::default()));
+        if ping.is_some() {
+            results.push(result.clone());
         }
-    });
+        let plan = plan.clone();
+        cluster.program(rank, move |host| plan.run(host, ping, ponger, result));
+    }
     cluster.run()?;
 
-    let measured = measured.take().expect("the program ended without an error");
-    if measured.strays > 0 {
-        return Err(Error::Program(format!("{} round trips have no breakdown", measured.strays)));
+    let measured: Vec<_> = results.iter().map(|result| result.borrow()).collect();
+    let strays: u64 = measured.iter().map(|m| m.strays).sum();
+    if strays > 0 {
+        return Err(Error::Program(format!("{strays} round trips have no breakdown")));
     }
-    // One division of whole picoseconds, so that what is exact prints exactly.
-    let half = |d: Duration, rounds: u64| d.ps() as f64 / (2_000 * rounds) as f64;
-    let of = |d: Option<&Duration>| d.map(|d| half(*d, 1));
-    let total: Duration = measured.round_trips.iter().copied().sum();
-    let each = |d: Duration| half(d, iterations);
-    let stage = |(stage, d): (Stage, Duration)| StageRow { stage: stage.name(), ns: each(d) };
+    let spread = Spread::of(measured.iter().flat_map(|m| m.round_trips.iter().copied()), 2);
+    let rounds: usize = measured.iter().map(|m| m.round_trips.len()).sum();
+    let stage = |&stage: &Stage| {
+        let total: Duration = measured.iter().map(|m| m.stages[stage as usize]).sum();
+        let ns = total.ps() as f64 / (2000 * rounds as u64) as f64;
+        (!total.is_zero()).then_some(StageRow { stage: stage.name(), ns })
+    };
+    let flow = |(direction, measured): (&Direction, &std::cell::Ref<'_, Measured>)| {
+        let spread = Spread::of(measured.round_trips.iter().copied(), 2);
+        Flow {
+            source: direction.source,
+            target: direction.target,
+            latency_ns: Some(spread.mean),
+            min_ns: Some(spread.min),
+            max_ns: Some(spread.max),
+            ..Flow::default()
+        }
+    };
+    let flows: Vec<Flow> = directions.iter().zip(&measured).map(flow).collect();
+    let incast = matches!(point.pattern, Pattern::Incast(_));
     Ok(Row {
-        mode: mode.name(),
-        size_bytes: size,
-        iterations,
-        latency_ns: Some(each(total)),
-        min_ns: of(measured.round_trips.iter().min()),
-        max_ns: of(measured.round_trips.iter().max()),
-        verified: true,
-        stages: Some(measured.stages.into_iter().map(stage).collect()),
-        ..Row::default()
+        latency_ns: Some(spread.mean),
+        stages: Some(Stage::ALL.iter().filter_map(stage).collect()),
+        fairness: incast.then(|| fairness(flows.iter().filter_map(|flow| flow.latency_ns))),
+        flows: point.pattern.is_concurrent().then_some(flows),
+        ..point.row(&spread, &meter)
     })
+}
+
+/// What every rank's program knows.
+#[derive(Clone)]
+struct Plan {
+    mode: Mode,
+    pattern: Pattern,
+    size: u64,
+    warmup: u64,
+    rounds: u64,
+    seed: u64,
+    users_handlers: bool,
+    meter: Rc<Meter>,
+}
+
+impl Plan {
+    /// A rank's program: it pings, answers, or does both.
+    async fn run(
+        self,
+        host: Host,
+        ping: Option<Direction>,
+        ponger: Ponger,
+        result: Rc<RefCell<Measured>>,
+    ) -> Result<(), Error> {
+        let mut pinger = match ping {
+            None => None,
+            Some(direction) => Some(Pinger::set_up(host.clone(), self.clone(), direction.target).await?),
+        };
+        ponger.append(&host, self.mode, self.rounds).await?;
+        host.barrier().await;
+        for round in 0..self.rounds {
+            if self.pattern.is_concurrent() && round > 0 {
+                host.barrier().await;
+            }
+            if let Some(pinger) = &mut pinger {
+                pinger.ping().await?;
+            }
+            if self.mode == Mode::Rdma {
+                ponger.answer(&host, round).await?;
+            }
+            if let Some(pinger) = &mut pinger {
+                let measured = pinger.reply(round).await?;
+                if let Some((took, path)) = measured {
+                    result.borrow_mut().add(took, &path, host.now());
+                }
+                if round + 1 == self.warmup {
+                    self.meter.warm();
+                }
+            }
+            if self.mode == Mode::Portals4 {
+                ponger.prepare(&host, round, self.rounds).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Measured {
+    fn add(&mut self, took: Duration, path: &Path, now: Time) {
+        self.round_trips.push(took);
+        self.strays += u64::from(path.at() != now || now.since(path.origin()) != took);
+        for (stage, duration) in path.stages() {
+            self.stages[stage as usize] += duration;
+        }
+    }
 }
 
 /// Options of a match entry whose counter counts messages.
 fn counted() -> MeOptions {
-    MeOptions::OP_PUT | MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_LINK_DISABLE | MeOptions::EVENT_CT_COMM
+    MeOptions::OP_PUT
+        | MeOptions::EVENT_COMM_DISABLE
+        | MeOptions::EVENT_LINK_DISABLE
+        | MeOptions::EVENT_CT_COMM
 }
 
-fn descriptor(buffer: &Buffer) -> Md {
+fn bind(host: &Host, buffer: &Buffer) -> Result<MdHandle, Error> {
     let options = MdOptions::EVENT_SEND_DISABLE;
-    Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() }
+    host.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
 }
 
-/// Rank 0.
+/// A rank that pings.
 struct Pinger {
     host: Host,
-    size: u64,
+    plan: Plan,
     out: Buffer,
     back: Buffer,
     ping: PutRequest,
     /// Counts bytes of replies, since a reply may come as one message or as many; messages where there are no bytes.
     replies: CtHandle,
+    rng: nicety_kernel::Rng,
+    pattern: Vec<u8>,
+    begun: Time,
 }
 
 impl Pinger {
-    async fn set_up(host: Host, size: u64) -> Result<Pinger, Error> {
+    async fn set_up(host: Host, plan: Plan, target: u32) -> Result<Pinger, Error> {
+        let size = plan.size;
         let (out, back) = (host.alloc(size)?, host.alloc(size)?);
         let replies = host.ct_alloc()?;
-        host.pt_alloc(Some(PT), None)?;
         let bytes = if size > 0 { MeOptions::EVENT_CT_BYTES } else { MeOptions::empty() };
         let me = Me {
             start: back.address(),
@@ -108,130 +198,141 @@ impl Pinger {
         };
         let appending = host.me_append(PT, me, List::Priority).await?;
         host.appended(appending).await?;
-        let md = host.md_bind(descriptor(&out))?;
-        let ping = PutRequest::new(md, size, NodeId(1), PT, PING);
-        Ok(Pinger { host, size, out, back, ping, replies })
+        let ping = PutRequest::new(bind(&host, &out)?, size, NodeId(target), PT, PING);
+        let (rng, begun) = (host.rng("ping-pong payload"), host.now());
+        Ok(Pinger { host, plan, out, back, ping, replies, rng, pattern: vec![0; size as usize], begun })
     }
 
-    async fn measure(
-        &self,
-        seed: u64,
-        warmup: u64,
-        iterations: u64,
-        users_handlers: bool,
-    ) -> Result<Measured, Error> {
-        let mut rng = self.host.rng("ping-pong payload");
-        let mut round_trips = Vec::with_capacity(iterations as usize);
-        let mut totals = vec![Duration::ZERO; Stage::ALL.len()];
-        let mut strays = 0;
-        let mut pattern = vec![0; self.size as usize];
-        self.host.barrier().await;
-        for round in 0..warmup + iterations {
-            rng.fill(&mut pattern);
-            self.out.write(0, &pattern);
-            let begun = self.host.now();
-            self.host.restart_path();
-            self.host.put(&self.ping).await?;
-            self.host.ct_wait(self.replies, (round + 1) * self.size.max(1)).await?;
-            let took = self.host.now().since(begun);
-            self.check(&pattern, round, seed, users_handlers)?;
-            if round < warmup {
-                continue;
-            }
-            round_trips.push(took);
-            let path: Path = self.host.path();
-            strays += u64::from(path.origin() != begun || path.at() != self.host.now());
-            for (stage, duration) in path.stages() {
-                totals[stage as usize] += duration;
-            }
-        }
-        let stages = Stage::ALL.iter().copied().zip(totals).filter(|(_, d)| !d.is_zero()).collect();
-        Ok(Measured { round_trips, stages, strays })
+    async fn ping(&mut self) -> Result<(), Error> {
+        self.rng.fill(&mut self.pattern);
+        self.out.write(0, &self.pattern);
+        self.begun = self.host.now();
+        self.host.restart_path();
+        self.host.put(&self.ping).await
     }
 
-    fn check(&self, expected: &[u8], round: u64, seed: u64, users_handlers: bool) -> Result<(), Error> {
-        let found = self.back.read(0, self.size);
-        let Some(at) = found.iter().zip(expected).position(|(a, b)| a != b) else { return Ok(()) };
-        let who = if users_handlers { "the handlers" } else { "the card" };
+    /// Waits for the reply and checks it; gives how long the round trip took and where the time went, unless it was for
+    /// warming up.
+    async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
+        self.host.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
+        let took = self.host.now().since(self.begun);
+        self.check(round)?;
+        Ok((round >= self.plan.warmup).then(|| (took, self.host.path())))
+    }
+
+    fn check(&self, round: u64) -> Result<(), Error> {
+        let found = self.back.read(0, self.plan.size);
+        let Some(at) = found.iter().zip(&self.pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        let who = if self.plan.users_handlers { "the handlers" } else { "the card" };
         Err(Error::Program(format!(
             "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \
-             bytes than came, or to another offset (seed {seed})",
-            found[at], expected[at]
+             bytes than came, or to another offset (seed {})",
+            found[at], self.pattern[at], self.plan.seed
         )))
     }
 }
 
-/// Rank 1.
+/// The side of a rank that answers.
 struct Ponger {
+    peers: Vec<Peer>,
+    /// Where the host learns whose ping it was, if it answers several ranks.
+    arrivals: Option<EqHandle>,
+}
+
+/// A rank whose pings are answered.
+struct Peer {
+    rank: u32,
     me: Me,
     pong: PutRequest,
     pings: CtHandle,
 }
 
 impl Ponger {
-    /// Host memory, descriptor and, where the mode has them, handlers: all that takes no time.
-    fn set_up(host: &Host, point: &Point<'_>) -> Result<Ponger, Error> {
-        let memory = host.alloc(point.size)?;
-        let pings = host.ct_alloc()?;
-        host.pt_alloc(Some(PT), None)?;
-        let md = host.md_bind(descriptor(&memory))?;
-        let handlers = match point.handlers {
-            None => None,
-            Some(handlers) => Some(host.attach(handlers, &initial_state(host), None)?),
+    /// Host memory, descriptors and, where the mode has them, handlers: all that takes no time.
+    fn set_up(host: &Host, point: &Point<'_>, ranks: &[u32]) -> Result<Ponger, Error> {
+        let arrivals = match ranks.len() {
+            2.. if point.mode == Mode::Rdma => Some(host.eq_alloc(ranks.len() as u32)?),
+            _ => None,
         };
-        let me = Me {
-            start: memory.address(),
-            length: point.size,
-            match_bits: PING,
-            options: counted(),
-            ct: Some(pings),
-            handlers,
-            ..Me::default()
+        host.pt_alloc(Some(PT), arrivals)?;
+        let peer = |&rank: &u32| {
+            let memory = host.alloc(point.size)?;
+            let pings = host.ct_alloc()?;
+            let handlers = match point.handlers {
+                None => None,
+                Some(handlers) => Some(host.attach(handlers, &initial_state(host, rank), None)?),
+            };
+            let options = match arrivals {
+                None => counted(),
+                Some(_) => MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE,
+            };
+            let me = Me {
+                start: memory.address(),
+                length: point.size,
+                match_bits: PING,
+                source: Source::Rank(NodeId(rank)),
+                options,
+                ct: Some(pings),
+                handlers,
+                ..Me::default()
+            };
+            let pong = PutRequest::new(bind(host, &memory)?, point.size, NodeId(rank), PT, PONG);
+            Ok(Peer { rank, me, pong, pings })
         };
-        Ok(Ponger { me, pong: PutRequest::new(md, point.size, NodeId(0), PT, PONG), pings })
+        Ok(Ponger { peers: ranks.iter().map(peer).collect::<Result<_, Error>>()?, arrivals })
     }
 
-    async fn append(&self, host: &Host) -> Result<(), Error> {
-        let appending = host.me_append(PT, self.me, List::Priority).await?;
-        host.appended(appending).await?;
-        Ok(())
-    }
-
-    async fn answer_from_host(&self, host: &Host, rounds: u64) -> Result<(), Error> {
-        self.append(host).await?;
-        host.barrier().await;
-        for round in 0..rounds {
-            host.ct_wait(self.pings, round + 1).await?;
-            host.put(&self.pong).await?;
+    /// Appends the match entries, and prepares the first replies where the card sends them by itself.
+    async fn append(&self, host: &Host, mode: Mode, rounds: u64) -> Result<(), Error> {
+        for peer in &self.peers {
+            let appending = host.me_append(PT, peer.me, List::Priority).await?;
+            host.appended(appending).await?;
+            if mode == Mode::Portals4 {
+                for round in 0..rounds.min(AHEAD) {
+                    host.triggered_put(peer.pong, peer.pings, round + 1).await?;
+                }
+            }
         }
         Ok(())
     }
 
-    async fn answer_by_trigger(&self, host: &Host, rounds: u64) -> Result<(), Error> {
-        self.append(host).await?;
-        for round in 0..rounds.min(AHEAD) {
-            host.triggered_put(self.pong, self.pings, round + 1).await?;
-        }
-        host.barrier().await;
-        for round in AHEAD..rounds {
-            host.ct_wait(self.pings, round - AHEAD + 1).await?;
-            host.triggered_put(self.pong, self.pings, round + 1).await?;
+    /// The host answers the pings of a round, in the order in which they come.
+    async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
+        for peer in &self.peers {
+            let peer = match self.arrivals {
+                None => {
+                    host.ct_wait(peer.pings, round + 1).await?;
+                    peer
+                }
+                Some(eq) => {
+                    let ping = |event: &nicety_portals::Event| event.kind == EventKind::Put;
+                    let event = host.eq_wait(eq, ping, || "the pings of a round".to_string()).await?;
+                    let of = self.peers.iter().find(|peer| peer.rank == event.initiator.0);
+                    of.expect("only peers have a match entry")
+                }
+            };
+            host.put(&peer.pong).await?;
         }
         Ok(())
     }
 
-    async fn answer_from_card(&self, host: &Host) -> Result<(), Error> {
-        self.append(host).await?;
-        host.barrier().await;
+    /// Prepares the reply of a later round, once this one's pings have come.
+    async fn prepare(&self, host: &Host, round: u64, rounds: u64) -> Result<(), Error> {
+        if round + AHEAD < rounds {
+            for peer in &self.peers {
+                host.ct_wait(peer.pings, round + 1).await?;
+                host.triggered_put(peer.pong, peer.pings, round + AHEAD + 1).await?;
+            }
+        }
         Ok(())
     }
 }
 
 /// `pingpong_t` of pingpong.h.
-fn initial_state(host: &Host) -> [u8; 24] {
+fn initial_state(host: &Host, peer: u32) -> [u8; 24] {
     let mut state = [0; 24];
     state[..8].copy_from_slice(&PONG.to_le_bytes());
-    state[8..12].copy_from_slice(&0u32.to_le_bytes());
+    state[8..12].copy_from_slice(&peer.to_le_bytes());
     state[12..16].copy_from_slice(&(host.packet_payload() as u32).to_le_bytes());
     state
 }

@@ -4,23 +4,33 @@
 //! - `bandwidth`: a window of messages one way, from the first post to the last completion.
 //! - `message-rate`: the same, counted in messages.
 //!
+//! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
+//! so that they send at once.
+//!
 //! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
 //! [`Report`] of one row for each card, mode and size.
 
+mod figures;
 mod latency;
 mod mode;
+mod pattern;
 mod request;
 mod stream;
 
 pub use mode::Mode;
+pub use pattern::Pattern;
 use request::Resolved;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 
 use crate::cards::{self, Card};
 use crate::{Cluster, ClusterConfig, Error, HandlerNames, Handlers, Log, VERSION};
+use figures::Spread;
+use nicety_host::{Memory, Traffic};
 use nicety_nic::CardSpec;
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,6 +41,41 @@ pub struct StageRow {
     pub stage: &'static str,
     /// Its share in nanoseconds.
     pub ns: f64,
+}
+
+/// Bytes that a node's card read from its host's memory, and wrote to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HostMemory {
+    /// The rank.
+    pub node: u32,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// One direction of a pattern that has several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Flow {
+    /// The rank that sends.
+    pub source: u32,
+    /// The rank that receives.
+    pub target: u32,
+    /// Half a round trip, the mean over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+    /// The shortest iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ns: Option<f64>,
+    /// The longest iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<f64>,
+    /// Payload bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Messages a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages_per_s: Option<f64>,
 }
 
 /// A result.
@@ -47,26 +92,41 @@ pub struct Row {
     /// Messages in a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Half a round trip, the mean over the iterations.
+    /// Half a round trip, the mean over the iterations of all that ping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// The shortest iteration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_ns: Option<f64>,
-    /// The longest iteration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<f64>,
-    /// Payload bytes a second.
+    /// Payload bytes a second: of all directions together, from the first post of a window to the last completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Messages a second.
+    /// Messages a second, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
+    /// How long a window takes, the mean over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<f64>,
+    /// The shortest iteration, of half a round trip or of a window; so the following.
+    pub min_ns: f64,
+    /// The median.
+    pub p50_ns: f64,
+    /// What 99 of 100 iterations do not exceed: the nearest rank, so always one that was measured.
+    pub p99_ns: f64,
+    /// What 999 of 1000 iterations do not exceed.
+    pub p999_ns: f64,
+    /// The longest iteration.
+    pub max_ns: f64,
     /// Whether every byte was checked at the far end, and was right.
     pub verified: bool,
     /// Where the latency went; adds up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
+    /// Each direction, where the pattern has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Vec<Flow>>,
+    /// Of an incast: the smallest of the senders' figures over the largest, 1 where all get the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// What the measured iterations moved, by node.
+    pub host_memory: Vec<HostMemory>,
 }
 
 /// What identifies a card in a manifest.
@@ -85,8 +145,12 @@ pub struct Manifest {
     pub specs: BTreeMap<String, CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
+    /// Who sends to whom.
+    pub pattern: String,
     /// How the nodes are joined.
     pub topology: &'static str,
+    /// Background noise on the hosts' CPUs, as given.
+    pub noise: Option<String>,
 }
 
 /// The results of a benchmark.
@@ -123,6 +187,7 @@ pub struct Environment<'e> {
 /// One point of a benchmark: all that its programs need.
 struct Point<'p> {
     cluster: ClusterConfig,
+    pattern: Pattern,
     mode: Mode,
     size: u64,
     handlers: Option<&'p Handlers>,
@@ -136,6 +201,61 @@ impl Point<'_> {
     fn cluster(&self) -> Result<Cluster, Error> {
         Cluster::new(self.cluster.clone())
     }
+
+    /// A row of the figures that all benchmarks have.
+    fn row(&self, spread: &Spread, meter: &Meter) -> Row {
+        Row {
+            mode: self.mode.name(),
+            size_bytes: self.size,
+            iterations: self.iterations,
+            min_ns: spread.min,
+            p50_ns: spread.p50,
+            p99_ns: spread.p99,
+            p999_ns: spread.p999,
+            max_ns: spread.max,
+            verified: true,
+            host_memory: meter.measured(),
+            ..Row::default()
+        }
+    }
+}
+
+/// Counts what the measured iterations moved in and out of the hosts' memories. It looks at all nodes at once, which only
+/// an observer may.
+struct Meter {
+    memories: Vec<Rc<Memory>>,
+    /// What had been moved when the warm-up was over.
+    before: RefCell<Vec<Traffic>>,
+}
+
+impl Meter {
+    fn new(cluster: &Cluster) -> Rc<Meter> {
+        let memories = cluster.memories().to_vec();
+        let before = RefCell::new(vec![Traffic::default(); memories.len()]);
+        Rc::new(Meter { memories, before })
+    }
+
+    /// Whoever calls this last in the warm-up's last iteration says what belongs to the warm-up.
+    fn warm(&self) {
+        self.before.replace(self.memories.iter().map(|memory| memory.traffic()).collect());
+    }
+
+    fn measured(&self) -> Vec<HostMemory> {
+        let before = self.before.borrow();
+        let nodes = self.memories.iter().zip(&*before).zip(0..);
+        nodes
+            .map(|((memory, before), node)| HostMemory {
+                node,
+                read_bytes: memory.traffic().read - before.read,
+                written_bytes: memory.traffic().written - before.written,
+            })
+            .collect()
+    }
+}
+
+/// The smallest over the largest.
+fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
+    figures.clone().fold(f64::INFINITY, f64::min) / figures.fold(0.0, f64::max)
 }
 
 /// Runs a benchmark.
@@ -144,7 +264,7 @@ impl Point<'_> {
 /// Wrong input before anything runs; then whatever ends a run, with the card, mode and size it happened in.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let benchmark = request.benchmark;
-    let Resolved { cards: loaded, modes, topology } = request.resolve()?;
+    let Resolved { cards: loaded, modes, pattern, topology, noise } = request.resolve()?;
     let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
     for (nic, card) in &loaded {
         let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
@@ -157,13 +277,15 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             for &size in &request.sizes {
                 let cluster = ClusterConfig {
                     topology,
+                    noise,
                     seed: request.seed,
                     interrupt: environment.interrupt.clone(),
                     log: environment.log.clone(),
-                    ..ClusterConfig::new(2, card.clone())
+                    ..ClusterConfig::new(pattern.nodes(), card.clone())
                 };
                 let point = Point {
                     cluster,
+                    pattern,
                     mode,
                     size,
                     handlers: handlers.as_ref(),
@@ -193,7 +315,9 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         manifest: Manifest {
             specs: loaded.iter().map(manifest_of).collect(),
             overrides: request.overrides.clone(),
+            pattern: pattern.to_string(),
             topology: topology.name(),
+            noise: request.noise.clone(),
         },
         rows,
     })
@@ -221,10 +345,9 @@ fn load_handlers(
         return Ok(None);
     }
     let key = request::compiled_key(nic, mode);
-    let elf = environment
-        .compiled
-        .get(&key)
-        .ok_or_else(|| Error::Input(format!("no compiled handlers for {key}; compile what the plan names")))?;
+    let elf = environment.compiled.get(&key).ok_or_else(|| {
+        Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
+    })?;
     let CardSpec::Spin(spec) = &card.spec;
     let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
     handlers.check(&spec.hpu)?;

@@ -1,8 +1,8 @@
 //! What a benchmark is asked for.
 
-use super::{Mode, load_cards};
+use super::{Mode, Pattern, load_cards};
 use crate::cards::Card;
-use crate::{Error, Topology};
+use crate::{Error, Noise, Topology};
 use nicety_nic::CardSpec;
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,8 @@ const fn default_seed() -> u64 {
     1
 }
 
-fn default_topology() -> String {
-    Topology::default().name().into()
+fn default_pattern() -> String {
+    Pattern::default().to_string()
 }
 
 /// What to measure. The JSON form is what the command line hands over.
@@ -71,9 +71,15 @@ pub struct Request {
     /// `KEY=VALUE` overrides of the specs.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// How the nodes are joined.
-    #[serde(default = "default_topology")]
-    pub topology: String,
+    /// Who sends to whom: `pair`, `bidirectional` or `incast:N`.
+    #[serde(default = "default_pattern")]
+    pub pattern: String,
+    /// How the nodes are joined; as the pattern has it where none is named.
+    #[serde(default)]
+    pub topology: Option<String>,
+    /// Background noise on the hosts' CPUs, as [`Noise`] is written.
+    #[serde(default)]
+    pub noise: Option<String>,
     /// The seed.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -89,10 +95,31 @@ const LARGEST: u64 = 1 << 31;
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
     pub(super) modes: Vec<Mode>,
+    pub(super) pattern: Pattern,
     pub(super) topology: Topology,
+    pub(super) noise: Option<Noise>,
 }
 
 impl Request {
+    /// A request with nothing said that need not be.
+    pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
+        Request {
+            benchmark,
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            modes: None,
+            sizes: sizes.to_vec(),
+            iterations: None,
+            warmup: None,
+            window: None,
+            overrides: Vec::new(),
+            pattern: default_pattern(),
+            topology: None,
+            noise: None,
+            seed: default_seed(),
+            handlers: false,
+        }
+    }
+
     /// A request from its JSON text.
     ///
     /// # Errors
@@ -107,11 +134,18 @@ impl Request {
         if self.nics.is_empty() {
             return wrong("no card named; write for example --nic spin-discrete".into());
         }
-        let topology: Topology = self.topology.parse()?;
+        let pattern: Pattern = self.pattern.parse()?;
+        let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
+        let topology = match &self.topology {
+            Some(name) => name.parse()?,
+            None => pattern.topology(),
+        };
         let cards = load_cards(&self.nics, &self.overrides)?;
         for (i, (name, _)) in cards.iter().enumerate() {
             if cards[..i].iter().any(|(other, _)| other == name) {
-                return wrong(format!("two of the cards are called {name}; give one another name in its file"));
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
             }
         }
         let modes = match &self.modes {
@@ -129,7 +163,9 @@ impl Request {
             return wrong("no size named; write for example --sizes 8:4Mi".into());
         }
         if let Some(size) = self.sizes.iter().find(|&&size| size > LARGEST) {
-            return wrong(format!("a message of {size} bytes is too long; the largest is 2Gi ({LARGEST} bytes)"));
+            return wrong(format!(
+                "a message of {size} bytes is too long; the largest is 2Gi ({LARGEST} bytes)"
+            ));
         }
         let handled = modes.iter().any(|m| m.handlers(self.benchmark).is_some());
         if self.benchmark == Benchmark::Latency && handled && self.sizes.contains(&0) {
@@ -147,7 +183,19 @@ impl Request {
         if let Some(window) = self.window.filter(|&w| w > 65_536) {
             return wrong(format!("--window is at most 65536, not {window}"));
         }
-        Ok(Resolved { cards, modes, topology })
+        for (_, card) in &cards {
+            let CardSpec::Spin(spec) = &card.spec;
+            let nodes = pattern.nodes();
+            topology.check(nodes as usize, &spec.switch).map_err(|error| {
+                Error::Input(match topology {
+                    Topology::Pair => format!(
+                        "--pattern {pattern} takes {nodes} nodes, and --topology pair has 2; write --topology star"
+                    ),
+                    _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
+                })
+            })?;
+        }
+        Ok(Resolved { cards, modes, pattern, topology, noise })
     }
 }
 

@@ -1,189 +1,252 @@
-//! Windows of messages one way, from the first post to the last completion.
+//! Windows of messages, from the first post to the last completion.
 
-use super::{Benchmark, Mode, Point, Row};
+use super::figures::Spread;
+use super::pattern::Direction;
+use super::{Benchmark, Flow, Meter, Mode, Pattern, Point, Row, fairness};
 use crate::host::{Buffer, Host};
 use crate::{Duration, Error, Time};
-use nicety_portals::{CtHandle, EqHandle, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest};
+use nicety_portals::{CtHandle, EqHandle, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Source};
 use nicety_types::NodeId;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 const PT: u32 = 1;
 const DATA: u64 = 1;
-const READY: u64 = 2;
 
-/// Times of the windows: when the first message was posted, when the last one's completion was noticed.
+/// One direction's windows.
 #[derive(Default)]
 struct Windows {
+    /// When the first message was posted.
     begun: Vec<Time>,
+    /// When the receiving host learnt of the last one.
     ended: Vec<Time>,
-    /// What the last window carried, and what came.
-    sent: Vec<Vec<u8>>,
+    /// What the last window carried.
+    sent: Vec<u8>,
+}
+
+type Shared = Rc<RefCell<Windows>>;
+
+impl Windows {
+    fn measured(&self, warmup: u64) -> impl Iterator<Item = (Time, Time)> + '_ {
+        self.begun.iter().copied().zip(self.ended.iter().copied()).skip(warmup as usize)
+    }
 }
 
 pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
-    let windows = Rc::new(RefCell::new(Windows::default()));
-    let (size, window, rounds) = (point.size, point.window, point.warmup + point.iterations);
-
-    let shared = windows.clone();
-    cluster.program(0, move |host| send_windows(host, size, window, rounds, shared));
-    let receiver = Receiver::set_up(cluster.host(1), point)?;
-    let shared = windows.clone();
-    cluster.program(1, move |host| receiver.receive_windows(host, rounds, shared));
+    let meter = Meter::new(&cluster);
+    let flows: Vec<(Direction, Shared)> =
+        point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect();
+    for rank in 0..point.pattern.nodes() {
+        let incoming: Vec<_> = flows.iter().filter(|(d, _)| d.target == rank).cloned().collect();
+        let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
+        let (size, window, warmup) = (point.size, point.window, point.warmup);
+        let rounds = warmup + point.iterations;
+        let receiver = Receiver::set_up(cluster.host(rank), point, incoming)?;
+        let meter = meter.clone();
+        cluster.program(rank, move |host| async move {
+            let mut sender = match outgoing {
+                None => None,
+                Some((direction, windows)) => {
+                    Some(Sender::set_up(host.clone(), size, window, direction.target, windows)?)
+                }
+            };
+            receiver.append(&host).await?;
+            for round in 0..rounds {
+                // Nobody begins before everybody has done with the window before.
+                host.barrier().await;
+                if let Some(sender) = &mut sender {
+                    sender.send().await?;
+                }
+                receiver.receive(&host, round).await?;
+                if round + 1 == warmup && receiver.is_used() {
+                    meter.warm();
+                }
+            }
+            Ok(())
+        });
+    }
     cluster.run()?;
 
-    let windows = windows.borrow();
-    let measured = windows.begun.iter().zip(&windows.ended).skip(point.warmup as usize);
-    let total: Duration = measured.map(|(begun, ended)| ended.since(*begun)).sum();
-    let messages = (point.iterations * window) as f64;
-    let seconds = total.ps() as f64 / 1e12;
-    let mut row = Row {
-        mode: point.mode.name(),
-        size_bytes: size,
-        iterations: point.iterations,
-        window: Some(window),
-        verified: true,
-        ..Row::default()
-    };
-    match benchmark {
-        Benchmark::Bandwidth => row.bandwidth_bytes_per_s = Some(messages * size as f64 / seconds),
-        _ => row.messages_per_s = Some(messages / seconds),
+    let windows: Vec<_> = flows.iter().map(|(_, windows)| windows.borrow()).collect();
+    let mut times: Vec<(Time, Time)> = windows[0].measured(point.warmup).collect();
+    for other in &windows[1..] {
+        for (whole, (begun, ended)) in times.iter_mut().zip(other.measured(point.warmup)) {
+            *whole = (whole.0.min(begun), whole.1.max(ended));
+        }
     }
-    Ok(row)
+    let took = |(begun, ended): (Time, Time)| ended.since(begun);
+    let total: Duration = times.iter().copied().map(took).sum();
+    let spread = Spread::of(times.iter().copied().map(took), 1);
+    let of_one = point.iterations * point.window;
+    let rate = |messages: u64, time: Duration| {
+        let (messages, seconds) = (messages as f64, time.ps() as f64 / 1e12);
+        match benchmark {
+            Benchmark::Bandwidth => (Some(messages * point.size as f64 / seconds), None),
+            _ => (None, Some(messages / seconds)),
+        }
+    };
+    let flow = |((direction, _), windows): (&(Direction, Shared), &std::cell::Ref<'_, Windows>)| {
+        let time = windows.measured(point.warmup).map(took).sum();
+        let (bandwidth_bytes_per_s, messages_per_s) = rate(of_one, time);
+        let Direction { source, target } = *direction;
+        Flow { source, target, bandwidth_bytes_per_s, messages_per_s, ..Flow::default() }
+    };
+    let each: Vec<Flow> = flows.iter().zip(&windows).map(flow).collect();
+    let (bandwidth_bytes_per_s, messages_per_s) = rate(of_one * each.len() as u64, total);
+    let rates = each.iter().filter_map(|flow| flow.bandwidth_bytes_per_s.or(flow.messages_per_s));
+    Ok(Row {
+        window: Some(point.window),
+        window_ns: Some(spread.mean),
+        bandwidth_bytes_per_s,
+        messages_per_s,
+        fairness: matches!(point.pattern, Pattern::Incast(_)).then(|| fairness(rates)),
+        flows: point.pattern.is_concurrent().then_some(each),
+        ..point.row(&spread, &meter)
+    })
 }
 
-/// Rank 0: posts a window, then waits until the receiver is ready for the next.
-async fn send_windows(
+/// The side of a rank that sends.
+struct Sender {
     host: Host,
-    size: u64,
+    out: Buffer,
+    put: PutRequest,
     window: u64,
-    rounds: u64,
-    windows: Rc<RefCell<Windows>>,
-) -> Result<(), Error> {
-    let (out, none) = (host.alloc(size)?, host.alloc(0)?);
-    let ready = host.ct_alloc()?;
-    host.pt_alloc(Some(PT), None)?;
-    let me = Me {
-        start: none.address(),
-        match_bits: READY,
-        options: options(true),
-        ct: Some(ready),
-        ..Me::default()
-    };
-    let appending = host.me_append(PT, me, List::Priority).await?;
-    host.appended(appending).await?;
-    let put = PutRequest::new(descriptor(&host, &out)?, size, NodeId(1), PT, DATA);
-    let mut rng = host.rng("stream payload");
-    let mut pattern = vec![0; size as usize];
-    host.barrier().await;
-    for round in 0..rounds {
-        rng.fill(&mut pattern);
-        out.write(0, &pattern);
-        {
-            let mut windows = windows.borrow_mut();
-            windows.begun.push(host.now());
-            windows.sent.push(pattern.clone());
-        }
-        for _ in 0..window {
-            host.put(&put).await?;
-        }
-        host.ct_wait(ready, round + 1).await?;
+    rng: nicety_kernel::Rng,
+    windows: Shared,
+}
+
+impl Sender {
+    fn set_up(host: Host, size: u64, window: u64, to: u32, windows: Shared) -> Result<Sender, Error> {
+        let out = host.alloc(size)?;
+        let options = MdOptions::EVENT_SEND_DISABLE;
+        let md = host.md_bind(Md { start: out.address(), length: size, options, ..Md::default() })?;
+        let rng = host.rng("stream payload");
+        windows.borrow_mut().sent = vec![0; size as usize];
+        let put = PutRequest::new(md, size, NodeId(to), PT, DATA);
+        Ok(Sender { host, out, put, window, rng, windows })
     }
-    Ok(())
+
+    /// Posts a window.
+    async fn send(&mut self) -> Result<(), Error> {
+        {
+            let mut windows = self.windows.borrow_mut();
+            self.rng.fill(&mut windows.sent);
+            self.out.write(0, &windows.sent);
+            windows.begun.push(self.host.now());
+        }
+        for _ in 0..self.window {
+            self.host.put(&self.put).await?;
+        }
+        Ok(())
+    }
 }
 
-/// Options of a match entry that is only counted, or that leaves full events.
-fn options(counted: bool) -> MeOptions {
-    let options = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE;
-    options | if counted { MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_CT_COMM } else { MeOptions::empty() }
-}
-
-fn descriptor(host: &Host, buffer: &Buffer) -> Result<nicety_portals::MdHandle, Error> {
-    let options = MdOptions::EVENT_SEND_DISABLE;
-    host.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
-}
-
-/// Rank 1.
+/// The side of a rank that receives.
 struct Receiver {
+    flows: Vec<Incoming>,
+    /// Where RDMA's host polls an event of every message. The other modes have a counter for each sender.
+    events: Option<EqHandle>,
+    window: u64,
+}
+
+/// What comes from one sender.
+struct Incoming {
+    source: u32,
     me: Me,
     memory: Buffer,
-    completions: Completions,
-    window: u64,
-}
-
-/// How the receiving host learns of completions: RDMA polls an event of every message, the others one counter.
-#[derive(Clone, Copy)]
-enum Completions {
-    Events(EqHandle),
-    Counter(CtHandle),
+    counter: CtHandle,
+    windows: Shared,
 }
 
 impl Receiver {
-    fn set_up(host: &Host, point: &Point<'_>) -> Result<Receiver, Error> {
-        let memory = host.alloc(point.size)?;
-        let completions = match point.mode {
-            Mode::Rdma => Completions::Events(host.eq_alloc(u32::try_from(point.window).unwrap_or(u32::MAX))?),
-            _ => Completions::Counter(host.ct_alloc()?),
+    fn set_up(host: &Host, point: &Point<'_>, flows: Vec<(Direction, Shared)>) -> Result<Receiver, Error> {
+        let messages = point.window * flows.len() as u64;
+        let events = match point.mode {
+            Mode::Rdma if messages > 0 => Some(host.eq_alloc(u32::try_from(messages).unwrap_or(u32::MAX))?),
+            _ => None,
         };
-        let (eq, ct) = match completions {
-            Completions::Events(eq) => (Some(eq), None),
-            Completions::Counter(ct) => (None, Some(ct)),
+        host.pt_alloc(Some(PT), events)?;
+        let incoming = |(direction, windows): (Direction, Shared)| {
+            let memory = host.alloc(point.size)?;
+            let counter = host.ct_alloc()?;
+            let handlers = match point.handlers {
+                None => None,
+                Some(handlers) => Some(host.attach(handlers, &[], None)?),
+            };
+            let options = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE;
+            let counted = MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_CT_COMM;
+            let me = Me {
+                start: memory.address(),
+                length: point.size,
+                match_bits: DATA,
+                source: Source::Rank(NodeId(direction.source)),
+                options: if events.is_some() { options } else { options | counted },
+                ct: events.is_none().then_some(counter),
+                handlers,
+                ..Me::default()
+            };
+            Ok(Incoming { source: direction.source, me, memory, counter, windows })
         };
-        host.pt_alloc(Some(PT), eq)?;
-        let handlers = match point.handlers {
-            None => None,
-            Some(handlers) => Some(host.attach(handlers, &[], None)?),
-        };
-        let me = Me {
-            start: memory.address(),
-            length: point.size,
-            match_bits: DATA,
-            options: options(ct.is_some()),
-            ct,
-            handlers,
-            ..Me::default()
-        };
-        Ok(Receiver { me, memory, completions, window: point.window })
+        let flows = flows.into_iter().map(incoming).collect::<Result<_, Error>>()?;
+        Ok(Receiver { flows, events, window: point.window })
     }
 
-    async fn receive_windows(
-        self,
-        host: Host,
-        rounds: u64,
-        windows: Rc<RefCell<Windows>>,
-    ) -> Result<(), Error> {
-        let appending = host.me_append(PT, self.me, List::Priority).await?;
-        host.appended(appending).await?;
-        let none = host.alloc(0)?;
-        let ready = PutRequest::new(descriptor(&host, &none)?, 0, NodeId(0), PT, READY);
-        host.barrier().await;
-        for round in 0..rounds {
-            match self.completions {
-                Completions::Counter(ct) => {
-                    host.ct_wait(ct, (round + 1) * self.window).await?;
-                }
-                Completions::Events(eq) => {
-                    for _ in 0..self.window {
-                        let put = |event: &nicety_portals::Event| event.kind == EventKind::Put;
-                        host.eq_wait(eq, put, || "the messages of a window".to_string()).await?;
-                    }
-                }
-            }
-            windows.borrow_mut().ended.push(host.now());
-            self.check(round, &windows.borrow().sent[round as usize])?;
-            host.put(&ready).await?;
+    const fn is_used(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    async fn append(&self, host: &Host) -> Result<(), Error> {
+        for flow in &self.flows {
+            let appending = host.me_append(PT, flow.me, List::Priority).await?;
+            host.appended(appending).await?;
         }
         Ok(())
     }
 
-    fn check(&self, round: u64, expected: &[u8]) -> Result<(), Error> {
-        let found = self.memory.read(0, self.memory.len());
-        match found.iter().zip(expected).position(|(a, b)| a != b) {
+    /// Waits for a window from every sender, and checks what the last message left.
+    async fn receive(&self, host: &Host, round: u64) -> Result<(), Error> {
+        match self.events {
+            Some(eq) => self.poll(host, eq).await?,
+            None => {
+                for flow in &self.flows {
+                    host.ct_wait(flow.counter, (round + 1) * self.window).await?;
+                }
+                for flow in &self.flows {
+                    // A single sender's window ends when the host has noticed. Of several, the host waits for one after
+                    // the other, which says nothing about when each was there to be seen.
+                    let seen = host.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
+                    flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
+                }
+            }
+        }
+        self.flows.iter().try_for_each(|flow| flow.check(round))
+    }
+
+    async fn poll(&self, host: &Host, eq: EqHandle) -> Result<(), Error> {
+        let mut left = vec![self.window; self.flows.len()];
+        for _ in 0..self.window * self.flows.len() as u64 {
+            let put = |event: &nicety_portals::Event| event.kind == EventKind::Put;
+            let event = host.eq_wait(eq, put, || "the messages of a window".to_string()).await?;
+            let flow = self.flows.iter().position(|flow| flow.source == event.initiator.0);
+            let flow = flow.expect("only senders have a match entry");
+            left[flow] -= 1;
+            if left[flow] == 0 {
+                self.flows[flow].windows.borrow_mut().ended.push(host.now());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Incoming {
+    fn check(&self, round: u64) -> Result<(), Error> {
+        let (found, windows) = (self.memory.read(0, self.memory.len()), self.windows.borrow());
+        match found.iter().zip(&windows.sent).position(|(a, b)| a != b) {
             None => Ok(()),
             Some(at) => Err(Error::Program(format!(
                 "window {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
-                found[at], expected[at]
+                found[at], windows.sent[at]
             ))),
         }
     }

@@ -1,0 +1,89 @@
+//! Figures of repeated measurements.
+
+use nicety_types::Duration;
+
+/// What repeated measurements came to, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub mean: f64,
+    pub min: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of measurements, each of which is `parts` times what is wanted: 2 for half of a round trip.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub(super) fn of(measured: impl IntoIterator<Item = Duration>, parts: u64) -> Spread {
+        let mut sorted: Vec<Duration> = measured.into_iter().collect();
+        assert!(!sorted.is_empty(), "nothing was measured");
+        sorted.sort_unstable();
+        // One division of whole picoseconds, so that what is exact prints exactly.
+        let ns = |d: Duration, of: u64| d.ps() as f64 / (1000 * parts * of) as f64;
+        let total: Duration = sorted.iter().copied().sum();
+        let percentile = |per_mille| ns(nearest_rank(&sorted, per_mille), 1);
+        Spread {
+            mean: ns(total, sorted.len() as u64),
+            min: ns(sorted[0], 1),
+            p50: percentile(500),
+            p99: percentile(990),
+            p999: percentile(999),
+            max: ns(sorted[sorted.len() - 1], 1),
+        }
+    }
+}
+
+/// The smallest of the sorted values that this many in a thousand do not exceed: always one that was measured.
+fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
+    sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percentiles_by_hand() {
+        // The example of the nearest-rank method: of 15, 20, 35, 40, 50 the median is 35.
+        assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 500), 35);
+        assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 990), 50);
+        let thousand: Vec<u32> = (1..=1000).collect();
+        assert_eq!([500, 990, 999].map(|p| nearest_rank(&thousand, p)), [500, 990, 999]);
+        let two_thousand: Vec<u32> = (1..=2000).collect();
+        assert_eq!([500, 990, 999].map(|p| nearest_rank(&two_thousand, p)), [1000, 1980, 1998]);
+        assert_eq!([500, 990, 999].map(|p| nearest_rank(&[7], p)), [7; 3]);
+        assert_eq!([500, 990, 999].map(|p| nearest_rank(&[7, 8], p)), [7, 8, 8]);
+    }
+
+    #[test]
+    fn half_a_round_trip() {
+        let spread = Spread::of([3, 1, 2].map(Duration::from_ns), 2);
+        assert_eq!((spread.mean, spread.min, spread.p50, spread.max), (1.0, 0.5, 1.0, 1.5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_the_smallest_that_enough_do_not_exceed(
+            mut values in prop::collection::vec(0u64..50, 1..200), per_mille in 1usize..=1000,
+        ) {
+            values.sort_unstable();
+            let found = nearest_rank(&values, per_mille);
+            let up_to = |limit: u64| values.iter().filter(|&&v| v <= limit).count() * 1000;
+            prop_assert!(up_to(found) >= per_mille * values.len());
+            prop_assert!(found == 0 || up_to(found - 1) < per_mille * values.len());
+        }
+
+        #[test]
+        fn figures_are_in_order(values in prop::collection::vec(0u64..1_000_000_000, 1..50)) {
+            let spread = Spread::of(values.into_iter().map(Duration::from_ps), 1);
+            let ordered = [spread.min, spread.p50, spread.p99, spread.p999, spread.max];
+            prop_assert!(ordered.is_sorted());
+            prop_assert!(spread.min <= spread.mean && spread.mean <= spread.max);
+        }
+    }
+}
