@@ -192,6 +192,15 @@ fn one_s_own_message_is_no_queue_but_the_credit_after_it_is() {
 }
 
 #[test]
+fn a_slot_is_free_at_the_instant_at_which_its_last_byte_has_left() {
+    // In at 33.4 ns, out at 33.4 + 50 + 81.92; the second comes in then, or a picosecond before.
+    for (begin, slots) in [(131_920, 1), (131_919, 2)] {
+        let (_, statistics) = run(&SPIN, &[&[send(1, 4096, 0), send(1, 8, begin)], &[]]);
+        assert_eq!(statistics.switches[0].ports[0].peak_buffer, slots);
+    }
+}
+
+#[test]
 fn both_directions_of_a_link_are_independent() {
     let (received, _) = run(&SPIN, &[&message(1, 4, 0), &message(0, 4, 0)]);
     for by in [0, 1] {
