@@ -39,7 +39,7 @@ const DISTINCT: CycleCosts = CycleCosts {
 };
 
 fn core(costs: CycleCosts) -> Core {
-    Core { costs, ..Core::default() }
+    Core { costs, ..everything() }
 }
 
 /// Cycles of the words up to their end, without the return that follows.
@@ -73,6 +73,58 @@ fn each_class_costs_what_the_table_says() {
         assert_eq!(cycles(&[word]), expected, "{word:#010x}");
     }
     assert_eq!(cycles(&[auipc(T0, 0), jalr(ZERO, T0, 8)]), 901);
+}
+
+#[test]
+fn each_class_of_the_extensions_costs_what_the_table_says() {
+    for (word, expected) in [
+        (sh3add(T0, T0, T0), 1),
+        (clz(T0, T0), 1),
+        (cpop(ZERO, T0), 1),
+        (bseti(T0, T0, 3), 1),
+        (flw(FT0, 0, A0), 400),
+        (fsw(FT0, 0, A0), 500),
+        (csrrwi(ZERO, FCSR, 0), 1000),
+        (fadd_s(FT0, FT0, FT0), 1400),
+        (fsub_s(FT0, FT0, FT0), 1400),
+        (fmul_s(FT0, FT0, FT0), 1500),
+        (fmadd_s(FT0, FT0, FT0, FT0), 1600),
+        (fmsub_s(FT0, FT0, FT0, FT0), 1600),
+        (fnmsub_s(FT0, FT0, FT0, FT0), 1600),
+        (fnmadd_s(FT0, FT0, FT0, FT0), 1600),
+        (fdiv_s(FT0, FT0, FT0), 1700),
+        (fsqrt_s(FT0, FT0), 1800),
+        (fcvt_w_s(T0, FT0), 1900),
+        (fcvt_wu_s(ZERO, FT0), 1900),
+        (fcvt_s_w(FT0, T0), 1900),
+        (fcvt_s_wu(FT0, T0), 1900),
+        (feq_s(T0, FT0, FT0), 2000),
+        (flt_s(T0, FT0, FT0), 2000),
+        (fle_s(T0, FT0, FT0), 2000),
+        (fmin_s(FT0, FT0, FT0), 2000),
+        (fmax_s(FT0, FT0, FT0), 2000),
+        (fclass_s(T0, FT0), 2000),
+        (fmv_x_w(T0, FT0), 2100),
+        (fmv_w_x(FT0, T0), 2100),
+        (fsgnj_s(FT0, FT0, FT0), 2100),
+        (fsgnjn_s(FT0, FT0, FT0), 2100),
+        (fsgnjx_s(FT0, FT0, FT0), 2100),
+    ] {
+        assert_eq!(cycles(&[word]), expected, "{word:#010x}");
+    }
+    // What a load brought is waited for: by each operand, and in the register of its own kind only.
+    assert_eq!(cycles(&[flw(FT0, 0, A0), fadd_s(FT1, FT0, FT2)]), 1810);
+    assert_eq!(cycles(&[flw(FT0, 0, A0), fadd_s(FT1, FT2, FT0)]), 1810);
+    assert_eq!(cycles(&[flw(FT0, 0, A0), fmadd_s(FT1, FT2, FT3, FT0)]), 2010);
+    assert_eq!(cycles(&[flw(FT0, 0, A0), fsw(FT0, 4, A0)]), 910);
+    assert_eq!(cycles(&[flw(FT5, 0, A0), mv(T1, T0)]), 401);
+    assert_eq!(cycles(&[lw(T0, 0, A0), fcvt_s_w(FT0, T0)]), 2310);
+    assert_eq!(cycles(&[lw(T0, 0, A0), fadd_s(FT0, FT5, FT5)]), 1800);
+    assert_eq!(cycles(&[lw(T0, 0, A0), csrrw(ZERO, FCSR, T0)]), 1410);
+    assert_eq!(cycles(&[lw(T0, 0, A0), csrrwi(ZERO, FCSR, T0)]), 1400); // a number, no register
+    let mut long = vec![nop(); 31];
+    long.extend([flw(FT0, 0, A0), fmv_x_w(T0, FT0)]); // across the border of two blocks
+    assert_eq!(cycles(&long), 31 + 400 + 10 + 2100);
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn float_operations_agree_with_qemu() {
         let [our, their] = [&ours, &theirs].map(|all| (word(all, 2 * at), word(all, 2 * at + 1)));
         assert!(
             our == their,
-            "{:#010x} of {:#x?} gives (bits, flags) {our:#x?}, not {their:#x?}",
+            "{:#010x} of {:x?} gives (bits, flags) {our:x?}, not {their:x?}",
             operations[operation][0],
             [0, 1, 2].map(|i| word(&operands, 3 * triple + i)),
         );

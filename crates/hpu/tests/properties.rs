@@ -71,7 +71,8 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
 }
 
 fn cores() -> impl Strategy<Value = Core> {
-    let isas = prop::sample::select(vec!["rv32i", "rv32im_zicsr", "rv32imac_zicsr_zifencei"]);
+    let isas =
+        prop::sample::select(vec!["rv32i", "rv32im_zicsr", "rv32imac_zicsr_zifencei", "rv32imafcb_zicsr"]);
     (isas, any::<bool>()).prop_map(|(isa, misaligned)| Core {
         isa: isa.parse::<Isa>().unwrap(),
         costs: COSTS,
@@ -111,6 +112,28 @@ fn instruction() -> impl Strategy<Value = u32> {
         |a, b, o| bgeu(a, b, 4 * o as i32 - 12),
     ];
     let branch = (prop::sample::select(branches), any_register(), any_register(), 1..8u32);
+    let floats = (0..4u32, 0..4u32, 0..4u32, any_register());
+    type Float = fn(u32, u32, u32, u32) -> u32;
+    let float: Vec<Float> = vec![
+        |d, a, b, _| fadd_s(d, a, b),
+        |d, a, b, _| fdiv_s(d, a, b),
+        |d, a, b, _| fmadd_s(d, a, b, a),
+        |d, a, b, _| fmin_s(d, a, b),
+        |_, a, b, _| feq_s(T1, a, b),
+        |d, _, _, x| fcvt_s_w(d, x),
+        |_, a, _, _| fcvt_w_s(T0, a),
+        |d, _, _, x| fmv_w_x(d, x),
+        |d, a, _, _| flw(d, 4 * a as i32, A1),
+        |d, a, _, _| fsw(d, 4 * a as i32, A1),
+        |d, a, _, _| flw(d, 4 * a as i32, A2),
+        |d, a, _, _| fsw(d, 4 * a as i32, A3),
+        |d, a, _, _| flw(d, 4 * a as i32, A4),
+        |d, _, _, _| csrrwi(T0, FRM, d),
+        |_, _, _, x| csrrw(T2, FFLAGS, x),
+        |_, _, _, x| sh2add(T0, x, x),
+        |_, _, _, x| cpop(T0, x),
+    ];
+    let float = (prop::sample::select(float), floats);
     let other = prop::sample::select(vec![
         csrrs(T0, 0xc00, ZERO),
         csrrs(T1, 0xc02, ZERO),
@@ -130,6 +153,7 @@ fn instruction() -> impl Strategy<Value = u32> {
         10 => access.prop_map(|((f, size), r, base, o, skew)| f(r, o * size + i32::from(skew == 0), base)),
         2 => atomic.prop_map(|(f, rd, rs, base)| f(rd, rs, base)),
         3 => branch.prop_map(|(f, a, b, o)| f(a, b, o)),
+        3 => float.prop_map(|(f, (d, a, b, x))| f(d, a, b, x)),
         1 => other,
     ]
 }

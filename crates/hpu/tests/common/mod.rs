@@ -95,9 +95,19 @@ impl Machine {
     }
 }
 
+/// A core with every extension.
+pub fn everything() -> Core {
+    Core { isa: "rv32imafc_zicsr_zifencei_zba_zbb_zbs".parse().unwrap(), ..Core::default() }
+}
+
 /// What the code leaves in a0, called with these arguments.
 pub fn eval(words: &[u32], args: &[u32]) -> u32 {
-    let mut machine = Machine::new(&[words, &[ret()]].concat());
+    eval_on(&Core::default(), words, args)
+}
+
+/// The same on a core of that kind.
+pub fn eval_on(core: &Core, words: &[u32], args: &[u32]) -> u32 {
+    let mut machine = Machine::on(core, &[words, &[ret()]].concat());
     machine.call(args);
     match machine.finish() {
         Exit::Return(value) => value,
