@@ -55,7 +55,7 @@ use nicety_types::{Duration, Handover, Level, MessageId, Path, Recorder, Resourc
 use split::Piece;
 use std::cell::RefCell;
 use std::rc::Rc;
-use wire::{Class, Sent, Tlp, Way, Wires};
+use wire::{Class, Sent, Stages, Tlp, Way, Wires};
 
 /// A PCI Express link.
 #[derive(Debug)]
@@ -123,9 +123,9 @@ impl Link {
         }
     }
 
-    /// Accounts for the wait until the first TLP of something left at `start`.
-    fn waited(&self, way: Way, message: Option<MessageId>, start: Time, path: &mut Path, stages: Stages) {
-        self.wires.borrow_mut().waited(way, message, start, path, stages.0, stages.1);
+    /// Accounts for the wait until the first TLP of something left.
+    fn waited(&self, way: Way, message: Option<MessageId>, sent: Sent, path: &mut Path, stages: Stages) {
+        self.wires.borrow_mut().waited(way, message, sent, path, stages);
     }
 
     /// The host pushes a command and `bytes` of payload in posted writes, back to back. Its window on the card is
@@ -144,7 +144,7 @@ impl Link {
         for piece in split::requests(0, command + bytes, self.spec.push_payload) {
             let sent = self.send(Way::ToCard, from, Class::Posted, piece.padded);
             if span.is_none() {
-                self.waited(Way::ToCard, Some(message), sent.start, &mut path, BUS);
+                self.waited(Way::ToCard, Some(message), sent, &mut path, BUS);
             }
             let (start, _) = span.unwrap_or((sent.start, sent.end));
             span = Some((start, sent.end));
@@ -181,7 +181,7 @@ impl Link {
         for piece in split::requests(address, bytes, self.spec.mps) {
             let sent = self.send(Way::ToHost, from, Class::Posted, piece.padded);
             if span.is_none() {
-                self.waited(Way::ToHost, message, sent.start, &mut path, DEPOSIT);
+                self.waited(Way::ToHost, message, sent, &mut path, DEPOSIT);
             }
             let (start, _) = span.unwrap_or((sent.start, sent.end));
             span = Some((start, sent.end));
@@ -209,7 +209,7 @@ impl Link {
 
         let tag = self.tags.acquire().await;
         let sent = self.request(message, path.at()).await;
-        self.waited(Way::ToHost, Some(message), sent.start, &mut path, FETCH);
+        self.waited(Way::ToHost, Some(message), sent, &mut path, FETCH);
         let reached = sent.end + self.spec.latency_to_host;
         path.advance(FETCH.0, reached);
         let request = Request { address, piece: first };
@@ -223,7 +223,8 @@ impl Link {
                     let tag = link.tags.acquire().await;
                     let sent = link.request(message, link.sim.now()).await;
                     wire_free = sent.end;
-                    let path = Path::from(sent.end + link.spec.latency_to_host);
+                    let mut path = path;
+                    path.advance(FETCH.0, sent.end + link.spec.latency_to_host);
                     let request = Request { address, piece };
                     link.sim.spawn(link.clone().complete(message, request, path, tag, arrivals.clone()));
                 }
@@ -269,7 +270,7 @@ impl Link {
         for part in split::completions(address + piece.offset, piece.len, most, self.spec.rcb) {
             let sent = self.send(Way::ToCard, from, Class::Completion, part.padded);
             if part.offset == 0 {
-                self.waited(Way::ToCard, Some(message), sent.start, &mut path, FETCH);
+                self.waited(Way::ToCard, Some(message), sent, &mut path, FETCH);
                 span.0 = sent.start;
             }
             span.1 = sent.end;
@@ -282,8 +283,6 @@ impl Link {
     }
 }
 
-/// A stage, and waiting for it.
-type Stages = (Stage, Stage);
 const BUS: Stages = (Stage::Bus, Stage::BusQueued);
 const FETCH: Stages = (Stage::Fetch, Stage::FetchQueued);
 const DEPOSIT: Stages = (Stage::Deposit, Stage::DepositQueued);

@@ -106,7 +106,9 @@ impl FlowControl {
 struct Direction {
     free: Time,
     busy: Duration,
-    /// Whose TLP went last, to tell waiting for one's own from waiting for others.
+    /// When the last byte of the last TLP left.
+    sent: Time,
+    /// Whose TLP that was, and its path until it left, to tell waiting for one's own from waiting for others.
     last: Option<(MessageId, Path)>,
     /// When DLLPs are ready to go this way.
     dllps: BinaryHeap<Reverse<Time>>,
@@ -122,6 +124,7 @@ impl Direction {
         Direction {
             free: Time::ZERO,
             busy: Duration::ZERO,
+            sent: Time::ZERO,
             last: None,
             dllps: BinaryHeap::new(),
             ack: Time::ZERO,
@@ -158,6 +161,8 @@ pub(super) struct Sent {
     pub(super) start: Time,
     /// Its last byte.
     pub(super) end: Time,
+    /// The last byte of the TLP before it.
+    pub(super) before: Time,
 }
 
 /// Both directions of a link.
@@ -228,6 +233,7 @@ impl Wires {
         let end = start + occupied;
         wire.free = end;
         wire.busy += occupied;
+        let before = std::mem::replace(&mut wire.sent, end);
         wire.credits(tlp.class).take(start, data);
 
         // What went by in the other direction meanwhile is let go, so that an idle one remembers nothing.
@@ -246,30 +252,31 @@ impl Wires {
             let returned = credits.update + each + port_latency;
             credits.give_back(returned, data);
         }
-        Sent { start, end }
+        Sent { start, end, before }
     }
 
-    /// Accounts for the wait until a message's first TLP leaves at `start`.
+    /// Accounts for the wait until a message's first TLP left.
     pub(super) fn waited(
         &mut self,
         way: Way,
         message: Option<MessageId>,
-        start: Time,
+        sent: Sent,
         path: &mut Path,
-        stage: Stage,
-        queued: Stage,
+        (stage, queued): Stages,
     ) {
         let (wire, _) = self.ways(way);
-        if start > path.at() {
-            match wire.last {
-                // The TLP before of the same message is what this one waited for: its path is the critical one.
-                Some((last, before)) if Some(last) == message => {
-                    *path = before;
-                    path.advance(stage, start);
-                }
-                _ => path.advance(queued, start),
+        match wire.last {
+            // The TLP before of the same message is what this one waited for: its path is the critical one.
+            Some((last, before)) if Some(last) == message && sent.before > path.at() => {
+                *path = before;
+                path.advance(stage, sent.before);
             }
+            _ => {}
         }
+        path.advance(queued, sent.start);
         wire.last = message.map(|message| (message, *path));
     }
 }
+
+/// A stage, and waiting for it.
+pub(super) type Stages = (Stage, Stage);

@@ -187,3 +187,36 @@ fn waiting_for_another_message_is_queueing_and_for_one_s_own_is_not() {
         assert_eq!(other.path.total(Stage::Deposit), Duration::from_ps(35_547));
     });
 }
+
+#[test]
+fn a_dllp_in_the_way_is_no_reason_to_forget_what_the_message_did() {
+    on(gen3x8(), |sim, bus| async move {
+        bus.write(message(0), 0x1000, 8, at(0));
+        // Ack and UpdateFC for the push go to the host at 12.188 + 50 + 203 ns.
+        bus.push(message(1), 8, 8, at(0));
+        let due = Time::from_ps(12_188 + 50_000 + 203_000);
+        sim.until(due).await;
+        let mut path = at(0);
+        path.advance(Stage::Handler, due);
+        let handover = bus.write(message(0), 0x1000, 8, path);
+        assert_eq!(handover.path.total(Stage::Handler), due.since(Time::ZERO));
+        assert_eq!(handover.path.total(Stage::DepositQueued), Duration::from_ps(2 * DLLP));
+        assert_eq!(handover.path.total(Stage::Deposit), Duration::from_ps(4_063));
+    });
+}
+
+#[test]
+fn later_requests_of_a_read_keep_its_path() {
+    on(gen3x8(), |sim, bus| async move {
+        let first = bus.read(message(0), 0x1000, 4096, 4096, at(0)).await;
+        assert_eq!(first.packet(0).await.path.origin(), Time::ZERO);
+        // The last completions are on the wire: 253.047 ns and 16 of 35.040 ns.
+        sim.until(Time::from_ps(560_000)).await;
+        let path = at(0);
+        let second = bus.read(message(0), 0x1000, 8, 8, path).await.packet(0).await;
+        assert_eq!(second.path.origin(), Time::ZERO);
+        let sum: Duration = second.path.stages().map(|(_, duration)| duration).sum();
+        assert_eq!(sum, second.path.at().since(Time::ZERO));
+        assert!(second.path.total(Stage::Fetch) >= Duration::from_ps(250_000));
+    });
+}
