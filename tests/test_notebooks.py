@@ -1,0 +1,137 @@
+"""Results show themselves in notebooks, and the example notebooks run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+import nicety
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+class Tables(HTMLParser):
+    """The tables of a text, each a list of rows, and whatever is left open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.captions: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self.items: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in {"td", "th"}:
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] in {"td", "th"}:
+            self.tables[-1][-1][-1] += data
+        elif self.open[-1] == "caption":
+            self.captions.append(data)
+        elif self.open[-1] == "li":
+            self.items.append(data)
+
+
+def shown(result: Any) -> Tables:
+    found = Tables(result._repr_html_())
+    assert found.open == []
+    return found
+
+
+def test_a_report_shows_its_figures() -> None:
+    report = nicety.run_benchmark("latency", nics=["spin-discrete"], modes=["rdma", "portals4"], sizes=[8, 64])
+    found = shown(report)
+    assert found.captions == ["spin-discrete: Latency (ns)"]
+    assert found.tables == [[["Size", "rdma", "portals4"], ["8", "693.685", "628.685"], ["64", "695.679", "630.679"]]]
+    assert report == dict(report), "it is a plain dictionary otherwise"
+
+
+def test_a_run_shows_its_nodes() -> None:
+    async def ping(host: nicety.Host) -> str:
+        await host.send(host.alloc(5000), to=1)
+        return "<done> & " + "x" * 100
+
+    async def pong(host: nicety.Host) -> int:
+        return (await host.recv(host.alloc(5000))).length_bytes
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
+    found = shown(run)
+    assert found.captions == [f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events"]
+    head, first, second = found.tables[0]
+    assert head[0] == "rank"
+    assert head[-1] == "result"
+    assert dict(zip(head, second, strict=True))["host memory written bytes"] == "5,000"
+    assert first[-1].startswith("'<done> & xxx")
+    assert len(first[-1]) == 60
+    assert second[-1] == "5000"
+    assert found.items == []
+
+
+def test_a_run_shows_its_faults(tmp_path: Path) -> None:
+    source = tmp_path / "fails.c"
+    source.write_text(
+        "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { return FAIL; }\n"
+    )
+
+    async def sender(host: nicety.Host) -> None:
+        await host.barrier()
+        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+
+    async def receiver(host: nicety.Host) -> None:
+        handlers = host.attach(nicety.Handlers(source))
+        await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), handlers=handlers)
+        await host.barrier()
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
+    (fault,) = shown(run).items
+    assert "payload handler returned FAIL" in fault
+    assert run.nodes[1].faults == [fault]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    done = tmp_path / "done.ipynb"
+    # In a process of its own: what Jupyter warns of is not ours to mend.
+    script = (
+        "import sys, nbformat, nbclient\n"
+        "notebook = nbformat.read(sys.argv[1], as_version=4)\n"
+        "nbclient.NotebookClient(notebook, timeout=120, kernel_name='python3').execute()\n"
+        "nbformat.write(notebook, sys.argv[2])\n"
+    )
+    command = [sys.executable, "-c", script, str(path), str(done)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    cells = [cell for cell in nbformat.read(done, as_version=4).cells if cell.cell_type == "code"]
+    assert all(cell.outputs for cell in cells), "every cell shows something"
+    tables = [
+        output.data["text/html"] for cell in cells for output in cell.outputs if "text/html" in output.get("data", {})
+    ]
+    assert len(tables) == 3
+    assert all("<table>" in table for table in tables)
+
+
+def test_there_is_a_notebook() -> None:
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_are_kept_without_their_outputs(path: Path) -> None:
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert cell.cell_type == "markdown" or (cell.outputs, cell.execution_count) == ([], None)
