@@ -145,12 +145,15 @@ impl Hpus {
         }
     }
 
-    async fn next(&self, index: usize) -> Run {
+    /// A core has nothing to do: it takes what waits, or is idle from now on.
+    fn release(&self, index: usize) {
         let waiting = self.queue.borrow_mut().pop_front();
-        if let Some(run) = waiting {
-            return run;
-        }
-        self.idle.borrow_mut()[index] = true;
+        self.idle.borrow_mut()[index] = waiting.is_none();
+        self.cores[index].assigned.replace(waiting);
+    }
+
+    /// What a released core runs next.
+    async fn next(&self, index: usize) -> Run {
         let core = &self.cores[index];
         core.wake.wait_until(|| core.assigned.borrow().is_some()).await;
         core.assigned.take().expect("just seen")
@@ -246,13 +249,14 @@ impl Ended {
 impl Card {
     /// A core: runs one handler after another.
     pub(super) async fn serve_core(self: Rc<Card>, index: usize) {
+        self.hpus.release(index);
         loop {
             let run = self.hpus.next(index).await;
-            self.clone().run(index, run).await;
+            self.run(index, run).await;
         }
     }
 
-    async fn run(self: Rc<Card>, index: usize, mut run: Run) {
+    async fn run(self: &Rc<Card>, index: usize, mut run: Run) {
         let core = &self.hpus.cores[index];
         let (now, ready) = (self.sim.now(), run.path.at());
         let message = self.incoming.borrow_mut().get(run.place).message;
@@ -281,6 +285,8 @@ impl Card {
             packet.payload = running.memory.into_payload();
             packet.path = running.path;
         }
+        // Before what follows from its result, which may be one more handler for this very core.
+        self.hpus.release(index);
         self.ended(index, run, ended, running.path);
     }
 
