@@ -8,7 +8,7 @@ use super::handlers::{Attachment, Serving};
 use super::send::{Bytes, Leaving, Report};
 use super::view::Seen;
 use super::{Card, HandlerError, Handlers};
-use nicety_host::{Cpus, Memory, Notice};
+use nicety_host::{Cpus, Memory, Notice, Transfer};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Error, Event, List, Md, MdHandle, Me, MeHandle, PutRequest,
@@ -238,9 +238,9 @@ impl Card {
         self.check_rank(request.target.0)?;
         let command = self.next_message();
         cpus.post(path, command).await;
-        let (card, path) = (self.clone(), *path);
+        let (card, crossing) = (self.clone(), self.bus.push(command, 0, 1, *path));
         self.sim.spawn(async move {
-            let path = card.command_served(command, path).await;
+            let path = card.command_served(command, crossing).await;
             let mut result = Ok(());
             card.with_effects(path, |interface, effects| {
                 result = interface.triggered_put(&request, ct, threshold, effects);
@@ -273,9 +273,10 @@ impl Card {
         let command = self.next_message();
         cpus.post(path, command).await;
         let appending = Appending { result: Rc::default() };
-        let (card, result, path) = (self.clone(), appending.result.clone(), *path);
+        let (card, result) = (self.clone(), appending.result.clone());
+        let crossing = self.bus.push(command, 0, 1, *path);
         self.sim.spawn(async move {
-            let path = card.command_served(command, path).await;
+            let path = card.command_served(command, crossing).await;
             let mut handle = Err(Error::ArgInvalid("the entry was never appended"));
             card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
             // The host sees the answer one crossing later.
@@ -305,9 +306,10 @@ impl Card {
         Ok(result?)
     }
 
-    /// A command's way from the host to the end of its service in the matching unit.
-    async fn command_served(&self, command: MessageId, path: Path) -> Path {
-        let crossing = self.bus.push(command, 0, 1, path).packet(0).await;
+    /// A command's way from the bus, on which it was pushed when it was posted, to the end of its service in the matching
+    /// unit.
+    async fn command_served(&self, command: MessageId, crossing: Transfer) -> Path {
+        let crossing = crossing.packet(0).await;
         self.sim.until(crossing.head).await;
         let mut path = crossing.landed();
         self.matched(command, self.spec.match_command, &mut path).await;
