@@ -1,0 +1,148 @@
+//! In steady state a packet costs no allocation, and a cluster that is dropped leaves nothing behind.
+
+mod support;
+
+use nicety_kernel::{Config, RunError};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use support::code::{Code, echo, number, payload, program, put};
+use support::*;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: everything is passed on to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        LIVE_BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from the system.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Messages of four packets each, before and while allocations are counted.
+const WARM_UP: u64 = 300;
+const MEASURED: u64 = 1000;
+const LEN: usize = 4096;
+
+/// Allocations while rank 0 sends messages of four packets to an entry of rank 1 and waits for each ten.
+/// `handlers` says how they are received; with `echoed`, the packets come back as messages.
+fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
+    let mut rig = Rig::new(&["packet.payload=1 KiB"]);
+    let made = Rc::new(Cell::new(u64::MAX));
+    let note = made.clone();
+    rig.program(0, async move |a| {
+        let (out, back) = (a.alloc(&pattern(LEN, 1)), a.alloc(&[0; LEN]));
+        a.append(counted(&back, 9, a.ct)).await.unwrap();
+        let request = a.request(&out, 5);
+        a.start().await;
+        let mut before = 0;
+        for round in 0..WARM_UP + MEASURED {
+            if round == WARM_UP {
+                before = ALLOCATIONS.load(Ordering::Relaxed);
+            }
+            a.put(&request).await.unwrap();
+            match echoed {
+                true => _ = a.count(a.ct, 4 * (round + 1)).await.unwrap(),
+                false => a.sim.delay(nicety_types::Duration::from_us(1)).await,
+            }
+        }
+        note.set(ALLOCATIONS.load(Ordering::Relaxed) - before);
+    });
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&[0; LEN]);
+        let me = counted(&memory, 5, b.ct);
+        match handlers {
+            Some((handlers, state)) => b.append_with(me, &handlers, &state).await.unwrap(),
+            None => b.append(me).await.unwrap(),
+        };
+        b.count(b.ct, WARM_UP + MEASURED).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+    made.get()
+}
+
+/// Stores its packet by DMA, waiting for it or not.
+fn store(blocking: bool) -> Code {
+    use nicety_hpu::asm::*;
+    Code::enter()
+        .with(&[lw(A1, 8, A0), lw(A2, 4, A0), lw(A0, 0, A0), addi(SP, SP, -16), mv(A4, SP)])
+        .with(if blocking { &[0x0000_0713] } else { &[] }) // li a4, 0
+        .small(A3, 0)
+        .command(number::DMA_TO_HOST)
+        .returns(0)
+}
+
+#[test]
+fn packets_cost_no_allocation_and_clusters_no_memory() {
+    // One test: the counters are those of the process.
+    let all = program(
+        Some(Code::enter().returns(2)),
+        Some(store(true)),
+        Some(Code::enter_completion().publish(8).returns(0)),
+    );
+    let fetch = {
+        use nicety_hpu::asm::*;
+        Code::enter()
+            .small(A0, 0)
+            .at(A1, 64)
+            .small(A2, 64)
+            .small(A3, 0)
+            .with(&[addi(SP, SP, -16), mv(A4, SP)])
+            .command(number::DMA_FROM_HOST)
+            .returns(0)
+    };
+    for (name, handlers, echoed) in [
+        ("deposit", None, false),
+        ("handlers that store", Some((payload(store(true)), vec![])), false),
+        ("handlers that store without waiting", Some((payload(store(false)), vec![])), false),
+        ("handlers that fetch", Some((payload(fetch), vec![0; 256])), false),
+        ("all three handlers", Some((all, vec![0; 64])), false),
+        ("handlers that answer", Some((payload(echo()), put(9, 0, 0, false))), true),
+    ] {
+        let made = allocations(handlers, echoed);
+        assert_eq!(made, 0, "{made} allocations for {} packets: {name}", 4 * MEASURED);
+    }
+
+    let mut live = Vec::new();
+    for _ in 0..6 {
+        for limit in 0..20 {
+            // Cut off at any time, with programs, packets and handlers under way.
+            let mut rig = Rig::with_config(
+                &["hpu.memory=64 KiB"],
+                Config { max_time: Some(after(limit * 300_000)), ..Config::default() },
+            );
+            rig.program(0, async |a| {
+                let request = a.request(&a.alloc(&pattern(65_536, 1)), 5);
+                a.start().await;
+                for _ in 0..4 {
+                    a.put(&request).await.unwrap();
+                }
+                a.count(a.ct, 1).await.unwrap();
+            });
+            rig.program(1, async |b| {
+                let me = entry(&b.alloc(&[0; 65_536]), 5);
+                b.append_with(me, &payload(Code::enter().spin(50).returns(0)), &[]).await.unwrap();
+            });
+            assert!(matches!(rig.try_run(), Err(RunError::TimeLimit { .. })));
+        }
+        live.push(LIVE_BYTES.load(Ordering::Relaxed));
+    }
+    let growth = live[5] - live[1];
+    assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
+}

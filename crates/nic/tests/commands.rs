@@ -1,0 +1,562 @@
+//! The commands that handlers give to the card: results, effects, and how long each keeps the handler.
+
+mod support;
+
+use nicety_hpu::asm::*;
+use nicety_nic::spin::{CallError, Fault, Handlers};
+use nicety_portals::{AckRequest, EventKind, FailType, Md, MdOptions, Me, MeOptions, PutRequest};
+use nicety_types::NodeId;
+use std::cell::RefCell;
+use std::rc::Rc;
+use support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
+use support::*;
+
+/// Contents of the entry's host memory before the handler runs: words 64 and up are the handler's to work on.
+fn host_memory() -> Vec<u8> {
+    (0..256_u32).flat_map(|i| if i < 64 { [0; 4] } else { i.to_le_bytes() }).collect()
+}
+
+struct Ran {
+    memory: Vec<u8>,
+    state: Vec<u8>,
+    faults: Vec<Fault>,
+    fail: FailType,
+}
+
+/// Runs a payload handler once, on a packet of 8 bytes, and then publishes the first `256` bytes of its
+/// state.
+fn run(overrides: &[&str], body: Code, state: &[u8]) -> Ran {
+    run_handlers(overrides, payload, body, state)
+}
+
+fn run_handlers(
+    overrides: &[&str],
+    handlers: impl FnOnce(Code) -> Handlers,
+    body: Code,
+    state: &[u8],
+) -> Ran {
+    let mut rig = Rig::new(overrides);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&pattern(8, 1)), 5);
+        a.append(entry(&a.alloc(&[0; 64]), 9)).await.unwrap();
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    let mut state = state.to_vec();
+    state.resize(512, 0);
+    let handlers = handlers(body.publish(256).returns(0));
+    let result = Rc::new(RefCell::new(None));
+    let note = result.clone();
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&host_memory());
+        let me = Me { ct: Some(b.ct), ..entry(&memory, 5) };
+        b.append_with(me, &handlers, &state).await.unwrap();
+        let event = b.event(EventKind::Put).await;
+        *note.borrow_mut() = Some((event.fail, b.read(&memory)));
+    });
+    rig.run();
+    let (fail, memory) = result.take().unwrap();
+    Ran { state: memory[..256].to_vec(), memory, faults: rig.faults(), fail }
+}
+
+/// Arguments of a DMA: a0 to a4.
+fn dma(a0: (i32, bool), a1: (i32, bool), a2: i32, a3: i32, handle: Option<i32>) -> Code {
+    let argument = |code: Code, register, (value, in_state): (i32, bool)| {
+        if in_state { code.at(register, value) } else { code.small(register, value) }
+    };
+    let code = argument(argument(Code::new(), A0, a0), A1, a1).small(A2, a2).small(A3, a3);
+    match handle {
+        Some(at) => code.at(A4, at),
+        None => code.small(A4, 0),
+    }
+}
+
+fn to_host(local: i32, offset: i32, len: i32, handle: Option<i32>) -> Code {
+    dma((local, true), (offset, false), len, 0, handle)
+}
+
+fn from_host(offset: i32, local: i32, len: i32, handle: Option<i32>) -> Code {
+    dma((offset, false), (local, true), len, 0, handle)
+}
+
+#[test]
+fn dma_to_host() {
+    // 8 bytes: handed to the bus after 0.125, within a cycle. 256 bytes: 3.994, 10 cycles (9.985).
+    let body = Code::enter()
+        .then(&to_host(256, 256, 8, None).timed(number::DMA_TO_HOST, 0))
+        .then(&to_host(256, 512, 256, None).timed(number::DMA_TO_HOST, 12))
+        .then(&to_host(256, 264, 0, None).timed(number::DMA_TO_HOST, 24));
+    let mut state = vec![0; 256];
+    state.extend(pattern(256, 9));
+    let ran = run(&[], body, &state);
+    assert_eq!(waited(&ran.state, 0), (1, result::OK));
+    assert_eq!(waited(&ran.state, 12), (10, result::OK));
+    assert_eq!(waited(&ran.state, 24), (0, result::OK));
+    assert_eq!(ran.memory[256..264], pattern(256, 9)[..8]);
+    assert_eq!(ran.memory[264..512], host_memory()[264..512]);
+    assert_eq!(ran.memory[512..768], pattern(256, 9));
+    assert_eq!((ran.fail, ran.faults), (FailType::Ok, vec![]));
+}
+
+#[test]
+fn dma_to_host_without_waiting() {
+    // The command takes nothing; a test right behind it says no, a wait takes the rest of 10 cycles, a test
+    // then yes.
+    let body = Code::enter()
+        .then(&to_host(256, 512, 256, Some(128)).timed(number::DMA_TO_HOST, 0))
+        .with(&[lw(A0, 128, S0)])
+        .then(&Code::new().timed(number::DMA_TEST, 12))
+        .with(&[lw(A0, 128, S0)])
+        .then(&Code::new().timed(number::DMA_WAIT, 24))
+        .with(&[lw(A0, 128, S0)])
+        .then(&Code::new().timed(number::DMA_TEST, 36))
+        .with(&[lw(A0, 128, S0)])
+        .then(&Code::new().timed(number::DMA_WAIT, 48));
+    let ran = run(&[], body, &[7; 512]);
+    assert_eq!(waited(&ran.state, 0), (0, result::OK));
+    assert_eq!(word(&ran.state, 128), 0, "the first handle");
+    assert_eq!(waited(&ran.state, 12), (0, 0));
+    let first_issued = word(&ran.state, 0) + 2;
+    let wait_issued = word(&ran.state, 24) + 2;
+    assert_eq!(waited(&ran.state, 24).0, (first_issued + 10).saturating_sub(wait_issued));
+    assert_eq!(waited(&ran.state, 36), (0, 1), "a handle that was waited for is done");
+    assert_eq!(waited(&ran.state, 48), (0, result::ARG_INVALID), "and cannot be waited for again");
+    assert_eq!(ran.memory[512..768], [7; 256]);
+}
+
+#[test]
+fn bytes_are_taken_when_the_command_is_given() {
+    let body = Code::enter()
+        .then(&to_host(256, 512, 8, Some(128)))
+        .command(number::DMA_TO_HOST)
+        .with(&[sw(ZERO, 256, S0)]);
+    assert_eq!(run(&[], body, &[7; 512]).memory[512..520], [7; 8]);
+}
+
+#[test]
+fn dma_from_host() {
+    // 8 bytes: 250, 0.125 and 250 are 1250.3 cycles; 256 bytes 503.994, 1259.98.
+    let body = Code::enter()
+        .then(&from_host(256, 128, 8, None).timed(number::DMA_FROM_HOST, 0))
+        .then(&from_host(256, 256, 256, None).timed(number::DMA_FROM_HOST, 12))
+        .then(&to_host(256, 768, 256, None).timed(number::DMA_TO_HOST, 24));
+    let ran = run(&[], body, &[]);
+    assert_eq!(waited(&ran.state, 0), (1251, result::OK));
+    assert_eq!(waited(&ran.state, 12), (1260, result::OK));
+    assert_eq!(ran.state[128..136], host_memory()[256..264]);
+    assert_eq!(ran.memory[768..1024], host_memory()[256..512]);
+    // Not blocking: the bytes are there once the handle is done.
+    let body = Code::enter()
+        .then(&from_host(256, 136, 8, Some(128)).timed(number::DMA_FROM_HOST, 0))
+        .with(&[lw(T2, 136, S0), sw(T2, 144, S0), lw(A0, 128, S0)])
+        .then(&Code::new().timed(number::DMA_WAIT, 12));
+    let ran = run(&[], body, &[]);
+    assert_eq!(waited(&ran.state, 0), (0, result::OK));
+    assert_eq!(word(&ran.state, 144), 0);
+    assert_eq!(waited(&ran.state, 12).0, word(&ran.state, 0) + 2 + 1251 - (word(&ran.state, 12) + 2));
+    assert_eq!(ran.state[136..144], host_memory()[256..264]);
+    // A handler that does not wait ends only when the bytes are there.
+    let body = Code::enter().then(&from_host(256, 136, 8, Some(128))).command(number::DMA_FROM_HOST);
+    assert_eq!(run(&[], body, &[]).faults, []);
+}
+
+#[test]
+fn a_read_never_passes_a_write() {
+    // 1 KiB is not yet in host memory when the read is given: the request goes behind it and brings the new
+    // bytes.
+    let body = Code::enter()
+        .then(&to_host(256, 512, 256, Some(128)))
+        .command(number::DMA_TO_HOST)
+        .then(&from_host(760, 136, 8, None).timed(number::DMA_FROM_HOST, 0));
+    let ran = run(&[], body, &[7; 512]);
+    assert_eq!(ran.state[136..144], [7; 8]);
+    // The read is given 8 cycles behind the write (addi x 6, csrr, sw): 3.2 of the write's 3.994 are over.
+    // Then 500.125.
+    assert_eq!(waited(&ran.state, 0), ((3_994 - 3_200 + 500_125_u32).div_ceil(400), result::OK));
+}
+
+#[test]
+fn atomic_operations_on_host_memory() {
+    let mut state = vec![0; 256];
+    state[128..136]
+        .copy_from_slice(&u64::from_le_bytes(host_memory()[256..264].try_into().unwrap()).to_le_bytes());
+    state[136..144].copy_from_slice(&77_u64.to_le_bytes());
+    state[152..160].copy_from_slice(&u64::MAX.to_le_bytes());
+    let cas = |at| dma((256, false), (128, true), 0, 0, None).at(A2, 136).timed(number::DMA_CAS, at);
+    let add = dma((264, false), (144, true), 0, 0, None).at(A2, 152).timed(number::DMA_FETCH_ADD, 24);
+    // The first CAS finds what it expects; the second does not any more, and is told what there is.
+    let ran = run(&[], Code::enter().then(&cas(0)).then(&cas(12)).then(&add), &state);
+    for at in [0, 12, 24] {
+        assert_eq!(waited(&ran.state, at), (1251, result::OK));
+    }
+    let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    assert_eq!(long(&ran.memory, 256), 77);
+    assert_eq!(long(&ran.state, 128), 77, "the second found what the first had written");
+    assert_eq!(long(&ran.state, 144), long(&host_memory(), 264));
+    assert_eq!(long(&ran.memory, 264), long(&host_memory(), 264) - 1);
+}
+
+#[test]
+fn atomic_operations_on_hpu_memory() {
+    let mut state = vec![0; 256];
+    state[128..136].copy_from_slice(&5_u64.to_le_bytes());
+    let cas = |expected, at| {
+        Code::new()
+            .at(A0, 128)
+            .small(A1, expected)
+            .small(A2, 0)
+            .small(A3, 9)
+            .small(A4, 1)
+            .timed(number::CAS, at)
+    };
+    let add = Code::new().at(A0, 128).at(A1, 136).small(A2, -1).small(A3, -1).timed(number::FADD, 24);
+    let ran = run(&[], Code::enter().then(&cas(4, 0)).then(&cas(5, 12)).then(&add), &state);
+    assert_eq!(waited(&ran.state, 0), (0, 0), "not what it expects");
+    assert_eq!(waited(&ran.state, 12), (0, 1));
+    assert_eq!(waited(&ran.state, 24), (0, result::OK));
+    let long = |at: usize| u64::from_le_bytes(ran.state[at..at + 8].try_into().unwrap());
+    assert_eq!(long(136), 1 << 32 | 9);
+    assert_eq!(long(128), 1 << 32 | 8);
+}
+
+#[test]
+fn commands_cost_what_the_spec_says() {
+    let body = Code::enter().at(A0, 128).at(A1, 136).small(A2, 1).small(A3, 0).timed(number::FADD, 0);
+    let overrides = ["hpu.cycles.command=17"];
+    let handlers = |body: Code| program_for(spec(&overrides).hpu.core, None, Some(body), None);
+    assert_eq!(waited(&run_handlers(&overrides, handlers, body, &[]).state, 0), (17, result::OK));
+}
+
+#[test]
+fn what_is_out_of_range_is_refused() {
+    // The entry has 1 KiB of host memory.
+    let cases = [
+        (to_host(0, 1020, 8, None), number::DMA_TO_HOST, result::SEGV),
+        (to_host(0, 1016, 8, None), number::DMA_TO_HOST, result::OK),
+        (to_host(0, -1, 2, None), number::DMA_TO_HOST, result::SEGV),
+        (to_host(0, 0, 8, None).small(A3, 2), number::DMA_TO_HOST, result::SEGV),
+        (to_host(0, 0, 8, None).small(A3, 1), number::DMA_TO_HOST, result::SEGV), // no region of its own
+        (from_host(1020, 64, 8, None), number::DMA_FROM_HOST, result::SEGV),
+        (from_host(0, 64, -1, None), number::DMA_FROM_HOST, result::SEGV),
+        (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_CAS, result::SEGV),
+        (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_FETCH_ADD, result::SEGV),
+        (Code::new().small(A0, 1000).small(A1, 100).at(A2, 256), number::PUT_FROM_HOST, result::SEGV),
+        // Ranks 0 and 1; this is 1.
+        (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        (Code::new().at(A0, 0).small(A1, 8).at(A2, 320), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::ARG_INVALID),
+        // Longer than a packet; with an acknowledgement, which nobody would hear; counting what is no 0 or 1.
+        (Code::new().at(A0, 0).set(A1, 4097).at(A2, 256), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        (Code::new().at(A0, 0).small(A1, 8).at(A2, 352), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        (Code::new().at(A0, 0).small(A1, 8).at(A2, 384), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        (Code::new().at(A0, 0).small(A1, 0).at(A2, 256), number::PUT_FROM_DEVICE, result::OK),
+        (Code::new().small(A0, 3), number::DMA_WAIT, result::ARG_INVALID),
+        (Code::new().small(A0, 99), number::DMA_WAIT, result::ARG_INVALID),
+        (Code::new().small(A0, 4), number::DMA_WAIT, result::ARG_INVALID), // the blocking forms' place
+    ];
+    let mut state = vec![0; 256];
+    for (target, options) in [(0, 0), (1, 0), (2, 0), (0, 1 << 16), (0, 2)] {
+        let mut put = put(9, target, 0, false);
+        put[24..28].copy_from_slice(&u32::to_le_bytes(options));
+        state.extend(put);
+    }
+    for (i, (arguments, number, result)) in cases.into_iter().enumerate() {
+        let ran = run(&[], Code::enter().then(&arguments.timed(number, 0)), &state);
+        assert_eq!(waited(&ran.state, 0).1, result, "case {i}, command {number:#x}");
+        assert_eq!(ran.faults, []);
+        if result != result::OK {
+            assert_eq!(waited(&ran.state, 0).0, 0, "case {i}: refused at once");
+            assert_eq!(ran.memory[256..], host_memory()[256..], "case {i}");
+        }
+    }
+}
+
+#[test]
+fn too_many_transfers_are_refused_and_handles_used_again() {
+    let start = |handle: i32, at: i32| from_host(256, 384, 8, Some(handle)).timed(number::DMA_FROM_HOST, at);
+    let body = Code::enter()
+        .then(&start(128, 0))
+        .then(&start(132, 12))
+        .then(&start(136, 24))
+        .with(&[lw(A0, 132, S0)])
+        .then(&Code::new().timed(number::DMA_WAIT, 36))
+        .then(&start(140, 48));
+    let mut state = vec![0xff; 512];
+    state[140..144].fill(0xee);
+    let ran = run(&["hpu.dma_handles=2"], body, &state);
+    assert_eq!(
+        [0, 12, 24, 48].map(|at| waited(&ran.state, at)),
+        [(0, result::OK), (0, result::OK), (0, result::NO_SPACE), (0, result::OK)]
+    );
+    assert_eq!([128, 132, 136, 140].map(|at| word(&ran.state, at)), [0, 1, 0xffff_ffff, 1]);
+    assert_eq!(ran.faults, []);
+}
+
+#[test]
+fn handlers_have_host_memory_of_their_own() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&[1; 8]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async |b| {
+        let (memory, own) = (b.alloc(&[0; 64]), b.alloc(&[3; 32]));
+        let body = Code::enter()
+            .then(&from_host(24, 0, 8, None).small(A3, 1))
+            .command(number::DMA_FROM_HOST)
+            .then(&to_host(0, 0, 8, None))
+            .command(number::DMA_TO_HOST)
+            .then(&to_host(16, 0, 8, None).small(A3, 1))
+            .command(number::DMA_TO_HOST)
+            .then(&to_host(16, 25, 8, None).small(A3, 1))
+            .command(number::DMA_TO_HOST)
+            .with(&[addi(A0, A0, -(result::SEGV as i32)), ret()]);
+        let region = Some((own.address(), own.len()));
+        let handlers = Some(b.card.attach(&payload(body), &[9; 32], region).unwrap());
+        b.append(Me { handlers, ..entry(&memory, 5) }).await.unwrap();
+        assert!(b.event(EventKind::Put).await.fail.is_ok(), "{:?}", b.card.faults());
+        assert_eq!(b.read(&memory)[..8], [3; 8]);
+        assert_eq!((&b.read(&own)[..8], &b.read(&own)[8..]), (&[9; 8][..], &[3; 24][..]));
+        let outside = b.card.attach(&payload(Code::enter().returns(0)), &[], Some((own.address(), 33)));
+        assert!(matches!(outside, Err(CallError::Memory(_))));
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn counters_of_the_entry() {
+    // Get, add 3, get, set to 10, get; the host sees 10 and a triggered put that waits for 3 goes.
+    let get = |local, at| Code::new().at(A0, local).timed(number::CT_GET, at);
+    let body = Code::enter()
+        .then(&get(128, 0))
+        .then(&Code::new().small(A0, 3).small(A1, 0).timed(number::CT_INC, 12))
+        .then(&get(136, 24))
+        .then(&Code::new().small(A0, 10).small(A1, 1).timed(number::CT_SET, 36))
+        .then(&get(144, 48));
+    let ran = run(&[], body, &[0xff; 160]);
+    for at in [0, 12, 24, 36, 48] {
+        assert_eq!(waited(&ran.state, at), (0, result::OK));
+    }
+    let long = |at: usize| u64::from_le_bytes(ran.state[at..at + 8].try_into().unwrap());
+    assert_eq!([long(128), long(136), long(144)], [0, 3, 1 << 32 | 10]);
+}
+
+#[test]
+fn a_counter_that_an_entry_does_not_have_is_refused() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&[1; 8]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async |b| {
+        // Each command's result in a word; the put asks for its send to be counted.
+        let mut body = Code::enter();
+        for (i, number) in [number::CT_GET, number::CT_INC, number::CT_SET].into_iter().enumerate() {
+            body = body.at(A0, 64).small(A1, 0).command(number).with(&[sw(A0, 4 * i as i32, S0)]);
+        }
+        let body =
+            body.at(A0, 0).small(A1, 8).at(A2, 64).command(number::PUT_FROM_DEVICE).with(&[sw(A0, 12, S0)]);
+        let mut state = vec![0; 64];
+        state.extend(put(9, 0, 0, true));
+        let memory = b.alloc(&[0; 64]);
+        b.append_with(entry(&memory, 5), &payload(body.publish(16).returns(0)), &state).await.unwrap();
+        b.event(EventKind::Put).await;
+        assert_eq!([0, 4, 8, 12].map(|at| word(&b.read(&memory), at)), [result::ARG_INVALID; 4]);
+    });
+    rig.run();
+}
+
+#[test]
+fn a_handler_fires_a_triggered_put() {
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    rig.program(0, async |a| {
+        let (out, back) = (a.alloc(&[1; 8]), a.alloc(&[0; 8]));
+        a.append(counted(&back, 9, a.ct)).await.unwrap();
+        let request = a.request(&out, 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+        a.count(a.ct, 1).await.unwrap();
+        // Bus, link, match; mv, li, li, li: CTInc at cycle 4; fetch, link, match, deposit and count.
+        let fired = 250_000 + 33_560 + 30_000 + 4 * 400;
+        assert_eq!(a.sim.now(), after(fired + 500_000 + 33_560 + 30_000 + 250_125));
+        assert_eq!(a.read(&back), [8; 8]);
+    });
+    rig.program(1, async |b| {
+        let (memory, answer) = (b.alloc(&[0; 8]), b.alloc(&[8; 8]));
+        let body = Code::enter().small(A0, 1).small(A1, 0).command(number::CT_INC).spin(1000).returns(0);
+        let me = Me { ct: Some(b.ct), ..entry(&memory, 5) };
+        b.append_with(me, &payload(body), &[]).await.unwrap();
+        b.triggered_put(b.request(&answer, 9), b.ct, 1).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn a_put_from_host_memory_fetches_any_size() {
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    rig.program(0, async |a| {
+        let (out, back) = (a.alloc(&[1; 8]), a.alloc(&[0; 20_000]));
+        a.append(entry(&back, 9)).await.unwrap();
+        let request = a.request(&out, 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+        let event = a.event(EventKind::Put).await;
+        assert_eq!((event.rlength, event.hdr_data, event.remote_offset), (10_000, 0xabcd, 16));
+        assert_eq!(a.read(&back)[16..10_016], pattern(20_000, 4)[100..10_100]);
+        // Given at cycle 7; fetch 500. The first packet takes 81.92 + 33.4 on the link and 30 to match; from
+        // then on the bus is busy with deposits of 63.898, 63.898 and 28.205; the event 250.
+        let given = 250_000 + 33_560 + 30_000 + 7 * 400;
+        assert_eq!(a.sim.now(), after(given + 500_000 + 115_320 + 30_000 + 2 * 63_898 + 28_205 + 250_000));
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&pattern(20_000, 4));
+        // mv, li, lui and addi, addi, li: the ecall at cycle 6, and one more for good measure.
+        let body = Code::enter()
+            .small(A0, 100)
+            .set(A1, 10_000)
+            .at(A2, 0)
+            .with(&[nop()])
+            .command(number::PUT_FROM_HOST);
+        b.append_with(entry(&memory, 5), &payload(body.returns(0)), &put(9, 0, 16, false)).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn handlers_count_their_sends() {
+    // The echo's put counts when its last byte has been handed to the link.
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    rig.program(0, async |a| {
+        a.append(entry(&a.alloc(&[0; 8]), 9)).await.unwrap();
+        let request = a.request(&a.alloc(&[1; 8]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[0; 8]);
+        let me = Me { ct: Some(b.ct), ..entry(&memory, 5) };
+        b.append_with(me, &payload(echo()), &put(9, 0, 0, true)).await.unwrap();
+        b.start().await;
+        b.count(b.ct, 1).await.unwrap();
+        assert_eq!(b.sim.now(), after(250_000 + 33_560 + 30_000 + 2_000 + 160 + 250_000));
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn a_yield_takes_no_time() {
+    let body = Code::enter().timed(number::YIELD, 0);
+    assert_eq!(waited(&run(&[], body, &[]).state, 0), (0, result::OK));
+}
+
+#[test]
+fn acknowledgements_come_back() {
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    rig.program(0, async |a| {
+        let out = a.alloc(&pattern(8, 1));
+        let md = |eq, ct| {
+            let options =
+                MdOptions::EVENT_SEND_DISABLE | if ct { MdOptions::EVENT_CT_ACK } else { MdOptions::empty() };
+            let ct = ct.then_some(a.ct);
+            a.card.md_bind(Md { start: out.address(), length: out.len(), options, eq, ct }).unwrap()
+        };
+        let request = |md, bits| PutRequest { user_ptr: 3, ..PutRequest::new(md, 8, NodeId(1), PT, bits) };
+        let full = PutRequest { ack: AckRequest::Full, ..request(md(Some(a.eq), false), 5) };
+        let count = PutRequest { ack: AckRequest::Counting, ..request(md(None, true), 5) };
+        let lost = PutRequest { ack: AckRequest::Full, ..request(md(Some(a.eq), false), 6) };
+        a.start().await;
+        a.put(&full).await.unwrap();
+        let event = a.event(EventKind::Ack).await;
+        assert_eq!((event.fail, event.mlength, event.user_ptr), (FailType::Ok, 8, 3));
+        // There: bus, link, match, 0.125 until the deposit is handed over. Back: no bytes on the link, 2 to
+        // find the operation, the event.
+        assert_eq!(a.sim.now(), after(250_000 + 33_560 + 30_000 + 125 + 33_400 + 2_000 + 250_000));
+        a.parts();
+        a.put(&count).await.unwrap();
+        assert_eq!(a.count(a.ct, 1).await.unwrap().success, 1);
+        a.put(&lost).await.unwrap();
+        let event = a.event(EventKind::Ack).await;
+        assert_eq!((event.fail, event.mlength), (FailType::Dropped, 0));
+        // Every operation has ended.
+        for request in [full, count, lost] {
+            a.card.md_release(request.md).unwrap();
+        }
+    });
+    rig.program(1, async |b| {
+        b.append(entry(&b.alloc(&[0; 8]), 5)).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(rig.nodes[1].card.statistics().dropped_total(), 1);
+}
+
+#[test]
+fn a_full_event_queue_is_reported() {
+    let mut rig = Rig::new(&[]);
+    let small = rig.nodes[1].card.eq_alloc(2).unwrap();
+    rig.nodes[1].card.pt_alloc(Some(2), Some(small)).unwrap();
+    rig.program(0, async |a| {
+        let request = PutRequest { pt: 2, ..a.request(&a.alloc(&[0; 8]), 5) };
+        a.start().await;
+        for _ in 0..5 {
+            a.put(&request).await.unwrap();
+        }
+    });
+    rig.program(1, async move |b| {
+        let (memory, mut path) = (b.alloc(&[0; 8]), b.path.get());
+        let me = entry(&memory, 5);
+        let list = nicety_portals::List::Priority;
+        let appending = b.card.me_append(&b.cpus, &mut path, 2, me, list).await.unwrap();
+        b.card.appended(&b.cpus, &mut path, appending).await.unwrap();
+        b.until(after(100_000_000)).await;
+        let any = |_: &nicety_portals::Event| true;
+        let lost = b.card.eq_wait(&b.cpus, &mut path, small, any, String::new).await.unwrap_err();
+        assert_eq!(lost, CallError::EventsLost { lost: 3 });
+        assert_eq!(
+            lost.to_string(),
+            "the event queue was full and 3 events are lost; allocate a deeper queue or read it more often"
+        );
+        for _ in 0..2 {
+            b.card.eq_wait(&b.cpus, &mut path, small, any, String::new).await.unwrap();
+        }
+    });
+    rig.run();
+    assert_eq!(rig.nodes[1].card.statistics().events_dropped, 3);
+}
+
+#[test]
+fn calls_that_cannot_be_are_refused() {
+    let mut rig = Rig::new(&["limits.match_entries=1"]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[0; 8]);
+        let request = a.request(&memory, 5);
+        let to = |rank| PutRequest { target: NodeId(rank), ..request };
+        let before = a.sim.now();
+        assert_eq!(a.put(&to(2)).await, Err(CallError::Rank { rank: 2, ranks: 2 }));
+        assert_eq!(a.put(&to(0)).await, Err(CallError::ToItself { rank: 0 }));
+        assert_eq!(a.triggered_put(to(9), a.ct, 1).await, Err(CallError::Rank { rank: 9, ranks: 2 }));
+        assert!(matches!(a.put(&PutRequest { length: 9, ..request }).await, Err(CallError::Portals(_))));
+        let outside = Me { length: 9, ..entry(&memory, 1) };
+        assert!(matches!(a.append(outside).await, Err(CallError::Memory(_))));
+        let unknown = Me { handlers: Some(3), ..entry(&memory, 1) };
+        assert_eq!(a.append(unknown).await, Err(CallError::NotAttached { cookie: 3 }));
+        assert_eq!(a.sim.now(), before, "refused before anything was posted");
+        // What only the card can know takes its time.
+        a.append(entry(&memory, 1)).await.unwrap();
+        let full = a.append(entry(&memory, 2)).await.unwrap_err();
+        assert!(matches!(full, CallError::Portals(nicety_portals::Error::NoSpace { .. })), "{full:?}");
+        let stale = PutRequest { length: 9, ..request };
+        a.triggered_put(stale, a.ct, 1).await.unwrap();
+        a.sim.delay(nicety_types::Duration::from_us(1)).await;
+        assert!(a.card.faults()[0].text.starts_with("the card refused a triggered put: "));
+        assert_eq!(a.card.faults()[0].hpu, None);
+        let options = MeOptions::OP_PUT;
+        assert!(a.memory.check(0, 0).is_ok(), "no bytes are anywhere: {options:?}");
+    });
+    rig.run();
+}

@@ -1,0 +1,283 @@
+//! What holds for any traffic: every byte once, no deadlock, bytes before their event, paths that add up, and
+//! the same run for any number of shards.
+
+mod support;
+
+use nicety_portals::{EventKind, List};
+use nicety_types::{Path, Time};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+use support::code::{Code, echo, number, payload, program, put};
+use support::*;
+
+/// How a message is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Deposited by the card.
+    Deposit,
+    /// Stored by payload handlers, packet by packet.
+    Stream,
+    /// The same by non-blocking DMA, with a header and a completion handler.
+    All,
+}
+
+/// One message: its length, how it is received, how long its sender computes before.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    len: usize,
+    how: How,
+    pause_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Traffic {
+    /// By sending rank.
+    messages: [Vec<Message>; 2],
+    overrides: Vec<String>,
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let len = prop_oneof![Just(0), Just(8), 1..300_usize, Just(4096), Just(4097), 0..=65_536_usize];
+    let how = prop_oneof![Just(How::Deposit), Just(How::Stream), Just(How::All)];
+    (len, how, prop_oneof![Just(0), 0..3000_u64]).prop_map(|(len, how, pause_ns)| Message {
+        len,
+        how,
+        pause_ns,
+    })
+}
+
+fn traffic() -> impl Strategy<Value = Traffic> {
+    let messages = || prop::collection::vec(message(), 0..8);
+    let limits = (
+        prop_oneof![Just(1_u32), 1..4_u32, Just(256)],
+        prop_oneof![Just(1_u32), 1..5_u32],
+        1..3_u32,
+        prop_oneof![Just(64_u32), Just(100), Just(512), Just(4096)],
+        any::<bool>(),
+        0..3_u32,
+    );
+    (messages(), messages(), limits).prop_map(|(a, b, (buffer, cores, handles, packet, free, card))| {
+        let mut overrides = vec![
+            format!("buffer.packets={buffer}"),
+            format!("hpu.cores={cores}"),
+            format!("hpu.dma_handles={handles}"),
+            format!("packet.payload={packet} B"),
+        ];
+        if free {
+            overrides.extend(["host.post=0 ns", "host.notice=0 ns"].map(String::from));
+        }
+        overrides.extend(match card {
+            1 => vec!["bus.latency=50 ns".to_string(), "bus.gap=6.7 ps/B".to_string()],
+            2 => vec!["bus.gap=40 ps/B".to_string(), "match.further=0 ns".to_string()],
+            _ => vec![],
+        });
+        Traffic { messages: [a, b], overrides }
+    })
+}
+
+/// Stores its packet where it belongs, blocking.
+fn store() -> Code {
+    use nicety_hpu::asm::*;
+    // a0 base, a1 offset, a2 length.
+    Code::new()
+        .with(&[lw(A1, 8, A0), lw(A2, 4, A0), lw(A0, 0, A0)])
+        .small(A3, 0)
+        .small(A4, 0)
+        .command(number::DMA_TO_HOST)
+        .returns(0)
+}
+
+/// The same without waiting, which the card does when the handler has ended.
+fn store_behind() -> Code {
+    use nicety_hpu::asm::*;
+    Code::enter()
+        .with(&[lw(A1, 8, A0), lw(A2, 4, A0), lw(A0, 0, A0), addi(SP, SP, -16), mv(A4, SP)])
+        .small(A3, 0)
+        .command(number::DMA_TO_HOST)
+        .returns(0)
+}
+
+/// Everything that a run shows.
+#[derive(Clone, Debug, PartialEq)]
+struct Report {
+    /// By receiving rank: match bits, when noticed, the path.
+    events: [Vec<(u64, Time, Path)>; 2],
+    end: Time,
+    count: u64,
+    handlers: Vec<nicety_nic::spin::HandlerStatistics>,
+}
+
+/// Runs the traffic and checks every byte.
+fn run(traffic: &Traffic, shards: usize) -> Report {
+    let overrides: Vec<&str> = traffic.overrides.iter().map(String::as_str).collect();
+    let mut rig = Rig::with_shards(&overrides, shards);
+    let events: [Rc<RefCell<Vec<_>>>; 2] = Default::default();
+    let stream = payload(store());
+    let all = program(
+        Some(Code::enter().returns(support::code::result::PROCESS_DATA)),
+        Some(store_behind()),
+        Some(Code::enter_completion().returns(0)),
+    );
+    for (rank, note) in events.iter().cloned().enumerate() {
+        let (outgoing, incoming) = (traffic.messages[rank].clone(), traffic.messages[1 - rank].clone());
+        let (stream, all) = (stream.clone(), all.clone());
+        let sent = rig.nodes[rank].clone();
+        let sender = Node { path: Rc::new(std::cell::Cell::new(Path::from(Time::ZERO))), ..sent };
+        rig.world.sim(nicety_types::NodeId(rank as u32)).spawn_program("sender", async move {
+            let requests: Vec<_> = (0..)
+                .zip(&outgoing)
+                .map(|(k, m)| sender.request(&sender.alloc(&pattern(m.len, k ^ (rank as u64) << 8)), k))
+                .collect();
+            sender.start().await;
+            for (request, message) in requests.iter().zip(&outgoing) {
+                sender.sim.delay(nicety_types::Duration::from_ns(message.pause_ns)).await;
+                sender.path.set(Path::from(sender.sim.now()));
+                sender.put(request).await.unwrap();
+            }
+        });
+        rig.program(rank, async move |node| {
+            let mut memories = Vec::new();
+            for (k, message) in (0..).zip(&incoming) {
+                let memory = node.alloc(&vec![0xee; message.len]);
+                let me = entry(&memory, k);
+                match message.how {
+                    How::Deposit => node.append(me).await.unwrap(),
+                    How::Stream => node.append_with(me, &stream, &[]).await.unwrap(),
+                    How::All => node.append_with(me, &all, &[0; 16]).await.unwrap(),
+                };
+                memories.push(memory);
+            }
+            node.start().await;
+            for k in 0..incoming.len() {
+                let event = node.event(EventKind::Put).await;
+                // At this very instant every byte is there.
+                let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
+                assert_eq!(event.match_bits, k as u64, "messages complete in order");
+                assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.faults());
+                assert!(node.read(&memories[k]) == expected, "message {k} of {} B", expected.len());
+                node.parts();
+                note.borrow_mut().push((event.match_bits, node.sim.now(), node.path.get()));
+            }
+        });
+    }
+    let summary = rig.run();
+    assert_eq!(rig.faults(), []);
+    for (rank, node) in rig.nodes.iter().enumerate() {
+        let statistics = node.card.statistics();
+        assert_eq!(statistics.matched, traffic.messages[1 - rank].len() as u64);
+        assert_eq!((statistics.dropped_total(), statistics.events_dropped), (0, 0));
+        let bytes: usize = traffic.messages[1 - rank].iter().map(|m| m.len).sum();
+        assert_eq!(node.memory.traffic().written, bytes as u64, "every byte once");
+    }
+    Report {
+        events: events.map(|events| events.take()),
+        end: summary.end,
+        count: summary.events,
+        handlers: rig.nodes.iter().map(|node| node.card.handler_statistics()).collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn nothing_is_lost_and_shards_do_not_matter(traffic in traffic()) {
+        let report = run(&traffic, 1);
+        prop_assert_eq!(&report, &run(&traffic, 1));
+        prop_assert_eq!(&report, &run(&traffic, 2));
+        // Of what a receiver waited for, the path begins where it began to wait or where the sender began to
+        // send.
+        for (_, time, path) in report.events.iter().flatten() {
+            prop_assert!(path.origin() >= START && path.at() == *time);
+        }
+    }
+}
+
+#[test]
+fn echoes_one_way_come_back_whatever_the_limits() {
+    // Every packet is answered by a put of its own; sender and card have little room.
+    for (buffer, queue, cores) in [(1, 1, 1), (1, 1, 4), (2, 1, 2), (1, 2, 4), (256, 64, 4)] {
+        let limits = [
+            format!("buffer.packets={buffer}"),
+            format!("send.queue={queue}"),
+            format!("hpu.cores={cores}"),
+            "packet.payload=256 B".to_string(),
+        ];
+        let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+        let mut rig = Rig::new(&limits);
+        rig.program(0, async move |a| {
+            // An answer tells nothing of its packet's place: all packets are alike.
+            let bytes: Vec<u8> = pattern(256, 1).repeat(40);
+            let (out, back) = (a.alloc(&bytes), a.alloc(&[0; 256]));
+            a.append(counted(&back, 9, a.ct)).await.unwrap();
+            let request = a.request(&out, 5);
+            a.start().await;
+            a.put(&request).await.unwrap();
+            assert_eq!(a.count(a.ct, 40).await.unwrap().success, 40);
+            assert_eq!(a.read(&back), pattern(256, 1));
+            a.parts();
+        });
+        rig.program(1, async |b| {
+            let memory = b.alloc(&[0; 40 * 256]);
+            b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();
+        });
+        rig.run();
+        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.nodes[1].card.handler_statistics().runs, 40);
+    }
+}
+
+#[test]
+fn an_event_is_never_seen_before_the_bytes_of_its_message() {
+    // Events that are seen at one instant: that of an append's LINK and that of a put, for every offset
+    // between the two.
+    for shift in -3_i64..=3 {
+        let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+        rig.program(0, async |a| {
+            let request = a.request(&a.alloc(&[7; 8]), 5);
+            a.start().await;
+            a.put(&request).await.unwrap();
+        });
+        rig.program(1, async move |b| {
+            let memory = b.alloc(&[0; 8]);
+            b.append(entry(&memory, 5)).await.unwrap();
+            // The packet is handed to the bus at 313.685; a command is served at 250 behind its post.
+            b.until(after((63_685 + shift) as u64)).await;
+            let mut path = b.path.get();
+            let link = nicety_portals::Me {
+                options: nicety_portals::MeOptions::OP_PUT,
+                ..entry(&b.alloc(&[0; 8]), 6)
+            };
+            b.card.me_append(&b.cpus, &mut path, PT, link, List::Priority).await.unwrap();
+            let any = |_: &nicety_portals::Event| true;
+            for _ in 0..2 {
+                let event = b.card.eq_wait(&b.cpus, &mut path, b.eq, any, String::new).await.unwrap();
+                if event.kind == EventKind::Put {
+                    assert_eq!(b.read(&memory), [7; 8], "shifted by {shift} ps");
+                }
+            }
+        });
+        rig.run();
+    }
+}
+
+#[test]
+fn what_was_seen_stays_in_its_order_however_late_it_is_noticed() {
+    // A program that looks late finds the path of the message, and its own waiting in no part of it.
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&[7; 8]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async |b| {
+        b.append(entry(&b.alloc(&[0; 8]), 5)).await.unwrap();
+        b.until(after(5_000_000)).await;
+        b.event(EventKind::Put).await;
+        assert_eq!(b.sim.now(), after(5_065_000));
+        assert_eq!(b.parts(), [("notice", 65_000)]);
+        assert_eq!(b.path.get().origin(), after(5_000_000));
+    });
+    rig.run();
+}

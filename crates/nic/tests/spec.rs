@@ -1,0 +1,71 @@
+//! Reading cards: what is wrong is named, with what to write.
+
+use nicety_nic::{CardSpec, SpinSpec, read};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::Duration;
+
+fn with(name: &str, overrides: &[&str]) -> Result<SpinSpec, String> {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
+    let (CardSpec::Spin(spec), _) = read(&spec).map_err(|errors| errors.to_string())?;
+    Ok(*spec)
+}
+
+#[test]
+fn shipped_cards_are_read_with_every_key() {
+    // `read` refuses keys that no part has consumed.
+    let discrete = with("spin-discrete", &[]).unwrap();
+    let integrated = with("spin-integrated", &[]).unwrap();
+    assert_eq!(discrete.host.post, Duration::from_ns(65));
+    assert_eq!(discrete.link.latency, Duration::from_ps(33_400));
+    assert_eq!(discrete.link.gap.cover(4096), Duration::from_ps(81_920));
+    assert_eq!(discrete.send_gap, Duration::from_ps(6_700));
+    assert_eq!((discrete.match_first, discrete.match_further), (Duration::from_ns(30), Duration::from_ns(2)));
+    assert_eq!((discrete.hpu.cores, discrete.hpu.clock.hz()), (4, 2_500_000_000));
+    assert_eq!(discrete.packet_payload, 4096);
+    // Only the way to host memory differs.
+    assert_eq!(integrated.link.latency, discrete.link.latency);
+    assert_eq!(integrated.hpu.cycle_limit, discrete.hpu.cycle_limit);
+    assert_ne!(format!("{:?}", integrated.bus), format!("{:?}", discrete.bus));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_write() {
+    for (text, expected) in [
+        ("link.latncy=1 ns", &["link.latncy", "latency"][..]),
+        ("lnk.latency=1 ns", &["lnk", "link"]),
+        ("link.latency=0 ns", &["link.latency", "at least 1 ps", "33.4 ns"]),
+        ("barrier.latency=0 ns", &["barrier.latency", "at least 1 ps"]),
+        ("hpu.isa=rv64imac", &["hpu.isa", "rv32imac_zicsr"]),
+        ("hpu.isa=rv32imafdc", &["hpu.isa", "rv32imac_zicsr"]),
+        ("hpu.misaligned=maybe", &["hpu.misaligned", "trap", "cost"]),
+        ("buffer.packets=0", &["buffer.packets", "1"]),
+        ("hpu.cores=0", &["hpu.cores", "1"]),
+        ("hpu.cores=2000", &["hpu.cores", "1024"]),
+        ("send.queue=0", &["send.queue"]),
+        ("packet.payload=4 B", &["packet.payload", "8"]),
+        ("bus.latency=250", &["bus.latency", "ns"]),
+        ("hpu.clock=0 GHz", &["hpu.clock"]),
+    ] {
+        let error = with("spin-discrete", &[text]).unwrap_err();
+        for part in expected {
+            assert!(error.contains(part), "{text}: no '{part}' in\n{error}");
+        }
+    }
+}
+
+#[test]
+fn every_error_is_told_at_once() {
+    let error = with("spin-discrete", &["link.latency=0 ns", "hpu.cores=0", "match.nothing=3"]).unwrap_err();
+    for key in ["link.latency", "hpu.cores", "match.nothing"] {
+        assert!(error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn other_latencies_may_be_zero() {
+    let zero =
+        ["host.post=0 ns", "host.notice=0 ns", "bus.latency=0 ns", "match.first=0 ns", "send.gap=0 ns"];
+    let spec = with("spin-discrete", &zero).unwrap();
+    assert!(spec.host.post.is_zero() && spec.send_gap.is_zero());
+}

@@ -1,0 +1,269 @@
+//! Two cards on a pair, host programs as async blocks, handlers in hand-assembled code.
+
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+pub mod code;
+
+use nicety_fabric::{Symbol, pair};
+use nicety_host::{Allocation, Cpus, Memory};
+use nicety_kernel::{Config, RunError, Sim, Summary, World};
+use nicety_nic::spin::{CallError, Card, Fault, Handlers, LogLine};
+use nicety_nic::{CardSpec, SpinSpec};
+use nicety_portals::{
+    CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
+    PutRequest,
+};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::{NodeId, Path, Recorder, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+/// The portal table entry that every test uses.
+pub const PT: u32 = 1;
+/// When what is measured begins; by then every entry is appended.
+pub const START: Time = Time::from_ps(100_000_000);
+
+/// The discrete card, with overrides.
+pub fn spec(overrides: &[&str]) -> SpinSpec {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let spec = Spec::load("spin-discrete", &overrides, SHIPPED).unwrap();
+    let (CardSpec::Spin(spec), _) = nicety_nic::read(&spec).unwrap();
+    *spec
+}
+
+/// `START` and that many picoseconds.
+pub fn after(ps: u64) -> Time {
+    Time::from_ps(START.ps() + ps)
+}
+
+/// A host with its card.
+#[derive(Clone)]
+pub struct Node {
+    pub sim: Sim,
+    pub card: Rc<Card>,
+    pub cpus: Rc<Cpus>,
+    pub memory: Rc<Memory>,
+    /// Where the program's time went.
+    pub path: Rc<Cell<Path>>,
+    /// The event queue of the portal table entry.
+    pub eq: EqHandle,
+    /// A counter for anything.
+    pub ct: CtHandle,
+}
+
+/// Two nodes.
+pub struct Rig {
+    pub world: World<Symbol>,
+    pub nodes: [Node; 2],
+    log: Arc<Mutex<Vec<LogLine>>>,
+}
+
+impl Rig {
+    pub fn new(overrides: &[&str]) -> Rig {
+        Rig::with_shards(overrides, 1)
+    }
+
+    pub fn with_shards(overrides: &[&str], shards: usize) -> Rig {
+        Rig::with_config(overrides, Config { shards, ..Config::default() })
+    }
+
+    pub fn with_config(overrides: &[&str], config: Config) -> Rig {
+        let spec = Rc::new(spec(overrides));
+        let mut world = World::new(config);
+        let ids = [world.add_node(), world.add_node()];
+        let (a, b) = pair(&mut world, ids[0], ids[1], spec.link);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let node = |id: NodeId, port| {
+            let sim = world.sim(id);
+            let memory = Rc::new(Memory::new(spec.host.memory));
+            let lines = log.clone();
+            let log: nicety_nic::spin::Log =
+                Arc::new(move |line: &LogLine| lines.lock().unwrap().push(line.clone()));
+            let recorder = Recorder::off();
+            let card = Card::install(&sim, spec.clone(), memory.clone(), port, 2, log, &recorder);
+            let eq = card.eq_alloc(spec.limits.event_queue_depth).unwrap();
+            card.pt_alloc(Some(PT), Some(eq)).unwrap();
+            let ct = card.ct_alloc().unwrap();
+            let cpus = Rc::new(Cpus::new(&sim, spec.host, &recorder));
+            Node { cpus, memory, path: Rc::new(Cell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
+        };
+        let nodes = [node(ids[0], a), node(ids[1], b)];
+        Rig { world, nodes, log }
+    }
+
+    pub fn program<F: Future<Output = ()> + 'static>(&self, rank: usize, program: impl FnOnce(Node) -> F) {
+        let node = self.nodes[rank].clone();
+        self.world.sim(NodeId(rank as u32)).spawn_program(format!("rank {rank}"), program(node));
+    }
+
+    pub fn try_run(&mut self) -> Result<Summary, RunError> {
+        self.world.run()
+    }
+
+    #[track_caller]
+    pub fn run(&mut self) -> Summary {
+        let outcome = self.world.run();
+        outcome.unwrap_or_else(|error| panic!("{error}; faults: {:?}", self.faults()))
+    }
+
+    pub fn faults(&self) -> Vec<Fault> {
+        self.nodes.iter().flat_map(|node| node.card.faults()).collect()
+    }
+
+    pub fn log(&self) -> Vec<LogLine> {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// The printed texts, in order.
+    pub fn texts(&self) -> Vec<String> {
+        self.log().into_iter().map(|line| line.text).collect()
+    }
+}
+
+/// A match entry for puts with these match bits that leaves full events.
+pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
+    Me {
+        start: memory.address(),
+        length: memory.len(),
+        match_bits,
+        options: MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE,
+        ..Me::default()
+    }
+}
+
+/// A match entry that only counts.
+pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
+    let entry = entry(memory, match_bits);
+    let options = entry.options | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_COMM_DISABLE;
+    Me { ct: Some(ct), options, ..entry }
+}
+
+impl Node {
+    /// Memory with these contents.
+    pub fn alloc(&self, bytes: &[u8]) -> Allocation {
+        let allocation = self.memory.allocate(bytes.len() as u64).unwrap();
+        self.write(&allocation, bytes);
+        allocation
+    }
+
+    pub fn write(&self, allocation: &Allocation, bytes: &[u8]) {
+        if let Some(memory) = allocation.bytes() {
+            memory.write(0, bytes);
+        }
+    }
+
+    pub fn read(&self, allocation: &Allocation) -> Vec<u8> {
+        let mut bytes = vec![0; allocation.len() as usize];
+        allocation.bytes().expect("real memory").read(0, &mut bytes);
+        bytes
+    }
+
+    /// A descriptor of all of it, without events.
+    pub fn md(&self, memory: &Allocation) -> MdHandle {
+        let options = MdOptions::EVENT_SEND_DISABLE;
+        let md = Md { start: memory.address(), length: memory.len(), options, ..Md::default() };
+        self.card.md_bind(md).unwrap()
+    }
+
+    /// A put of all of it to the other node.
+    pub fn request(&self, memory: &Allocation, match_bits: u64) -> PutRequest {
+        let target = NodeId(1 - self.sim.node().0);
+        PutRequest::new(self.md(memory), memory.len(), target, PT, match_bits)
+    }
+
+    pub async fn put(&self, request: &PutRequest) -> Result<(), CallError> {
+        let mut path = self.path.get();
+        let result = self.card.put(&self.cpus, &mut path, request).await;
+        self.path.set(path);
+        result
+    }
+
+    pub async fn triggered_put(
+        &self,
+        request: PutRequest,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), CallError> {
+        let mut path = self.path.get();
+        let result = self.card.triggered_put(&self.cpus, &mut path, request, ct, threshold).await;
+        self.path.set(path);
+        result
+    }
+
+    /// Appends to the priority list and waits until that is done.
+    pub async fn append(&self, me: Me) -> Result<MeHandle, CallError> {
+        let mut path = self.path.get();
+        let appending = self.card.me_append(&self.cpus, &mut path, PT, me, List::Priority).await?;
+        let result = self.card.appended(&self.cpus, &mut path, appending).await;
+        self.path.set(path);
+        result
+    }
+
+    /// Puts handlers on the card and appends an entry that they serve.
+    pub async fn append_with(
+        &self,
+        me: Me,
+        handlers: &Handlers,
+        state: &[u8],
+    ) -> Result<MeHandle, CallError> {
+        let handlers = Some(self.card.attach(handlers, state, None)?);
+        self.append(Me { handlers, ..me }).await
+    }
+
+    /// Waits until this instant, and accounts for the time from then on.
+    pub async fn until(&self, time: Time) {
+        assert!(self.sim.now() <= time, "set-up took until {}", self.sim.now());
+        self.sim.until(time).await;
+        self.path.set(Path::from(time));
+    }
+
+    /// Waits for `START`.
+    pub async fn start(&self) {
+        self.until(START).await;
+    }
+
+    pub async fn count(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, CallError> {
+        let mut path = self.path.get();
+        let result = self.card.ct_wait(&self.cpus, &mut path, ct, threshold).await;
+        self.path.set(path);
+        result
+    }
+
+    /// The next event of this kind.
+    pub async fn event(&self, kind: EventKind) -> Event {
+        self.try_event(kind).await.unwrap()
+    }
+
+    pub async fn try_event(&self, kind: EventKind) -> Result<Event, CallError> {
+        let mut path = self.path.get();
+        let wanted = move |event: &Event| event.kind == kind;
+        let result = self.card.eq_wait(&self.cpus, &mut path, self.eq, wanted, || kind.to_string()).await;
+        self.path.set(path);
+        result
+    }
+
+    /// The parts of the program's path, by name, in picoseconds; checked to add up to the time since it
+    /// began.
+    #[track_caller]
+    pub fn parts(&self) -> Vec<(&'static str, u64)> {
+        let path = self.path.get();
+        assert_eq!(path.at(), self.sim.now(), "the path ends now");
+        parts(&path)
+    }
+}
+
+/// The parts of a path, checked to add up.
+#[track_caller]
+pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
+    let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
+    assert_eq!(parts.iter().map(|(_, ps)| ps).sum::<u64>(), path.at().since(path.origin()).ps());
+    parts
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    (0..len as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed * 0x0101_4567)).to_le_bytes()[4])
+        .collect()
+}
