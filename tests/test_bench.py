@@ -157,7 +157,7 @@ def test_progress_counts_rows() -> None:
     package.run_benchmark(
         "latency", nics=["spin-discrete"], modes=["rdma"], sizes=[8, 16], progress=lambda *at: seen.append(at)
     )
-    assert seen == [(1, 2), (2, 2)]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,16 @@ class HostMemory:
 
 @final
 class Simulation:
-    def __new__(cls, nodes: int, nic: str, topology: str, seed: int, overrides: list[str], shards: int) -> Self: ...
+    def __new__(
+        cls,
+        nodes: int,
+        nic: str,
+        topology: str,
+        seed: int,
+        overrides: list[str],
+        shards: int,
+        noise: str | None = None,
+    ) -> Self: ...
     def isa(self) -> str: ...
     def start(self, ranks: list[int]) -> None: ...
     def next(self) -> tuple[int, int, str | None, Error | None, HostMemory | None] | None: ...

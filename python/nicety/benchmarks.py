@@ -22,10 +22,34 @@ class Stage(TypedDict):
     ns: float
 
 
+class HostMemory(TypedDict):
+    """Bytes that a node's card read from its host's memory and wrote to it, in the measured iterations."""
+
+    node: int
+    read_bytes: int
+    written_bytes: int
+
+
+class Flow(TypedDict):
+    """One direction of a pattern that has several: who sends to whom, and what came of it."""
+
+    source: int
+    target: int
+    latency_ns: NotRequired[float]
+    min_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    bandwidth_bytes_per_s: NotRequired[float]
+    messages_per_s: NotRequired[float]
+
+
 class Row(TypedDict):
     """One measurement: a card, a mode and a message size.
 
     Which of the figures it has depends on the benchmark; `verified` says that every byte was checked at its end.
+    `min_ns`, `max_ns` and the percentiles are of half round trips in `latency`, whose mean is `latency_ns`, and of
+    windows in the others, whose mean is `window_ns`. A percentile is the nearest rank: one that was measured.
+    `flows` and, for an incast, `fairness` (the smallest of the senders' figures over the largest) are there where
+    several ranks send.
     """
 
     nic: str
@@ -35,11 +59,18 @@ class Row(TypedDict):
     verified: bool
     window: NotRequired[int]
     latency_ns: NotRequired[float]
-    min_ns: NotRequired[float]
-    max_ns: NotRequired[float]
     bandwidth_bytes_per_s: NotRequired[float]
     messages_per_s: NotRequired[float]
+    window_ns: NotRequired[float]
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
     stages: NotRequired[list[Stage]]
+    flows: NotRequired[list[Flow]]
+    fairness: NotRequired[float]
+    host_memory: list[HostMemory]
 
 
 class Report(TypedDict):
@@ -74,6 +105,9 @@ def run_benchmark(
     warmup: int | None = None,
     window: int | None = None,
     overrides: Sequence[str] = (),
+    pattern: str = "pair",
+    topology: str | None = None,
+    noise: str | None = None,
     seed: int = 1,
     handlers: Path | str | None = None,
     cc: str | None = None,
@@ -91,6 +125,11 @@ def run_benchmark(
         warmup: how many run before these.
         window: messages under way at once, in the two benchmarks that go one way.
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        pattern: `pair`, rank 0 sends to rank 1; `bidirectional`, both send at once; or `incast:N`, N ranks send to one
+            more at once.
+        topology: how the hosts are joined, `pair` or `star`; what the pattern needs where it is left out.
+        noise: background noise on the hosts' CPUs: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they
+            are wanted, as in `1ms,25us`.
         seed: of every random stream; the same seed gives the same report to the last byte.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
@@ -110,6 +149,9 @@ def run_benchmark(
             "warmup": warmup,
             "window": window,
             "overrides": list(overrides),
+            "pattern": pattern,
+            "topology": topology,
+            "noise": noise,
             "seed": seed,
             "handlers": handlers is not None,
         }

@@ -549,6 +549,7 @@ class Cluster:
         topology: how they are joined: `pair`, two hosts and a wire, or `star`, any number of hosts around a switch.
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+        noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
         shards: over how many shards the nodes are spread; results do not depend on it.
 
     Raises:
@@ -563,11 +564,12 @@ class Cluster:
         topology: Literal["pair", "star"] = "pair",
         seed: int = 1,
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
+        noise: str | None = None,
         shards: int = 1,
     ) -> None:
         overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
         self._nodes = _whole(nodes, "nodes")
-        self._arguments = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards)
+        self._arguments = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards, noise)
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
 

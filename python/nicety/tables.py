@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from nicety.benchmarks import Report, Row
+if TYPE_CHECKING:
+    from nicety.benchmarks import Flow, Report, Row
+    from nicety.programs import ProgramReport
 
 _TITLES = {"latency": "Latency Test", "bandwidth": "Bandwidth Test", "message-rate": "Message Rate Test"}
 _UNITS = {"latency": "Latency (ns)", "bandwidth": "Bandwidth (MB/s)", "message-rate": "Messages/s"}
@@ -15,7 +17,11 @@ _MEANINGS = {
     "bandwidth": "payload of a window of messages one way, 10^6 bytes a second",
     "message-rate": "a window of messages one way, from the first post to the last completion",
 }
+_UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
 _GAP = "  "
+
+_Table = tuple[str, list[list[str]]]
+"""A title, and rows of which the first names the columns."""
 
 _T = TypeVar("_T", bound=Hashable)
 
@@ -34,18 +40,21 @@ def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]
     return lines
 
 
-def benchmark_text(report: Report, *, breakdown: bool = False) -> str:
+def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
     """A benchmark's report as text: a table for each card, and with `breakdown` one of stages for each size.
 
-    Where every card ran one mode and the same one, the cards share a table.
+    Where every card ran one mode and the same one, the cards share a table. With `percentiles` each card and mode has a
+    table of its own. A pattern in which several ranks send adds what each direction gets.
     """
     rows = report["rows"]
     lines = [
         f"# nicety {_TITLES[report['benchmark']]} v{report['version']}",
         f"# {_MEANINGS[report['benchmark']]}",
         f"# seed {report['seed']}{_iterations(rows)}",
+        *_circumstances(report),
     ]
-    for title, (head, *body) in figure_tables(report):
+    tables = percentile_tables(report) if percentiles else figure_tables(report)
+    for title, (head, *body) in [*tables, *_directions(report)]:
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     if not all(row["verified"] for row in rows):
         lines.append("# * not every byte was checked")
@@ -64,37 +73,87 @@ def _iterations(rows: Sequence[Row]) -> str:
     return f", {most if len(counts) == 1 else f'{counts[0]} to {most}'} iteration{'s' if most != 1 else ''} a size"
 
 
-def figure_tables(report: Report) -> list[tuple[str, list[list[str]]]]:
+def _circumstances(report: Report) -> list[str]:
+    """What is not as usual: the pattern, the topology, the noise."""
+    manifest = report["manifest"]
+    pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
+    lines = []
+    if pattern == "bidirectional":
+        lines.append("# bidirectional: ranks 0 and 1 send to each other at once; figures are of both together")
+    elif pattern != "pair":
+        senders = int(pattern.partition(":")[2])
+        who = f"ranks 0 to {senders - 1} send" if senders > 1 else "rank 0 sends"
+        lines.append(f"# {pattern}: {who} to rank {senders} at once; figures are of all together")
+    if topology != "pair":
+        lines.append(f"# topology {topology}")
+    if manifest.get("noise"):
+        lines.append(f"# noise {manifest['noise']}")
+    return lines
+
+
+def figure_tables(report: Report) -> list[_Table]:
     """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    return _tables(report, _UNITS[report["benchmark"]], lambda row: _figure(report, row, row["verified"]))
+
+
+def percentile_tables(report: Report) -> list[_Table]:
+    """A report's figures with minimum, percentiles and maximum, a table for each card and mode."""
+    latency = report["benchmark"] == "latency"
+    unit = _UNITS[report["benchmark"]] if latency else f"{_UNITS[report['benchmark']]}, and the time of a window (ns)"
+    names = ["Size", _UNITS_SHORT[report["benchmark"]], *([] if latency else ["mean"])]
+    names += ["min", "p50", "p99", "p99.9", "max"]
+    tables: dict[tuple[str, str], list[list[str]]] = {}
+    for row in report["rows"]:
+        times = [row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
+        if not latency:
+            times.insert(0, row["window_ns"])
+        cells = [str(row["size_bytes"]), _figure(report, row, row["verified"]), *(f"{ns:.3f}" for ns in times)]
+        tables.setdefault((row["nic"], row["mode"]), [names]).append(cells)
+    return [(f"{nic}, {mode}: {unit}", table) for (nic, mode), table in tables.items()]
+
+
+def _directions(report: Report) -> list[_Table]:
+    """What each direction of a pattern gets: both ways, or for an incast how far the senders are apart."""
+    rows = report["rows"]
+    if not all("flows" in row for row in rows):
+        return []
+    if any("fairness" in row for row in rows):
+        title = "fairness, the smallest of the senders' figures over the largest"
+        return _tables(report, title, lambda row: f"{row['fairness']:.3f}")
+    tables: list[_Table] = []
+    for index, way in enumerate(rows[0]["flows"] if rows else []):
+        title = f"{_UNITS[report['benchmark']]} from rank {way['source']} to rank {way['target']}"
+        tables += _tables(report, title, lambda row, index=index: _figure(report, row["flows"][index]))  # type: ignore[misc]
+    return tables
+
+
+def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Table]:
+    """Tables with a row for each size and a column for each mode of a card, or for each card of a single mode."""
     rows = report["rows"]
     modes = _distinct(row["mode"] for row in rows)
     nics = _distinct(row["nic"] for row in rows)
     if len(modes) == 1 and len(nics) > 1:
-        return [_figures(report, f"mode {modes[0]}", nics, {(row["nic"], row["size_bytes"]): row for row in rows})]
+        by_nic = {(row["nic"], row["size_bytes"]): cell(row) for row in rows}
+        return [(f"mode {modes[0]}: {what}", _grid(nics, by_nic))]
     tables = []
     for nic in nics:
-        own = {(row["mode"], row["size_bytes"]): row for row in rows if row["nic"] == nic}
-        tables.append(_figures(report, nic, _distinct(mode for mode, _size in own), own))
+        own = {(row["mode"], row["size_bytes"]): cell(row) for row in rows if row["nic"] == nic}
+        tables.append((f"{nic}: {what}", _grid(_distinct(mode for mode, _size in own), own)))
     return tables
 
 
-def _figures(
-    report: Report, title: str, columns: list[str], cells: dict[tuple[str, int], Row]
-) -> tuple[str, list[list[str]]]:
-    table = [["Size", *columns]]
-    for size in _distinct(size for _column, size in cells):
-        found = (cells.get((column, size)) for column in columns)
-        table.append([str(size), *("-" if row is None else _figure(report, row) for row in found)])
-    return f"{title}: {_UNITS[report['benchmark']]}", table
+def _grid(columns: list[str], cells: dict[tuple[str, int], str]) -> list[list[str]]:
+    sizes = _distinct(size for _column, size in cells)
+    return [["Size", *columns], *([str(size), *(cells.get((c, size), "-") for c in columns)] for size in sizes)]
 
 
-def _figure(report: Report, row: Row) -> str:
-    mark = "" if row["verified"] else "*"
+def _figure(report: Report, figures: Row | Flow, verified: bool = True) -> str:
+    mark = "" if verified else "*"
     if report["benchmark"] == "latency":
-        return f"{row['latency_ns']:.3f}{mark}"
+        return f"{figures['latency_ns']:.3f}{mark}"
     if report["benchmark"] == "bandwidth":
-        return f"{row['bandwidth_bytes_per_s'] / 1e6:.2f}{mark}"
-    return f"{row['messages_per_s']:.2f}{mark}"
+        return f"{figures['bandwidth_bytes_per_s'] / 1e6:.2f}{mark}"
+    return f"{figures['messages_per_s']:.2f}{mark}"
 
 
 def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
@@ -136,3 +195,30 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
 
 def _distinct(items: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(items))
+
+
+def program_text(report: ProgramReport) -> str:
+    """What programs reported, as a table: a row for each card, and for each rank that reported."""
+    manifest, rows = report["manifest"], report["rows"]
+    circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
+    if manifest["noise"]:
+        circumstances += f", noise {manifest['noise']}"
+    names = _distinct(name for row in rows for name in row if name not in {"nic", "rank", "time_ns", "host_memory"})
+    columns = ["nic", *(["rank"] if any(row["rank"] is not None for row in rows) else []), *names, "time_ns"]
+    numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]
+    table = [[f"# {columns[0]}", *columns[1:]], *([_value(row.get(name)) for name in columns] for row in rows)]
+    title = f"# nicety run {report['program']} v{report['version']}"
+    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric)]) + "\n"
+
+
+_SMALL = 0.001
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}" if 0 < abs(value) < _SMALL else f"{value:.3f}"
+    return str(value)

@@ -29,7 +29,7 @@ impl FromStr for Noise {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Noise, Error> {
-        let wrong = |why: String| Error::Input(format!("--noise {text}: {why}"));
+        let wrong = |why: String| Error::Input(format!("noise '{text}': {why}"));
         let time = |part: &str, what: &str| -> Result<Duration, Error> {
             let time = parse_time(part).map_err(|error| wrong(format!("the {what}: {error}")))?;
             if time.is_zero() { Err(wrong(format!("a {what} of 0 is no noise"))) } else { Ok(time) }
@@ -119,7 +119,7 @@ mod tests {
             let error = text.parse::<Noise>().unwrap_err();
             assert!(matches!(error, Error::Input(_)));
             let error = error.to_string();
-            assert!(error.starts_with("--noise ") && error.contains(why), "{text}: {error}");
+            assert!(error.starts_with("noise '") && error.contains(why), "{text}: {error}");
         }
     }
 

@@ -73,12 +73,22 @@ type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 #[pymethods]
 impl Simulation {
     #[new]
-    fn new(nodes: u32, nic: &str, topology: &str, seed: u64, overrides: Vec<String>, shards: usize) -> PyResult<Self> {
+    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None))]
+    fn new(
+        nodes: u32,
+        nic: &str,
+        topology: &str,
+        seed: u64,
+        overrides: Vec<String>,
+        shards: usize,
+        noise: Option<&str>,
+    ) -> PyResult<Self> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let config = guarded(|| {
             let card = cards::load(nic, &overrides)?;
             let config = ClusterConfig {
                 topology: topology.parse::<Topology>()?,
+                noise: noise.map(str::parse).transpose()?,
                 seed,
                 shards,
                 interrupt: Some(interrupt.clone()),

@@ -48,6 +48,22 @@ Compiler = Annotated[
 ]
 
 
+TopologyName = Annotated[
+    str | None,
+    typer.Option("--topology", metavar="NAME", help="pair, or star: hosts around a switch. Default: what is needed."),
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        "--noise",
+        metavar="PERIOD,DURATION",
+        help="Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, "
+        "and ,rank=N for one host.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, metavar="N", help="Of every random stream.")]
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         import nicety
@@ -163,7 +179,18 @@ def _bench(
     ] = None,
     cc: Compiler = None,
     overrides: Overrides = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, metavar="N", help="Of every random stream.")] = 1,
+    pattern: Annotated[
+        str,
+        typer.Option(
+            metavar="PATTERN", help="pair, bidirectional, or incast:N, in which N hosts send to one more at once."
+        ),
+    ] = "pair",
+    topology: TopologyName = None,
+    noise: Noise = None,
+    seed: Seed = 1,
+    percentiles: Annotated[
+        bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
+    ] = False,
     breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -182,8 +209,53 @@ def _bench(
             handlers=handlers,
             cc=cc,
             overrides=overrides or [],
+            pattern=pattern,
+            topology=topology,
+            noise=noise,
             seed=seed,
         ),
         breakdown=breakdown,
+        percentiles=percentiles,
+        as_json=as_json,
+    )
+
+
+@app.command("run")
+def _run(
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM.py", help="A file with 'async def main(host)', or programs = {0: ...}.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ARGS]...", help="The program's own, in sys.argv; behind -- where they begin with a dash."
+        ),
+    ] = None,
+    nic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files. Default spin-discrete."),
+    ] = None,
+    overrides: Overrides = None,
+    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Hosts, instead of what the file says.")] = None,
+    topology: TopologyName = None,
+    noise: Noise = None,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Run a program on one card or several, and tabulate what it returns."""
+    from nicety.cli.output import parse_names
+    from nicety.cli.run import Request, run
+
+    run(
+        Request(
+            program=program,
+            nics=parse_names(nic or ["spin-discrete"], "--nic"),
+            overrides=overrides or [],
+            nodes=nodes,
+            topology=topology,
+            seed=seed,
+            noise=noise,
+            arguments=arguments or [],
+        ),
         as_json=as_json,
     )

@@ -1,10 +1,13 @@
-"""What commands print."""
+"""What commands read and print."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
+
+from nicety.errors import InputError
 
 
 def print_json(document: Any) -> None:
@@ -15,3 +18,11 @@ def print_json(document: Any) -> None:
 def note(text: str) -> None:
     """Tell the user something on stderr."""
     sys.stderr.write(f"nicety: {text}\n")
+
+
+def parse_names(items: Sequence[str], option: str) -> list[str]:
+    """The names of a list between commas, each once."""
+    names = [name.strip() for item in items for name in item.split(",")]
+    if not all(names):
+        raise InputError(f"{option} {','.join(items)!r}: an empty name; write names between commas")
+    return list(dict.fromkeys(names))

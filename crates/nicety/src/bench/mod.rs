@@ -180,7 +180,7 @@ pub struct Environment<'e> {
     pub log: Log,
     /// Set by somebody else, it ends the run.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Told after each row how many are done, of how many.
+    /// Told before the first row and after each how many are done, of how many.
     pub progress: &'e dyn Fn(usize, usize),
 }
 
@@ -272,6 +272,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     }
     let total = loaded.len() * modes.len() * request.sizes.len();
     let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
     for ((nic, card), handlers) in loaded.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
             for &size in &request.sizes {

@@ -1,0 +1,81 @@
+"""Progress on stderr, where somebody watches and it takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import rich.progress
+
+_AFTER_S = 1.0
+
+
+class Bar:
+    """What is done, of how much; shown once it has taken a while."""
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+        self._done = 0
+        self._total: int | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+        self._shown: rich.progress.Progress | None = None
+
+    def advance(self, done: int, total: int, description: str | None = None) -> None:
+        """So much is done."""
+        with self._lock:
+            self._done, self._total = done, total
+            self._description = description or self._description
+            self._update()
+
+    def _update(self) -> None:
+        if self._shown is not None:
+            task = self._shown.task_ids[0]
+            self._shown.update(task, description=self._description, completed=self._done, total=self._total)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with self._lock:
+            if self._ended:
+                return
+            # What a program prints goes where it always does.
+            self._shown = Progress(
+                *columns,
+                console=Console(stderr=True),
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._shown.add_task(self._description, total=None)
+            self._update()
+            self._shown.start()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ended = True
+            if self._shown is not None:
+                self._shown.stop()
+
+
+@contextlib.contextmanager
+def progress(description: str) -> Iterator[Bar]:
+    """A bar on stderr that comes after a second and is gone at the end; nothing where stderr is no terminal."""
+    bar = Bar(description)
+    if not sys.stderr.isatty():
+        yield bar
+        return
+    timer = threading.Timer(_AFTER_S, bar._show)  # noqa: SLF001, a function of this class's module
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar
+    finally:
+        timer.cancel()
+        bar._end()  # noqa: SLF001, a function of this class's module
