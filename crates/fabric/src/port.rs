@@ -23,6 +23,8 @@ pub struct LinkSpec {
 pub struct Turn {
     flight: Flight,
     credit: Permit,
+    /// When the credit was there.
+    granted: Time,
     /// How long the packet was ready and waited.
     waited: Duration,
 }
@@ -97,27 +99,22 @@ impl Port {
 
     /// Waits until a packet that comes as `flight` says may start: a credit for the buffer at the other end, its
     /// first byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
-    pub async fn turn(&self, mut flight: Flight) -> Turn {
+    pub async fn turn(&self, flight: Flight) -> Turn {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
         let credit = self.credits.acquire(1).await;
         let granted = self.sim.now();
-        if granted > asked && granted > flight.head {
-            flight.path.advance(Stage::LinkQueued, granted);
-            flight.head = granted;
-            flight.tail = flight.tail.max(granted);
-        }
         self.sim.until(flight.head.max(self.free())).await;
-        Turn { flight, credit, waited: self.sim.now().since(ready) }
+        Turn { flight, credit, granted, waited: self.sim.now().since(ready) }
     }
 
     /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
     /// to the link.
     pub fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
-        let Turn { flight, credit, waited } = turn;
+        let Turn { flight, credit, granted, waited } = turn;
         credit.forget();
         let bytes = packet.payload.len() + self.spec.header;
-        let crossed = self.link.borrow_mut().cross(packet.message, bytes, flight);
+        let (crossed, handed) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, waited, self.busy());
         let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
         self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
@@ -132,8 +129,6 @@ impl Port {
                 self.outgoing.send(head, Symbol::Head { packet, tail, slowest });
             }
         }
-        let mut handed = flight.path;
-        handed.advance(Stage::Link, Time::from_ps(crossed.tail.ps() - self.spec.latency.ps()));
         handed
     }
 

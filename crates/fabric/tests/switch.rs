@@ -150,6 +150,15 @@ fn a_slot_s_round_trip_sets_the_pace_of_a_small_buffer() {
     let period = 50_000 + PACKET + 33_400 + 33_400;
     let times: Vec<_> = (0..5).map(|k| (0, k * period + PACKET + WAY)).collect();
     assert_eq!(when(&received), times);
+    // The link was free again after each packet; only from then on was the credit what the next one waited for.
+    assert_eq!(
+        totals(&received[4].path),
+        [
+            (Stage::Link, ps(5 * PACKET + 66_800)),
+            (Stage::LinkQueued, ps(4 * (period - PACKET))),
+            (Stage::Switch, ps(50_000))
+        ]
+    );
     assert_eq!(statistics.switches[0].ports[0].peak_buffer, 1);
 }
 

@@ -175,13 +175,29 @@ impl Stream {
     ) -> Flight {
         self.occupancy.stage = stage;
         self.occupancy.queued = queued;
+        self.cross_after(Time::ZERO, message, bytes, flight).0
+    }
+
+    /// As [`Stream::cross`], but not before `allowed`: when something else that it takes, such as a credit, was there.
+    /// Returns the path up to the instant at which the last byte has been handed over, too.
+    pub fn cross_after(
+        &mut self,
+        allowed: Time,
+        message: MessageId,
+        bytes: u64,
+        flight: Flight,
+    ) -> (Flight, Path) {
+        let stage = self.occupancy.stage;
         let occupied = self.gap.cover(bytes);
         let mut path = flight.path;
-        let start = self.occupancy.claim(message, flight.head, occupied, &mut path);
-        path.advance(stage, start + self.latency);
+        let start = self.occupancy.claim_after(allowed, message, flight.head, occupied, &mut path);
         let own_tail = start + occupied;
         let slowest = if flight.tail > own_tail { flight.slowest } else { stage };
-        Flight { head: start + self.latency, tail: flight.tail.max(own_tail) + self.latency, path, slowest }
+        let last = flight.tail.max(own_tail);
+        let mut handed = path;
+        handed.advance(slowest, last);
+        path.advance(stage, start + self.latency);
+        (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
     }
 
     /// Takes bytes that lie complete in a buffer, and lets go of the buffer when the last one has been handed over.
