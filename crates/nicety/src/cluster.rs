@@ -4,6 +4,7 @@ use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::host::Host;
 use crate::noise::Noise;
+use crate::record::Recording;
 use crate::Error;
 use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
@@ -94,12 +95,15 @@ pub struct Run {
     pub nodes: Vec<NodeReport>,
     /// What the network's ports have seen.
     pub network: NetworkStatistics,
+    /// What the run left to look at.
+    pub recording: Recording,
 }
 
 /// Hosts with their cards, and programs that wait to be run.
 pub struct Cluster {
     world: World<Symbol>,
     network: Network,
+    recording: Level,
     /// What each node keeps, by node.
     recorders: Vec<(NodeId, Recorder)>,
     hosts: Vec<Host>,
@@ -143,12 +147,12 @@ impl Cluster {
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
             }
-            hosts.push(Host::new(sim.clone(), nodes, card.clone(), cpus, barrier)?);
+            hosts.push(Host::new(sim.clone(), nodes, card.clone(), cpus, barrier, recorder)?);
             cards.push(card);
             memories.push(memory);
         }
         network.record(recorder_of);
-        Ok(Cluster { world, network, recorders, hosts, cards, memories, failed: Rc::default() })
+        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed: Rc::default() })
     }
 
     /// A host, for set-up before the run.
@@ -194,12 +198,14 @@ impl Cluster {
         if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
             return Err(self.explain_failure(rank, error, &faults));
         }
+        let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
             Ok(summary) => Ok(Run {
                 end: summary.end,
                 events: summary.events,
                 nodes: self.cards.iter().zip(&self.memories).map(node_report).collect(),
                 network: self.network.statistics(),
+                recording: Recording::of(self.recording, records),
             }),
             Err(error) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))

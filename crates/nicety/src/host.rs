@@ -9,7 +9,7 @@ use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Source,
 };
-use nicety_types::{Duration, NodeId, Path, Time};
+use nicety_types::{Duration, NodeId, Path, Recorder, Resource, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ struct Inner {
     messages: EqHandle,
     /// Names of sends and receives, to tell their events apart.
     requests: Cell<u64>,
+    recorder: Recorder,
 }
 
 /// A buffer in host memory, or a part of one. Cheap to clone; a clone is the same memory.
@@ -114,13 +115,20 @@ impl Buffer {
 }
 
 impl Host {
-    pub(crate) fn new(sim: Sim, ranks: u32, card: Rc<Card>, cpus: Cpus, barrier: Barrier) -> Result<Host, Error> {
+    pub(crate) fn new(
+        sim: Sim,
+        ranks: u32,
+        card: Rc<Card>,
+        cpus: Cpus,
+        barrier: Barrier,
+        recorder: Recorder,
+    ) -> Result<Host, Error> {
         let depth = card.spec().limits.event_queue_depth;
         let messages = card.eq_alloc(depth)?;
         card.pt_alloc(Some(MESSAGES), Some(messages))?;
         let path = RefCell::new(Path::from(sim.now()));
         let requests = Cell::new(0);
-        Ok(Host(Rc::new(Inner { sim, ranks, card, cpus, barrier, path, messages, requests })))
+        Ok(Host(Rc::new(Inner { sim, ranks, card, cpus, barrier, path, messages, requests, recorder })))
     }
 
     /// This host's rank.
@@ -138,6 +146,11 @@ impl Host {
         self.0.sim.now()
     }
 
+    /// A call of the program's that began at `start` is over.
+    fn called(&self, what: &'static str, start: Time) {
+        self.0.recorder.slice(Resource::Program, start, self.now(), None, what);
+    }
+
     /// Allocates `len` zero bytes of host memory; set-up, takes no virtual time.
     ///
     /// # Errors
@@ -153,18 +166,20 @@ impl Host {
 
     /// Computes for `duration` on one of the host's CPUs.
     pub async fn compute(&self, duration: Duration) {
-        let mut path = *self.0.path.borrow();
+        let (start, mut path) = (self.now(), self.path());
         self.0.cpus.compute(duration, &mut path).await;
         self.0.path.replace(path);
+        self.called("compute", start);
     }
 
     /// Waits until every program of the cluster has come here, over the job launcher's own network.
     pub async fn barrier(&self) {
-        let rank = self.rank();
+        let (rank, start) = (self.rank(), self.now());
         describe(move || format!("the other ranks to come to the barrier (rank {rank} is there)"), self.0.barrier.wait())
             .await;
         // The launcher's time belongs to nobody's message.
         self.restart_path();
+        self.called("barrier", start);
     }
 
     /// Begins to account for the program's time anew, at this instant.
@@ -191,6 +206,7 @@ impl Host {
     /// # Errors
     /// When there is no such rank.
     pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
+        let start = self.now();
         let user_ptr = self.next_request();
         let md = self.md_bind(Md {
             start: buffer.address(),
@@ -205,6 +221,7 @@ impl Host {
         let sent = |event: &Event| event.kind == EventKind::Send && event.user_ptr == user_ptr;
         let what = move || format!("its send to rank {to}, tag {tag}, to leave");
         self.eq_wait(self.0.messages, sent, what).await?;
+        self.called("send", start);
         Ok(self.0.card.md_release(md)?)
     }
 
@@ -216,6 +233,7 @@ impl Host {
     /// # Errors
     /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
     pub async fn recv(&self, buffer: &Buffer, source: Option<u32>, tag: Option<u32>) -> Result<Received, Error> {
+        let start = self.now();
         if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
             return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
         }
@@ -241,15 +259,17 @@ impl Host {
             format!("a message from {from}, {tagged}")
         };
         let event = {
-            let mut path = self.path();
+            let (waits, mut path) = (self.now(), self.path());
             let event = self
                 .0
                 .card
                 .eq_wait_of(&self.0.cpus, &mut path, self.0.messages, &appending, wanted, what)
                 .await;
             self.0.path.replace(path);
+            self.called("wait for an event", waits);
             event?
         };
+        self.called("recv", start);
         if event.rlength > event.mlength {
             return Err(Error::Program(format!(
                 "a message of {} bytes from rank {} came into a recv of {} bytes: {} bytes were cut; give recv a \
@@ -327,9 +347,10 @@ impl Host {
     /// # Errors
     /// When the request is not valid.
     pub async fn put(&self, request: &PutRequest) -> Result<(), Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let posted = self.0.card.put(&self.0.cpus, &mut path, request).await;
         self.0.path.replace(path);
+        self.called("put", start);
         Ok(posted?)
     }
 
@@ -338,9 +359,10 @@ impl Host {
     /// # Errors
     /// When the rank is not valid.
     pub async fn triggered_put(&self, request: PutRequest, ct: CtHandle, threshold: u64) -> Result<(), Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let posted = self.0.card.triggered_put(&self.0.cpus, &mut path, request, ct, threshold).await;
         self.0.path.replace(path);
+        self.called("triggered put", start);
         Ok(posted?)
     }
 
@@ -349,9 +371,10 @@ impl Host {
     /// # Errors
     /// When the memory is not this host's.
     pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let appending = self.0.card.me_append(&self.0.cpus, &mut path, pt, me, list).await;
         self.0.path.replace(path);
+        self.called("append an entry", start);
         Ok(appending?)
     }
 
@@ -360,9 +383,10 @@ impl Host {
     /// # Errors
     /// When the card refused it.
     pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let handle = self.0.card.appended(&self.0.cpus, &mut path, appending).await;
         self.0.path.replace(path);
+        self.called("wait for an append", start);
         Ok(handle?)
     }
 
@@ -381,9 +405,10 @@ impl Host {
     /// # Errors
     /// When operations it counts have failed.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let value = self.0.card.ct_wait(&self.0.cpus, &mut path, ct, threshold).await;
         self.0.path.replace(path);
+        self.called("wait for a counter", start);
         Ok(value?)
     }
 
@@ -397,9 +422,10 @@ impl Host {
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, Error> {
-        let mut path = self.path();
+        let (start, mut path) = (self.now(), self.path());
         let event = self.0.card.eq_wait(&self.0.cpus, &mut path, eq, wanted, what).await;
         self.0.path.replace(path);
+        self.called("wait for an event", start);
         Ok(event?)
     }
 

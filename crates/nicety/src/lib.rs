@@ -5,6 +5,7 @@
 //! - [`bench`]: the benchmarks, which are programs over the same API that users have.
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
 //! - [`cards`]: the specifications that come with nicety, and reading one's own.
+//! - [`record`]: what a run leaves to look at, as tables and as a timeline.
 //! - [`remote`]: programs that run elsewhere, in Python for one.
 //! - [`sources`]: the C handlers and headers that come with nicety.
 //!
@@ -37,6 +38,7 @@ mod cluster;
 mod error;
 mod host;
 mod noise;
+pub mod record;
 pub mod remote;
 pub mod sources;
 

@@ -54,7 +54,7 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
         let plan = plan.clone();
         cluster.program(rank, move |host| plan.run(host, ping, ponger, result));
     }
-    cluster.run()?;
+    point.run(&mut cluster)?;
 
     let measured: Vec<_> = results.iter().map(|result| result.borrow()).collect();
     let strays: u64 = measured.iter().map(|m| m.strays).sum();

@@ -23,6 +23,7 @@ use request::Resolved;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 
 use crate::cards::{self, Card};
+use crate::record::{Level, Recording};
 use crate::{Cluster, ClusterConfig, Error, HandlerNames, Handlers, Log, VERSION};
 use figures::Spread;
 use nicety_host::{Memory, Traffic};
@@ -195,11 +196,21 @@ struct Point<'p> {
     iterations: u64,
     warmup: u64,
     window: u64,
+    /// Takes what the run leaves to look at.
+    recorded: Option<&'p dyn Fn(Recording)>,
 }
 
 impl Point<'_> {
     fn cluster(&self) -> Result<Cluster, Error> {
         Cluster::new(self.cluster.clone())
+    }
+
+    fn run(&self, cluster: &mut Cluster) -> Result<(), Error> {
+        let run = cluster.run()?;
+        if let Some(recorded) = self.recorded {
+            recorded(run.recording);
+        }
+        Ok(())
     }
 
     /// A row of the figures that all benchmarks have.
@@ -263,6 +274,27 @@ fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
 /// # Errors
 /// Wrong input before anything runs; then whatever ends a run, with the card, mode and size it happened in.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    measure(request, environment, None)
+}
+
+/// Runs a benchmark, and hands over the recording of its first point, at [`Level::Everything`]. The report is the same as
+/// without.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recorded(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: &dyn Fn(Recording),
+) -> Result<Report, Error> {
+    measure(request, environment, Some(recorded))
+}
+
+fn measure(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+) -> Result<Report, Error> {
     let benchmark = request.benchmark;
     let Resolved { cards: loaded, modes, pattern, topology, noise } = request.resolve()?;
     let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
@@ -276,12 +308,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     for ((nic, card), handlers) in loaded.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
             for &size in &request.sizes {
+                let recorded = recorded.filter(|_| rows.is_empty());
                 let cluster = ClusterConfig {
                     topology,
                     noise,
                     seed: request.seed,
                     interrupt: environment.interrupt.clone(),
                     log: environment.log.clone(),
+                    recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
                     ..ClusterConfig::new(pattern.nodes(), card.clone())
                 };
                 let point = Point {
@@ -294,6 +328,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
                     iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
                     warmup: request.warmup.unwrap_or(1),
                     window: request.window.unwrap_or(64),
+                    recorded,
                 };
                 let row = match benchmark {
                     Benchmark::Latency => latency::measure(&point),

@@ -66,7 +66,7 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
             Ok(())
         });
     }
-    cluster.run()?;
+    point.run(&mut cluster)?;
 
     let windows: Vec<_> = flows.iter().map(|(_, windows)| windows.borrow()).collect();
     let mut times: Vec<(Time, Time)> = windows[0].measured(point.warmup).collect();

@@ -1,0 +1,61 @@
+//! Uses that overlap in time, laid side by side.
+
+use nicety_types::{Slice, Time};
+
+/// A lane for each of some uses of one resource, which are sorted by start and, of those that start together, by the
+/// longer first. In a lane no two uses overlap, but where the resource nests one may lie inside another. Lanes are
+/// numbered from 0, and each use gets the lowest that it fits in. A use that takes no time is in nobody's way.
+pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
+    // The ends of the uses in each lane that are still open, the innermost last.
+    let mut lanes: Vec<Vec<Time>> = Vec::new();
+    let mut assigned = Vec::with_capacity(slices.len());
+    for slice in slices {
+        let fits = |open: &mut Vec<Time>| {
+            while open.last().is_some_and(|&end| end <= slice.start) {
+                open.pop();
+            }
+            let inside = slice.resource.nests() || slice.start == slice.end;
+            open.last().is_none_or(|&end| inside && slice.end <= end)
+        };
+        let lane = lanes.iter_mut().position(fits).unwrap_or_else(|| {
+            lanes.push(Vec::new());
+            lanes.len() - 1
+        });
+        lanes[lane].push(slice.end);
+        assigned.push(lane as u32);
+    }
+    assigned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_types::Resource;
+
+    fn lanes(resource: Resource, times: &[(u64, u64)]) -> Vec<u32> {
+        let slice = |&(start, end): &(u64, u64)| Slice {
+            resource,
+            start: Time::from_ps(start),
+            end: Time::from_ps(end),
+            message: None,
+            what: "",
+        };
+        assign(&times.iter().map(slice).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn overlapping_uses_lie_side_by_side() {
+        assert_eq!(lanes(Resource::Dma, &[(0, 10), (2, 5), (3, 12), (5, 6), (10, 11)]), [0, 1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn what_takes_no_time_is_in_nobodys_way() {
+        assert_eq!(lanes(Resource::BusToHost, &[(0, 10), (0, 0), (5, 5), (10, 10), (10, 12)]), [0; 5]);
+    }
+
+    #[test]
+    fn what_nests_lies_inside() {
+        let times = [(0, 10), (0, 4), (4, 10), (5, 5), (9, 12), (10, 11)];
+        assert_eq!(lanes(Resource::Program, &times), [0, 0, 0, 0, 1, 0]);
+    }
+}

@@ -1,0 +1,249 @@
+//! What a run leaves to look at: messages, packets, handler runs, and the use of resources.
+//!
+//! A [`Recording`] is put together after a run from what each node has kept. Its rows come in an order of their own,
+//! so they are the same however the nodes were spread over shards.
+//!
+//! - [`tables`]: the rows as Arrow columns.
+//! - [`timeline`]: the rows as a timeline for the Perfetto viewer.
+
+mod lanes;
+mod proto;
+pub mod tables;
+pub mod timeline;
+
+pub use nicety_types::{HandlerRun, LeftOut, Level, Recorder, Resource, Stage, Starter};
+
+use nicety_types::{
+    Arrived, Duration, MessageId, NodeId, NodeRecords, PacketArrived, Path, Sent, Slice, Time,
+};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The message: who sent it, and its number there. Commands of the host to its card are numbered among the messages.
+    pub id: MessageId,
+    /// The node it was for.
+    pub target: NodeId,
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// What it is in the card's protocol, such as `put` or `ack`.
+    pub kind: &'static str,
+    /// Who started it.
+    pub by: Starter,
+    /// When its sender began to post it.
+    pub posted: Time,
+    /// When its first byte went on the link.
+    pub first_byte: Option<Time>,
+    /// When its first packet had been matched.
+    pub matched: Option<Time>,
+    /// When its completion was visible to the host it was for; none where it was dropped, or still under way at the end.
+    pub completed: Option<Time>,
+    /// When a program of that host had noticed the completion.
+    pub noticed: Option<Time>,
+    /// How it ended.
+    pub outcome: &'static str,
+    /// Where the time from `posted` to `completed` went; adds up to it exactly.
+    pub stages: Option<Vec<(Stage, Duration)>>,
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRow {
+    /// The message it is part of.
+    pub message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub offset: u64,
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// When its first byte went on the link.
+    pub sent: Time,
+    /// When its last byte was in the packet buffer it was for.
+    pub arrived: Option<Time>,
+    /// When the matching unit was done with it.
+    pub matched: Option<Time>,
+    /// When it left the packet buffer: deposited, handled or dropped.
+    pub settled: Option<Time>,
+}
+
+/// A use of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// On which node.
+    pub node: NodeId,
+    /// Which of several: the processor, port, core or transfer.
+    pub unit: u32,
+    /// The use.
+    pub slice: Slice,
+}
+
+/// What a run left to look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// How much was recorded.
+    pub level: Level,
+    /// Messages, by source and number; from [`Level::Messages`] on.
+    pub messages: Vec<Message>,
+    /// Packets, by source in the order in which they were sent; from [`Level::Packets`] on.
+    pub packets: Vec<PacketRow>,
+    /// Handler runs, by node in the order in which they ended; from [`Level::Packets`] on.
+    pub handler_runs: Vec<(NodeId, HandlerRun)>,
+    /// Uses of resources, by node, resource, unit and time; at [`Level::Everything`].
+    pub resources: Vec<Usage>,
+    /// Rows that were not kept because a table was full.
+    pub left_out: LeftOut,
+}
+
+/// A stage of many messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageTotal {
+    /// The stage.
+    pub stage: Stage,
+    /// Messages that spent any time in it.
+    pub messages: u64,
+    /// The time of all of them.
+    pub total: Duration,
+}
+
+impl Recording {
+    /// Puts together what the nodes have kept. They come in the order of their numbers.
+    pub(crate) fn of(level: Level, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
+        let mut recording = Recording { level, ..Recording::default() };
+        let mut arrived: HashMap<MessageId, Arrived> = HashMap::new();
+        let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
+        for (_, records) in &nodes {
+            recording.left_out.add(&records.left_out);
+            arrived.extend(records.arrived.iter().map(|row| (row.message, *row)));
+            packets.extend(records.packets_arrived.iter().map(|row| ((row.message, row.offset), *row)));
+        }
+        for (node, mut records) in nodes {
+            records.sent.sort_by_key(|row| row.message);
+            let message = |sent: &Sent| message(sent, arrived.get(&sent.message));
+            recording.messages.extend(records.sent.iter().map(message));
+            recording.packets.extend(records.packets_sent.iter().map(|sent| {
+                let there = packets.get(&(sent.message, sent.offset));
+                PacketRow {
+                    message: sent.message,
+                    offset: sent.offset,
+                    bytes: sent.bytes,
+                    sent: sent.sent,
+                    arrived: there.map(|row| row.arrived),
+                    matched: there.and_then(|row| row.matched),
+                    settled: there.and_then(|row| row.settled),
+                }
+            }));
+            recording.handler_runs.extend(records.handler_runs.into_iter().map(|run| (node, run)));
+            recording.resources.extend(usages(node, records.slices));
+        }
+        recording
+    }
+
+    /// The stages of all completed messages, in their usual order, and how many messages these are.
+    pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
+        let mut totals: Vec<StageTotal> = Stage::ALL
+            .iter()
+            .map(|&stage| StageTotal { stage, messages: 0, total: Duration::ZERO })
+            .collect();
+        let mut messages = 0;
+        for stages in self.messages.iter().filter_map(|message| message.stages.as_ref()) {
+            messages += 1;
+            for &(stage, time) in stages {
+                totals[stage as usize].messages += 1;
+                totals[stage as usize].total += time;
+            }
+        }
+        totals.retain(|total| total.messages > 0);
+        (messages, totals)
+    }
+}
+
+fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
+    let completed = arrived.and_then(|row| row.completed);
+    Message {
+        id: sent.message,
+        target: sent.target,
+        bytes: sent.bytes,
+        kind: sent.kind,
+        by: sent.by,
+        posted: sent.base.at(),
+        first_byte: sent.first_byte,
+        matched: arrived.map(|row| row.matched),
+        completed: completed.map(|path| path.at()),
+        noticed: arrived.and_then(|row| row.noticed),
+        outcome: arrived.map_or("under way", |row| row.outcome),
+        stages: completed.and_then(|path| stages_between(&sent.base, &path)),
+    }
+}
+
+/// The stages of `path` since `base`; none where it does not go on from there.
+fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
+    let goes_on = base.origin() == path.origin()
+        && Stage::ALL.iter().all(|&stage| path.total(stage) >= base.total(stage));
+    goes_on.then(|| {
+        let since = |&stage: &Stage| (stage, path.total(stage) - base.total(stage));
+        Stage::ALL.iter().map(since).filter(|(_, time)| !time.is_zero()).collect()
+    })
+}
+
+/// Orders the uses of a node's resources, and tells those of equal resources apart.
+fn usages(node: NodeId, mut slices: Vec<Slice>) -> Vec<Usage> {
+    slices.sort_by_key(|slice| (slice.resource, slice.start, Reverse(slice.end)));
+    let mut usages = Vec::with_capacity(slices.len());
+    for group in slices.chunk_by(|a, b| a.resource == b.resource) {
+        let units = match group[0].resource.number() {
+            Some(number) => vec![number; group.len()],
+            None => lanes::assign(group),
+        };
+        usages.extend(group.iter().zip(units).map(|(&slice, unit)| Usage { node, unit, slice }));
+    }
+    // Stable: within a unit the order of time stays.
+    usages.sort_by_key(|usage| (usage.slice.resource, usage.unit));
+    usages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_does_not_go_on_has_no_stages() {
+        let mut base = Path::from(Time::ZERO);
+        base.advance(Stage::Post, Time::from_ps(5));
+        let mut on = base;
+        on.advance(Stage::Link, Time::from_ps(9));
+        assert_eq!(stages_between(&base, &on), Some(vec![(Stage::Link, Duration::from_ps(4))]));
+        let mut other = Path::from(Time::ZERO);
+        other.advance(Stage::Match, Time::from_ps(20));
+        assert_eq!(stages_between(&base, &other), None);
+        assert_eq!(stages_between(&base, &Path::from(Time::from_ps(7))), None);
+    }
+
+    #[test]
+    fn uses_of_equal_resources_are_told_apart() {
+        let slice = |resource, start, end| Slice {
+            resource,
+            start: Time::from_ps(start),
+            end: Time::from_ps(end),
+            message: None,
+            what: "",
+        };
+        let hpu = Resource::Hpu(3);
+        let slices = vec![
+            slice(hpu, 4, 5),
+            slice(Resource::HostCpu, 5, 20),
+            slice(Resource::HostCpu, 0, 10),
+            slice(hpu, 0, 9),
+            slice(Resource::HostCpu, 10, 12),
+        ];
+        let found: Vec<_> = usages(NodeId(1), slices)
+            .iter()
+            .map(|u| (u.slice.resource, u.unit, u.slice.start.ps(), u.slice.end.ps()))
+            .collect();
+        let cpu = Resource::HostCpu;
+        assert_eq!(
+            found,
+            [(cpu, 0, 0, 10), (cpu, 0, 10, 12), (cpu, 1, 5, 20), (hpu, 3, 0, 9), (hpu, 3, 4, 5)]
+        );
+    }
+}

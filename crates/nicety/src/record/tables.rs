@@ -1,0 +1,183 @@
+//! A recording as Arrow columns, with units in their names. Times are picoseconds since the start of the run; a null
+//! says that something did not happen, or not within what was recorded.
+
+use super::{LeftOut, Recording, Stage, Starter};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
+use nicety_types::{MessageId, Time};
+use std::fmt::Write;
+use std::sync::Arc;
+
+pub use arrow_array;
+pub use arrow_ipc;
+pub use arrow_schema;
+
+type Columns = Vec<(String, ArrayRef)>;
+
+fn column(columns: &mut Columns, name: &str, array: impl arrow_array::Array + 'static) {
+    columns.push((name.to_owned(), Arc::new(array)));
+}
+
+fn ints(values: impl Iterator<Item = u64>) -> Int64Array {
+    values.map(|value| Some(value as i64)).collect()
+}
+
+fn optional(values: impl Iterator<Item = Option<u64>>) -> Int64Array {
+    values.map(|value| value.map(|v| v as i64)).collect()
+}
+
+fn times(values: impl Iterator<Item = Option<Time>>) -> Int64Array {
+    optional(values.map(|time| time.map(Time::ps)))
+}
+
+fn nodes(values: impl Iterator<Item = u32>) -> UInt32Array {
+    values.map(Some).collect()
+}
+
+fn texts(values: impl Iterator<Item = &'static str>) -> StringArray {
+    values.map(Some).collect()
+}
+
+/// The two columns that name a message.
+fn messages(columns: &mut Columns, prefix: &str, ids: impl Iterator<Item = Option<MessageId>> + Clone) {
+    let sources: UInt32Array = ids.clone().map(|id| id.map(|id| id.source.0)).collect();
+    column(columns, &format!("{prefix}source"), sources);
+    column(columns, &format!("{prefix}sequence"), optional(ids.map(|id| id.map(|id| id.sequence))));
+}
+
+fn batch(columns: Columns) -> RecordBatch {
+    let fields = columns.iter().map(|(name, array)| (name.as_str(), array.clone(), true));
+    RecordBatch::try_from_iter_with_nullable(fields).expect("columns of one table have the same length")
+}
+
+/// The name of a stage's column: `link, queued` is `link_queued_ps`.
+pub fn stage_column(stage: Stage) -> String {
+    let mut name = String::new();
+    for word in stage.name().split([' ', ',']).filter(|word| !word.is_empty()) {
+        write!(name, "{word}_").expect("a string takes everything");
+    }
+    name + "ps"
+}
+
+impl Recording {
+    /// Messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence` (the message
+    /// whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`, `completed_ps`,
+    /// `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage of it.
+    pub fn messages_table(&self) -> RecordBatch {
+        let rows = &self.messages;
+        let mut columns = Columns::new();
+        messages(&mut columns, "", rows.iter().map(|m| Some(m.id)));
+        column(&mut columns, "target", nodes(rows.iter().map(|m| m.target.0)));
+        column(&mut columns, "kind", texts(rows.iter().map(|m| m.kind)));
+        column(&mut columns, "started_by", texts(rows.iter().map(|m| m.by.name())));
+        let cause = |by| if let Starter::Handler(message) = by { Some(message) } else { None };
+        messages(&mut columns, "cause_", rows.iter().map(|m| cause(m.by)));
+        column(&mut columns, "size_bytes", ints(rows.iter().map(|m| m.bytes)));
+        column(&mut columns, "outcome", texts(rows.iter().map(|m| m.outcome)));
+        column(&mut columns, "posted_ps", times(rows.iter().map(|m| Some(m.posted))));
+        column(&mut columns, "first_byte_ps", times(rows.iter().map(|m| m.first_byte)));
+        column(&mut columns, "matched_ps", times(rows.iter().map(|m| m.matched)));
+        column(&mut columns, "completed_ps", times(rows.iter().map(|m| m.completed)));
+        column(&mut columns, "noticed_ps", times(rows.iter().map(|m| m.noticed)));
+        let latency = rows.iter().map(|m| m.completed.map(|completed| completed.since(m.posted).ps()));
+        column(&mut columns, "latency_ps", optional(latency));
+        for &stage in Stage::ALL {
+            let spent = |stages: &Vec<(Stage, nicety_types::Duration)>| {
+                stages.iter().find(|(own, _)| *own == stage).map_or(0, |(_, time)| time.ps())
+            };
+            let spent = rows.iter().map(|m| m.stages.as_ref().map(spent));
+            column(&mut columns, &stage_column(stage), optional(spent));
+        }
+        batch(columns)
+    }
+
+    /// Packets: `source`, `sequence`, `offset_bytes`, `size_bytes`, `sent_ps` (first byte on the link), `arrived_ps` (last
+    /// byte in the packet buffer), `matched_ps`, `settled_ps` (out of the packet buffer).
+    pub fn packets_table(&self) -> RecordBatch {
+        let rows = &self.packets;
+        let mut columns = Columns::new();
+        messages(&mut columns, "", rows.iter().map(|p| Some(p.message)));
+        column(&mut columns, "offset_bytes", ints(rows.iter().map(|p| p.offset)));
+        column(&mut columns, "size_bytes", ints(rows.iter().map(|p| p.bytes)));
+        column(&mut columns, "sent_ps", times(rows.iter().map(|p| Some(p.sent))));
+        column(&mut columns, "arrived_ps", times(rows.iter().map(|p| p.arrived)));
+        column(&mut columns, "matched_ps", times(rows.iter().map(|p| p.matched)));
+        column(&mut columns, "settled_ps", times(rows.iter().map(|p| p.settled)));
+        batch(columns)
+    }
+
+    /// Handler runs: `node`, `hpu`, `handler`, `source`, `sequence`, `offset_bytes` (null for completion handlers),
+    /// `ready_ps`, `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
+    pub fn handler_runs_table(&self) -> RecordBatch {
+        let rows = &self.handler_runs;
+        let mut columns = Columns::new();
+        column(&mut columns, "node", nodes(rows.iter().map(|(node, _)| node.0)));
+        column(&mut columns, "hpu", nodes(rows.iter().map(|(_, run)| run.hpu)));
+        column(&mut columns, "handler", texts(rows.iter().map(|(_, run)| run.kind)));
+        messages(&mut columns, "", rows.iter().map(|(_, run)| Some(run.message)));
+        column(&mut columns, "offset_bytes", optional(rows.iter().map(|(_, run)| run.offset)));
+        column(&mut columns, "ready_ps", times(rows.iter().map(|(_, run)| Some(run.ready))));
+        column(&mut columns, "start_ps", times(rows.iter().map(|(_, run)| Some(run.start))));
+        column(&mut columns, "end_ps", times(rows.iter().map(|(_, run)| Some(run.end))));
+        column(&mut columns, "cycles", ints(rows.iter().map(|(_, run)| run.cycles)));
+        column(&mut columns, "instructions", ints(rows.iter().map(|(_, run)| run.instructions)));
+        column(&mut columns, "outcome", texts(rows.iter().map(|(_, run)| run.outcome)));
+        batch(columns)
+    }
+
+    /// Uses of resources: `node`, `resource`, `unit` (which core, processor, port or transfer), `what`, `source`,
+    /// `sequence`, `start_ps`, `end_ps`.
+    pub fn resources_table(&self) -> RecordBatch {
+        let rows = &self.resources;
+        let mut columns = Columns::new();
+        column(&mut columns, "node", nodes(rows.iter().map(|u| u.node.0)));
+        column(&mut columns, "resource", texts(rows.iter().map(|u| u.slice.resource.name())));
+        column(&mut columns, "unit", nodes(rows.iter().map(|u| u.unit)));
+        column(&mut columns, "what", texts(rows.iter().map(|u| u.slice.what)));
+        messages(&mut columns, "", rows.iter().map(|u| u.slice.message));
+        column(&mut columns, "start_ps", times(rows.iter().map(|u| Some(u.slice.start))));
+        column(&mut columns, "end_ps", times(rows.iter().map(|u| Some(u.slice.end))));
+        batch(columns)
+    }
+
+    /// How many rows each table left out, by the table's name.
+    pub fn left_out_by_table(&self) -> [(&'static str, u64); 4] {
+        let LeftOut { messages, packets, handler_runs, slices } = self.left_out;
+        [("messages", messages), ("packets", packets), ("handler_runs", handler_runs), ("resources", slices)]
+    }
+}
+
+/// A table as an Arrow file (the IPC file format, also called Feather version 2).
+///
+/// # Errors
+/// What Arrow says of columns that cannot be written.
+pub fn file(table: &RecordBatch) -> Result<Vec<u8>, arrow_schema::ArrowError> {
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &table.schema())?;
+    writer.write(table)?;
+    writer.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_have_columns() {
+        assert_eq!(stage_column(Stage::LinkQueued), "link_queued_ps");
+        assert_eq!(stage_column(Stage::InOrder), "completion_order_ps");
+        assert_eq!(stage_column(Stage::Post), "post_ps");
+    }
+
+    #[test]
+    fn an_empty_recording_has_empty_tables() {
+        let recording = Recording::default();
+        for table in [
+            recording.messages_table(),
+            recording.packets_table(),
+            recording.handler_runs_table(),
+            recording.resources_table(),
+        ] {
+            assert_eq!(table.num_rows(), 0);
+            assert!(file(&table).unwrap().starts_with(b"ARROW1"));
+        }
+    }
+}

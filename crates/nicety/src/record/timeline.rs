@@ -1,0 +1,303 @@
+//! A recording as a timeline for the Perfetto viewer, <https://ui.perfetto.dev>.
+//!
+//! Each node is a process of the timeline, each resource of it a track, and each use a slice. A message is a flow: arrows
+//! from the handler that sent it or the host's post, over link, matching, handler and deposit, to the host that notices
+//! it. Fields are numbered as in Perfetto's `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
+
+use super::proto::Proto;
+use super::{Recording, Starter, Usage, lanes};
+use nicety_types::{MessageId, NodeId, Resource, Slice, Time};
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+
+/// What one tick of the timeline's clock is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// A nanosecond, as the viewer takes it; fractions are cut off, and the exact times are arguments of the slices.
+    #[default]
+    Nanosecond,
+    /// A picosecond: nothing is cut off, and what the viewer calls a nanosecond is one.
+    Picosecond,
+}
+
+impl Scale {
+    const fn ticks(self, time: Time) -> u64 {
+        match self {
+            Scale::Nanosecond => time.ps() / 1_000,
+            Scale::Picosecond => time.ps(),
+        }
+    }
+}
+
+impl FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Scale, String> {
+        match text {
+            "ns" => Ok(Scale::Nanosecond),
+            "ps" => Ok(Scale::Picosecond),
+            other => Err(format!("no time scale '{other}' for a timeline; the scales are ns and ps")),
+        }
+    }
+}
+
+/// Fields of `TracePacket`.
+mod packet {
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE: u32 = 10;
+    pub const EVENT: u32 = 11;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const DESCRIPTOR: u32 = 60;
+}
+
+/// Fields of `TrackDescriptor` and of `ProcessDescriptor` inside.
+mod descriptor {
+    pub const UUID: u32 = 1;
+    pub const NAME: u32 = 2;
+    pub const PROCESS: u32 = 3;
+    pub const PARENT: u32 = 5;
+    pub const CHILD_ORDERING: u32 = 11;
+    pub const RANK: u32 = 12;
+    pub const PID: u32 = 1;
+    pub const PROCESS_NAME: u32 = 6;
+    /// `ChildTracksOrdering::EXPLICIT`.
+    pub const EXPLICIT: u64 = 3;
+}
+
+/// Fields of `TrackEvent` and of `DebugAnnotation` inside.
+mod event {
+    pub const ANNOTATION: u32 = 4;
+    pub const TYPE: u32 = 9;
+    pub const TRACK: u32 = 11;
+    pub const NAME: u32 = 23;
+    pub const FLOW: u32 = 47;
+    pub const FLOW_ENDS: u32 = 48;
+    pub const BEGIN: u64 = 1;
+    pub const END: u64 = 2;
+    pub const ANNOTATION_UINT: u32 = 3;
+    pub const ANNOTATION_TEXT: u32 = 6;
+    pub const ANNOTATION_NAME: u32 = 10;
+}
+
+/// `Trace.packet`.
+const PACKET: u32 = 1;
+/// The one sequence of packets there is.
+const SEQUENCE: u64 = 1;
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before the first packet is needed.
+const CLEARED: u64 = 1;
+
+/// A flow that passes through a slice.
+#[derive(Clone, Copy)]
+struct Step {
+    flow: u64,
+    last: bool,
+}
+
+impl Recording {
+    /// The timeline, as the bytes of a Perfetto trace file. Empty but for its head below
+    /// [`Level::Everything`](super::Level::Everything).
+    pub fn timeline(&self, scale: Scale) -> Vec<u8> {
+        let mut trace = Writer { scale, bytes: Vec::new(), events: Vec::new() };
+        let steps = self.steps();
+        let first = Proto::new().uint(packet::SEQUENCE_FLAGS, CLEARED);
+        trace.packet(first);
+        let mut at = 0;
+        for node in self.resources.chunk_by(|a, b| a.node == b.node) {
+            let process = u64::from(node[0].node.0) + 1;
+            trace.process(process, &node_name(node));
+            let mut tracks = 0;
+            let same_unit = |a: &Usage, b: &Usage| (a.slice.resource, a.unit) == (b.slice.resource, b.unit);
+            for unit in node.chunk_by(same_unit) {
+                trace.unit(process, &mut tracks, unit, at, &steps);
+                at += unit.len();
+            }
+        }
+        trace.finish()
+    }
+
+    /// The flows through each slice, by its place among `resources`.
+    fn steps(&self) -> HashMap<usize, Vec<Step>> {
+        let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(self.messages.len());
+        points.extend(self.messages.iter().map(|m| (m.id, Points::default())));
+        let ends: HashMap<MessageId, NodeId> = self.messages.iter().map(|m| (m.id, m.target)).collect();
+        // Handler runs that sent messages, by node and the message they ran for.
+        let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
+        for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
+            let Some(message) = slice.message else { continue };
+            let is_run = matches!(slice.resource, Resource::Hpu(_)) && slice.what.ends_with("handler");
+            if is_run {
+                runs.entry((*node, message)).or_default().push(at);
+            }
+            let Some(points) = points.get_mut(&message) else { continue };
+            let (source, target) = (*node == message.source, *node == ends[&message]);
+            match slice.resource {
+                Resource::HostCpu if source && slice.what == "post" => points.first(0, at),
+                Resource::Link if source => points.first(1, at),
+                Resource::Matching if target => points.first(2, at),
+                Resource::Hpu(_) if target && is_run => points.last(3, at, &self.resources),
+                Resource::Dma if target && matches!(slice.what, "deposit" | "write") => {
+                    points.last(4, at, &self.resources);
+                }
+                Resource::HostCpu if target && slice.what == "notice" => points.first(5, at),
+                _ => {}
+            }
+        }
+        let mut steps: HashMap<usize, Vec<Step>> = HashMap::new();
+        for message in &self.messages {
+            let mut way: Vec<usize> = points[&message.id].0.iter().copied().flatten().collect();
+            if let Starter::Handler(cause) = message.by {
+                let sent_it = |&&at: &&usize| {
+                    let Slice { start, end, .. } = self.resources[at].slice;
+                    (start..=end).contains(&message.posted)
+                };
+                way.extend(runs.get(&(message.id.source, cause)).and_then(|runs| runs.iter().find(sent_it)));
+            }
+            way.sort_by_key(|&at| self.resources[at].slice.start);
+            let flow = (u64::from(message.id.source.0) << 40) + message.id.sequence + 1;
+            let Some((&last, before)) = way.split_last().filter(|(_, before)| !before.is_empty()) else {
+                continue;
+            };
+            for &at in before {
+                steps.entry(at).or_default().push(Step { flow, last: false });
+            }
+            steps.entry(last).or_default().push(Step { flow, last: true });
+        }
+        steps
+    }
+}
+
+/// The slices that a message's flow passes through: post, link, matching, handler, deposit, notice.
+#[derive(Clone, Copy, Default)]
+struct Points([Option<usize>; 6]);
+
+impl Points {
+    fn first(&mut self, role: usize, at: usize) {
+        self.0[role].get_or_insert(at);
+    }
+
+    fn last(&mut self, role: usize, at: usize, all: &[Usage]) {
+        let later = |&before: &usize| all[at].slice.start >= all[before].slice.start;
+        if self.0[role].as_ref().is_none_or(later) {
+            self.0[role] = Some(at);
+        }
+    }
+}
+
+fn node_name(usages: &[Usage]) -> String {
+    let node = usages[0].node;
+    let switch = usages.iter().any(|usage| matches!(usage.slice.resource, Resource::SwitchPort(_)));
+    if switch { format!("{node} (switch)") } else { node.to_string() }
+}
+
+fn track_name(usage: &Usage, lane: u32) -> String {
+    let name = usage.slice.resource.name();
+    let numbered = match usage.slice.resource {
+        Resource::HostCpu | Resource::Dma | Resource::SwitchPort(_) | Resource::Hpu(_) => true,
+        _ => usage.unit > 0,
+    };
+    let mut text = if numbered { format!("{name} {}", usage.unit) } else { name.to_owned() };
+    if lane > 0 {
+        text += &format!(", also ({lane})");
+    }
+    text
+}
+
+struct Writer {
+    scale: Scale,
+    bytes: Vec<u8>,
+    /// Events by time; those of one track in their order.
+    events: Vec<(Time, Proto)>,
+}
+
+impl Writer {
+    fn packet(&mut self, packet: Proto) {
+        let packet = packet.uint(packet::SEQUENCE, SEQUENCE);
+        self.bytes.extend(Proto::new().message(PACKET, &packet).into_bytes());
+    }
+
+    fn process(&mut self, uuid: u64, name: &str) {
+        let process = Proto::new().uint(descriptor::PID, uuid).text(descriptor::PROCESS_NAME, name);
+        let track = Proto::new()
+            .uint(descriptor::UUID, uuid)
+            .message(descriptor::PROCESS, &process)
+            .uint(descriptor::CHILD_ORDERING, descriptor::EXPLICIT);
+        self.packet(Proto::new().message(packet::DESCRIPTOR, &track));
+    }
+
+    /// The track of a unit, and its slices; `at` is the first one's place among all.
+    fn unit(
+        &mut self,
+        process: u64,
+        tracks: &mut u64,
+        unit: &[Usage],
+        at: usize,
+        steps: &HashMap<usize, Vec<Step>>,
+    ) {
+        let slices: Vec<Slice> = unit.iter().map(|usage| usage.slice).collect();
+        let mut lanes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, lane) in lanes::assign(&slices).into_iter().enumerate() {
+            lanes.entry(lane).or_default().push(index);
+        }
+        for (lane, indices) in lanes {
+            *tracks += 1;
+            let uuid = process << 32 | *tracks;
+            let track = Proto::new()
+                .uint(descriptor::UUID, uuid)
+                .uint(descriptor::PARENT, process)
+                .text(descriptor::NAME, &track_name(&unit[0], lane))
+                .uint(descriptor::RANK, *tracks);
+            self.packet(Proto::new().message(packet::DESCRIPTOR, &track));
+            let mut open: Vec<Time> = Vec::new();
+            for index in indices {
+                let slice = &slices[index];
+                while let Some(end) = open.pop_if(|end| *end <= slice.start) {
+                    self.end(uuid, end);
+                }
+                self.begin(uuid, slice, steps.get(&(at + index)).map_or(&[], Vec::as_slice));
+                open.push(slice.end);
+            }
+            while let Some(end) = open.pop() {
+                self.end(uuid, end);
+            }
+        }
+    }
+
+    fn begin(&mut self, track: u64, slice: &Slice, steps: &[Step]) {
+        let number = |name: &str, value: u64| {
+            Proto::new().text(event::ANNOTATION_NAME, name).uint(event::ANNOTATION_UINT, value)
+        };
+        let mut begin = Proto::new()
+            .uint(event::TYPE, event::BEGIN)
+            .uint(event::TRACK, track)
+            .text(event::NAME, slice.what)
+            .message(event::ANNOTATION, &number("start_ps", slice.start.ps()))
+            .message(event::ANNOTATION, &number("end_ps", slice.end.ps()))
+            .message(event::ANNOTATION, &number("duration_ps", slice.end.since(slice.start).ps()));
+        if let Some(message) = slice.message {
+            let text = Proto::new()
+                .text(event::ANNOTATION_NAME, "message")
+                .text(event::ANNOTATION_TEXT, &message.to_string());
+            begin = begin.message(event::ANNOTATION, &text);
+        }
+        for step in steps {
+            let field = if step.last { event::FLOW_ENDS } else { event::FLOW };
+            begin = begin.fixed64(field, step.flow);
+        }
+        self.events.push((slice.start, begin));
+    }
+
+    fn end(&mut self, track: u64, at: Time) {
+        let end = Proto::new().uint(event::TYPE, event::END).uint(event::TRACK, track);
+        self.events.push((at, end));
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|(time, _)| *time);
+        for (time, event) in events {
+            let ticks = self.scale.ticks(time);
+            self.packet(Proto::new().uint(packet::TIMESTAMP, ticks).message(packet::EVENT, &event));
+        }
+        self.bytes
+    }
+}

@@ -1,0 +1,244 @@
+//! What a run leaves to look at: the same for any number of shards, exact, and without an influence on the run.
+
+use nicety::bench::{self, Compiled, Environment, Request};
+use nicety::record::{Level, Recording, Resource, Starter, timeline::Scale};
+use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Every host but the first sends three messages of these sizes to the first, which takes them one after another.
+fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
+    const SIZES: [u64; 3] = [8, 5000, 20_000];
+    let card = cards::load("spin-discrete", &[]).unwrap();
+    let topology = if nodes == 2 { Topology::Pair } else { Topology::Star };
+    let mut cluster =
+        Cluster::new(config(ClusterConfig { topology, ..ClusterConfig::new(nodes, card) })).unwrap();
+    for rank in 1..nodes {
+        cluster.program(rank, |host| async move {
+            let buffer = host.alloc(20_000)?;
+            host.compute(Duration::from_ns(100)).await;
+            for size in SIZES {
+                host.barrier().await;
+                host.send(&buffer.slice(0, size)?, 0, 1).await?;
+            }
+            Ok(())
+        });
+    }
+    cluster.program(0, move |host| async move {
+        let buffers = (1..nodes).map(|_| host.alloc(20_000)).collect::<Result<Vec<_>, Error>>()?;
+        for _ in SIZES {
+            let receives: Vec<_> = buffers
+                .iter()
+                .zip(1..)
+                .map(|(buffer, rank)| host.recv(buffer, Some(rank), Some(1)))
+                .collect();
+            // Posted before the barrier, all of them.
+            let mut receives = receives.into_iter().map(Box::pin).collect::<Vec<_>>();
+            let mut waiting = receives.len();
+            let mut barrier = Some(Box::pin(host.barrier()));
+            std::future::poll_fn(|context| {
+                use std::future::Future;
+                use std::task::Poll;
+                let mut left = Vec::new();
+                for mut receive in receives.drain(..) {
+                    match receive.as_mut().poll(context) {
+                        Poll::Ready(received) => {
+                            received.expect("the message fits");
+                            waiting -= 1;
+                        }
+                        Poll::Pending => left.push(receive),
+                    }
+                }
+                receives = left;
+                if let Some(future) = &mut barrier
+                    && future.as_mut().poll(context).is_ready()
+                {
+                    barrier = None;
+                }
+                if waiting == 0 && barrier.is_none() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        Ok(())
+    });
+    cluster.run().unwrap()
+}
+
+fn recorded(nodes: u32, recording: Level, shards: usize) -> Run {
+    gather(nodes, |config| ClusterConfig { recording, shards, ..config })
+}
+
+#[test]
+fn recording_changes_nothing_and_each_level_adds_tables() {
+    let runs = Level::ALL.map(|level| recorded(2, level, 1));
+    for (run, level) in runs.iter().zip(Level::ALL) {
+        assert_eq!((run.end, &run.nodes), (runs[0].end, &runs[0].nodes), "at {level}");
+        let recording = &run.recording;
+        assert_eq!(recording.level, level);
+        assert_eq!(recording.messages.is_empty(), level < Level::Messages);
+        assert_eq!(recording.packets.is_empty(), level < Level::Packets);
+        assert_eq!(recording.resources.is_empty(), level < Level::Everything);
+        assert!(recording.left_out.is_empty());
+    }
+    assert_eq!(runs[1].recording.messages, runs[3].recording.messages);
+    assert_eq!(runs[2].recording.packets, runs[3].recording.packets);
+}
+
+#[test]
+fn recordings_do_not_depend_on_shards() {
+    let one = recorded(4, Level::Everything, 1).recording;
+    assert!(one.resources.iter().any(|usage| matches!(usage.slice.resource, Resource::SwitchPort(_))));
+    for shards in 2..=5 {
+        let other = recorded(4, Level::Everything, shards).recording;
+        assert_eq!(one, other, "{shards} shards");
+        assert_eq!(one.timeline(Scale::Picosecond), other.timeline(Scale::Picosecond));
+    }
+}
+
+#[test]
+fn the_stages_of_a_message_add_up_to_its_latency() {
+    let recording = recorded(4, Level::Everything, 1).recording;
+    assert_eq!(recording.messages.len(), 9);
+    for message in &recording.messages {
+        assert_eq!((message.kind, message.by, message.outcome), ("put", Starter::Host, "ok"));
+        let stages = message.stages.as_ref().expect("a put of a host goes on from its post");
+        let sum: Duration = stages.iter().map(|(_, time)| *time).sum();
+        let times = [
+            message.posted,
+            message.first_byte.unwrap(),
+            message.matched.unwrap(),
+            message.completed.unwrap(),
+        ];
+        assert!(times.is_sorted(), "{message:?}");
+        assert_eq!(sum, times[3].since(times[0]), "{message:?}");
+        assert!(message.noticed.unwrap() > times[3]);
+    }
+    let (messages, totals) = recording.breakdown();
+    assert_eq!(messages, 9);
+    let all: Duration = totals.iter().map(|total| total.total).sum();
+    let latencies = recording.messages.iter().map(|m| m.completed.unwrap().since(m.posted));
+    assert_eq!(all, latencies.sum());
+}
+
+#[test]
+fn the_worked_example_is_recorded_to_the_picosecond() {
+    // 8 B, spin-discrete, host to host: post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250.
+    let recording = recorded(2, Level::Everything, 1).recording;
+    let message = &recording.messages[0];
+    let after = |time: Option<Time>| time.unwrap().since(message.posted).ps();
+    assert_eq!(message.bytes, 8);
+    assert_eq!(after(message.first_byte), 315_000);
+    assert_eq!(after(message.matched), 378_560);
+    assert_eq!(after(message.completed), 628_685);
+    assert_eq!(after(message.noticed), 693_685);
+    let packet = &recording.packets[0];
+    assert_eq!((packet.message, packet.offset, packet.bytes), (message.id, 0, 8));
+    assert_eq!(packet.sent.since(message.posted).ps(), 315_000);
+    assert_eq!(after(packet.arrived), 348_560);
+    assert_eq!(after(packet.matched), 378_560);
+    assert_eq!(after(packet.settled), 378_685);
+}
+
+#[test]
+fn packets_are_those_of_the_messages() {
+    let recording = recorded(4, Level::Packets, 1).recording;
+    for message in &recording.messages {
+        let packets: Vec<_> = recording.packets.iter().filter(|p| p.message == message.id).collect();
+        assert_eq!(packets.iter().map(|p| p.bytes).sum::<u64>(), message.bytes);
+        assert_eq!(packets.len() as u64, message.bytes.div_ceil(4096));
+        assert_eq!(Some(packets[0].sent), message.first_byte);
+        for packet in packets {
+            let times =
+                [packet.sent, packet.arrived.unwrap(), packet.matched.unwrap(), packet.settled.unwrap()];
+            assert!(times.is_sorted(), "{packet:?}");
+        }
+    }
+}
+
+#[test]
+fn exclusive_resources_serve_one_at_a_time() {
+    let recording = recorded(4, Level::Everything, 1).recording;
+    let mut seen = Vec::new();
+    for group in recording
+        .resources
+        .chunk_by(|a, b| (a.node, a.slice.resource, a.unit) == (b.node, b.slice.resource, b.unit))
+    {
+        let resource = group[0].slice.resource;
+        seen.push(resource.name());
+        if !resource.nests() {
+            for pair in group.windows(2) {
+                let overlap = pair[0].slice.end > pair[1].slice.start;
+                assert!(!overlap || pair[1].slice.start == pair[1].slice.end, "{pair:?}");
+            }
+        }
+    }
+    for name in
+        ["program", "host CPU", "bus to card", "bus to host", "DMA", "link", "matching", "switch port"]
+    {
+        assert!(seen.contains(&name), "no {name} in {seen:?}");
+    }
+}
+
+#[test]
+fn full_tables_keep_the_first_rows_and_count_the_others() {
+    let all = recorded(2, Level::Everything, 1).recording;
+    let some = gather(2, |config| ClusterConfig { recording: Level::Everything, recorded_rows: 2, ..config })
+        .recording;
+    // The sender's third message; and its packets, of which the receiver leaves out as many.
+    assert_eq!(some.messages, all.messages[..2]);
+    assert_eq!(some.left_out.messages, 1);
+    assert_eq!((some.packets.len(), some.left_out.packets), (2, 2 * (all.packets.len() as u64 - 2)));
+    let kept = some.resources.len() as u64;
+    assert_eq!(kept + some.left_out.slices, all.resources.len() as u64);
+}
+
+#[test]
+fn tables_have_a_row_for_each_and_units_in_their_names() {
+    let recording = recorded(4, Level::Everything, 1).recording;
+    let tables = [
+        (recording.messages_table(), recording.messages.len()),
+        (recording.packets_table(), recording.packets.len()),
+        (recording.handler_runs_table(), recording.handler_runs.len()),
+        (recording.resources_table(), recording.resources.len()),
+    ];
+    for (table, rows) in tables {
+        assert_eq!(table.num_rows(), rows);
+        let schema = table.schema();
+        for field in schema.fields() {
+            let is_time = field.name().ends_with("_ps");
+            assert!(!is_time || field.data_type().is_signed_integer(), "{field}");
+        }
+    }
+}
+
+#[test]
+fn a_benchmark_hands_over_its_first_point() {
+    let request = |mode: &str| {
+        Request::from_json(&format!(
+            r#"{{"benchmark": "latency", "nics": ["spin-discrete"], "modes": ["{mode}"], "sizes": [8, 64],
+                "iterations": 2, "warmup": 0}}"#
+        ))
+        .unwrap()
+    };
+    let environment = Environment {
+        compiled: &Compiled::new(),
+        log: Arc::new(|_| {}),
+        interrupt: None,
+        progress: &|_, _| {},
+    };
+    for (mode, by) in [("rdma", Starter::Host), ("portals4", Starter::Trigger)] {
+        let recordings: RefCell<Vec<Recording>> = RefCell::default();
+        let take = |recording| recordings.borrow_mut().push(recording);
+        let report = bench::run_recorded(&request(mode), &environment, &take).unwrap();
+        assert_eq!(report, bench::run(&request(mode), &environment).unwrap());
+        let recordings = recordings.into_inner();
+        assert_eq!(recordings.len(), 1);
+        assert_eq!(recordings[0].level, Level::Everything);
+        let messages = &recordings[0].messages;
+        assert_eq!(
+            messages.iter().map(|m| (m.id.source.0, m.bytes)).collect::<Vec<_>>(),
+            [(0, 8), (0, 8), (1, 8), (1, 8)]
+        );
+        assert!(messages[2..].iter().all(|m| m.by == by && m.stages.is_some()), "{messages:?}");
+    }
+}
