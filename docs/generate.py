@@ -47,6 +47,31 @@ _TITLES = {
 }
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Have console blocks shown by `console`: the usual colours take a `# ` in a table for a prompt."""
+    fence = {"name": "console", "class": "highlight", "format": console}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
+    return config
+
+
+def console(source: str, language: str, class_name: str, _options: object, _markdown: object, **_others: Any) -> str:
+    """A console block: prompts, what is typed behind them, and what is printed. What is typed is what can be copied."""
+    lines, typed = [], []
+    typing = False
+    for line in source.splitlines():
+        if line.startswith("$ ") or typing:
+            prompt = "" if typing else '<span class="gp">$ </span>'
+            text = line.removeprefix("" if typing else "$ ")
+            typed.append(text)
+            lines.append(f'{prompt}<span class="typed">{html.escape(text)}</span>\n')
+            typing = line.endswith("\\")
+        else:
+            lines.append(f'<span class="go">{html.escape(line)}</span>\n')
+    copied = html.escape("\n".join(typed)).replace("\n", "&#10;")
+    code = f"<pre><code>{''.join(lines)}</code></pre>"
+    return f'<div class="language-{language} {class_name}" data-copy="{copied}">{code}</div>'
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are no files of docs/."""
     from mkdocs.structure.files import File

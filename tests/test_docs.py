@@ -92,6 +92,7 @@ class Text(HTMLParser):
         super().__init__()
         self.words: list[str] = []
         self.remote: list[str] = []
+        self.copied: list[str] = []
         self.feed(page)
 
     def handle_data(self, data: str) -> None:
@@ -99,6 +100,8 @@ class Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        if "data-copy" in given:
+            self.copied.append(given["data-copy"] or "")
         fetched = given.get("src") or (given.get("href") if tag == "link" else None) or ""
         if re.match("(https?:)?//", fetched):
             self.remote.append(fetched)
@@ -164,6 +167,13 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
     page = site["reference/python.html"].text
     names = [name for name in nicety.__all__ if name != "__version__"]
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:
+    copied = [text for page in site.values() for text in page.copied]
+    assert len(copied) > 20
+    assert "nicety cc echo.c\nls *.elf" in copied
+    assert [text for text in copied if text.startswith("$") or not text.strip()] == []
 
 
 # What runs the pages has to notice when they are wrong.
