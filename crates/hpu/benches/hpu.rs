@@ -1,11 +1,19 @@
-//! How fast handlers run here: instructions a second in a loop, and short handler calls a second.
+//! How fast handlers run here: instructions a second in a loop, short handler calls a second, and both beside QEMU's
+//! user-mode emulator, where it is installed.
 //!
-//! Prints one `name  value  unit` line a figure, the best of several rounds.
+//! Prints one `name  value  unit` line a figure: the best of several rounds, or the median of rounds that take turns
+//! with QEMU.
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Load, data, elf};
 use nicety_hpu::{
-    AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, Region, Reservations, asm::*,
+    AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, Region, Reservations, asm::*, bare,
 };
 use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -129,10 +137,106 @@ fn handlers(image: &Arc<Image>) -> (u64, f64) {
     (RUNS as u64, seconds)
 }
 
+/// A dot product, a running sum and a scaled copy: half of it floats.
+fn float_words() -> Vec<u32> {
+    let mut words = vec![
+        // a0: words left, a1: from, a2: to
+        flw(FT0, 0, A1),
+        flw(FT1, 4, A1),
+        fmadd_s(FA0, FT0, FT1, FA0),
+        fadd_s(FA1, FA1, FT0),
+        fmul_s(FT2, FT0, FT1),
+        fsw(FT2, 0, A2),
+        addi(A1, A1, 4),
+        addi(A2, A2, 4),
+        addi(A0, A0, -1),
+    ];
+    words.push(bne(A0, ZERO, -4 * words.len() as i32));
+    words
+}
+
+/// A program that repeats the loop over 512 words so many times and exits with the low bits of its sum.
+fn whole_program(body: &[u32], repeats: u32) -> Vec<u8> {
+    const CODE: u32 = 0x10_0000;
+    const DATA: u32 = 0x20_0000;
+    let mut words = li(S1, repeats).to_vec();
+    let start = words.len();
+    words.extend([&[addi(A0, ZERO, 512)][..], &li(A1, DATA), &li(A2, DATA + 4096), body].concat());
+    words.push(addi(S1, S1, -1));
+    words.push(bne(S1, ZERO, 4 * (start as i32 - words.len() as i32)));
+    words.extend([andi(A0, A3, 127), addi(A7, ZERO, 93), ecall()]);
+    let code = bytes(&words);
+    let size = code.len() as u32;
+    let load = Load { address: CODE, flags: common::READABLE | common::EXECUTABLE, bytes: code, size };
+    // Floats between one and two.
+    let memory: Vec<u8> =
+        (0..1024u32).flat_map(|i| (0x3f80_0000 | i.wrapping_mul(2_654_435_761) >> 9).to_le_bytes()).collect();
+    elf(CODE, &[load, data(DATA, &memory, 16384)])
+}
+
+/// Seconds that QEMU takes to run the file, which exits with `code` if given.
+fn qemu_seconds(file: &Path, code: Option<i32>) -> Option<f64> {
+    let start = Instant::now();
+    let mut command = Command::new("qemu-riscv32");
+    let status = command.args(["-cpu", "rv32"]).arg(file).stderr(Stdio::null()).status().ok()?;
+    assert!(code.is_none_or(|code| status.code() == Some(code)), "QEMU ends with {status}");
+    Some(start.elapsed().as_secs_f64())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Our instructions a second on a whole program, and how many times QEMU's that is; without the time that QEMU takes to
+/// start.
+fn beside_qemu(name: &str, body: &[u32], repeats: u32) {
+    let core = Core { isa: "rv32imafc_zicsr".parse().expect("an isa"), ..core() };
+    let (once, program) = (whole_program(body, 1), whole_program(body, repeats));
+    let folder = std::env::temp_dir();
+    let [once_file, file] = ["once", "all"]
+        .map(|kind| folder.join(format!("nicety-hpu-bench-{kind}-{}.elf", std::process::id())));
+    for (file, bytes) in [(&once_file, &once), (&file, &program)] {
+        std::fs::write(file, bytes).expect("the temporary folder can be written");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("our own file");
+        }
+    }
+    let (mut ours, mut theirs, mut instructions) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let image = Image::load(&program, &core).expect("a program");
+        let start = Instant::now();
+        let result = bare::run(&image, None, u64::MAX, &mut std::io::sink()).expect("it runs");
+        ours.push(start.elapsed().as_secs_f64());
+        assert!(result.exit_code.is_some(), "{:?}", result.trap);
+        instructions = result.instructions;
+        if let Some((start, all)) = qemu_seconds(&once_file, None).zip(qemu_seconds(&file, result.exit_code))
+        {
+            theirs.push(all - start);
+        }
+    }
+    for file in [once_file, file] {
+        std::fs::remove_file(file).expect("our own file");
+    }
+    let ours = median(ours);
+    println!("{name}_per_s  {:.0}  instructions/s", instructions as f64 / ours);
+    if theirs.is_empty() {
+        println!("{name}_to_qemu  -  (qemu-riscv32 is not installed)");
+    } else {
+        println!("{name}_to_qemu  {:.2}  times qemu-riscv32's instructions/s", median(theirs) / ours);
+    }
+}
+
 fn main() {
     let core = core();
     let image = Image::from_words(CODE, &loop_words(), &core);
     best("instructions_per_s", "instructions/s", || instructions(&image));
     let image = Image::from_words(CODE, &handler_words(), &core);
     best("handler_runs_per_s", "runs/s", || handlers(&image));
+    let integers = loop_words();
+    // Without the return at its end.
+    beside_qemu("integer_program", &integers[..integers.len() - 2], 40_000);
+    beside_qemu("float_program", &float_words(), 10_000);
 }

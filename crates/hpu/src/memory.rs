@@ -174,9 +174,9 @@ const NONE: u8 = u8::MAX;
 pub struct AddressSpace<'a> {
     regions: ArrayVec<Region<'a>, MAX_REGIONS>,
     /// The region that the last load through each base register hit, if it needs no further look.
-    hot_load: [u8; 32],
+    hot_load: [u8; 64],
     /// The same for stores.
-    hot_store: [u8; 32],
+    hot_store: [u8; 64],
     stack: Option<u8>,
 }
 
@@ -210,8 +210,8 @@ impl<'a> AddressSpace<'a> {
     pub const fn new() -> AddressSpace<'a> {
         AddressSpace {
             regions: ArrayVec::new_const(),
-            hot_load: [NONE; 32],
-            hot_store: [NONE; 32],
+            hot_load: [NONE; 64],
+            hot_store: [NONE; 64],
             stack: None,
         }
     }
@@ -306,7 +306,7 @@ impl<'a> AddressSpace<'a> {
     /// Loads `N` bytes where the last load through the same register hit a plain region.
     #[inline(always)]
     pub(crate) fn load_fast<const N: usize>(&self, base_register: u8, address: u32) -> Option<[u8; N]> {
-        let region = self.regions.get(self.hot_load[base_register as usize & 31] as usize)?;
+        let region = self.regions.get(self.hot_load[base_register as usize & 63] as usize)?;
         if address as usize & (N - 1) != 0 {
             return None;
         }
@@ -322,7 +322,7 @@ impl<'a> AddressSpace<'a> {
         address: u32,
         value: [u8; N],
     ) -> bool {
-        let hot = self.hot_store[base_register as usize & 31] as usize;
+        let hot = self.hot_store[base_register as usize & 63] as usize;
         let Some(region) = self.regions.get_mut(hot) else { return false };
         if address as usize & (N - 1) != 0 {
             return false;
@@ -340,7 +340,7 @@ impl<'a> AddressSpace<'a> {
 
     /// Forgets where stores hit, so that each takes the slow path: somebody has reserved a word.
     pub(crate) fn forget_stores(&mut self) {
-        self.hot_store = [NONE; 32];
+        self.hot_store = [NONE; 64];
     }
 
     /// Loads up to four bytes, zero-extended, and says how many cycles more than usual that takes.
@@ -353,7 +353,7 @@ impl<'a> AddressSpace<'a> {
         let size = reference.size as usize;
         value[..size].copy_from_slice(&region.bytes()[offset..offset + size]);
         if region.load_extra == 0 && self.may_be_hot(region, reference) {
-            self.hot_load[reference.base_register as usize & 31] = index as u8;
+            self.hot_load[reference.base_register as usize & 63] = index as u8;
         }
         Ok((u32::from_le_bytes(value), region.load_extra))
     }
@@ -375,7 +375,7 @@ impl<'a> AddressSpace<'a> {
         bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
         let (extra, stack) = (region.store_extra, region.stack);
         if cache && extra == 0 && self.may_be_hot(&self.regions[index], reference) {
-            self.hot_store[reference.base_register as usize & 31] = index as u8;
+            self.hot_store[reference.base_register as usize & 63] = index as u8;
         }
         Ok((extra, !stack))
     }

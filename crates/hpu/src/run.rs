@@ -250,6 +250,7 @@ impl Context {
     }
 
     /// Executes an instruction of Zba, Zbb, Zbs or F; false for others, and for those of F that cannot be executed.
+    /// Apart from the loop, which they would slow down for all the others.
     #[inline(never)]
     fn extended(&mut self, op: &Op, a: u32, b: u32) -> bool {
         let value = match op.kind {
