@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -75,13 +76,24 @@ def test_a_run_shows_its_nodes() -> None:
     found = shown(run)
     assert found.captions == [f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events"]
     head, first, second = found.tables[0]
-    assert head[0] == "rank"
-    assert head[-1] == "result"
-    assert dict(zip(head, second, strict=True))["host memory written bytes"] == "5,000"
+    assert head == ["rank", "messages matched", "host memory read bytes", "host memory written bytes", "result"]
+    assert first[:-1] == ["0", "0", "5,000", "0"]
+    assert second == ["1", "1", "0", "5,000", "5000"]
     assert first[-1].startswith("'<done> & xxx")
     assert len(first[-1]) == 60
-    assert second[-1] == "5000"
     assert found.items == []
+
+
+def test_a_run_of_many_ranks_shows_the_first() -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.compute(ns=1)
+
+    run = nicety.Cluster(2, "spin-discrete").run(main)
+    many = replace(run, nodes=run.nodes * 20, results={})
+    found = shown(many)
+    assert [row[0] for row in found.tables[0]] == ["rank", *map(str, range(32))]
+    assert "and 8 more ranks" in many._repr_html_()
+    assert shown(replace(run, nodes=[])).tables == [[["rank", "result"]]]
 
 
 def test_a_run_shows_its_faults(tmp_path: Path) -> None:

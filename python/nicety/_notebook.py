@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from nicety.cluster import Run
 
 _LONGEST = 60
+"""Characters of a result."""
+_MOST = 32
+"""Rows of a table."""
 
 
 def report_html(report: Report) -> str:
@@ -23,27 +26,31 @@ def report_html(report: Report) -> str:
 
 
 def run_html(run: Run) -> str:
-    """A run: how long it took, and what happened on each node."""
-    names = [field.name for field in fields(run.nodes[0]) if field.name != "faults"] if run.nodes else []
-    rows = [["rank", *(name.replace("_", " ") for name in names), "result"]]
-    for rank, node in enumerate(run.nodes):
+    """A run: how long it took, and what happened on each node; what happened nowhere is left out."""
+    counts = [field.name for field in fields(run.nodes[0]) if field.name != "faults"] if run.nodes else []
+    counts = [name for name in counts if any(getattr(node, name) for node in run.nodes)]
+    rows = [["rank", *(name.replace("_", " ") for name in counts), "result"]]
+    for rank, node in enumerate(run.nodes[:_MOST]):
         result = repr(run.results[rank]) if rank in run.results else ""
         if len(result) > _LONGEST:
             result = f"{result[: _LONGEST - 3]}..."
-        rows.append([str(rank), *(f"{getattr(node, name):,}" for name in names), result])
-    title = f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events"
-    faults = "".join(f"<li>{escape(fault)}</li>" for node in run.nodes for fault in node.faults)
-    return _table(title, rows) + (f"<p>Faults:</p><ul>{faults}</ul>" if faults else "")
+        rows.append([str(rank), *(f"{getattr(node, name):,}" for name in counts), result])
+    text = _table(f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events", rows)
+    if len(run.nodes) > _MOST:
+        text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
+    faults = [fault for node in run.nodes for fault in node.faults]
+    items = "".join(f"<li>{escape(fault)}</li>" for fault in faults[:_MOST])
+    return text + (f"<p>{len(faults)} faults:</p><ul>{items}</ul>" if faults else "")
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
     """A table whose first row names the columns."""
     head, *body = ["".join(_cell(text, index == 0) for text in row) for index, row in enumerate(rows)]
     lines = "".join(f"<tr>{cells}</tr>" for cells in body)
-    caption = f'<caption style="text-align: left; font-weight: bold">{escape(title)}</caption>'
+    caption = f'<caption style="text-align: left; font-weight: bold; white-space: nowrap">{escape(title)}</caption>'
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _cell(text: str, heads: bool) -> str:
     tag = "th" if heads else "td"
-    return f'<{tag} style="text-align: right">{escape(text)}</{tag}>'
+    return f'<{tag} style="text-align: right; padding: 0.1em 0.6em">{escape(text)}</{tag}>'
