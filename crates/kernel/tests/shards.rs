@@ -183,8 +183,15 @@ fn run(network: &Network, shards: usize, queue: QueueKind) -> Outcome {
     (result, traces.iter().map(|trace| trace.borrow().clone()).collect())
 }
 
+/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    // The default is what PROPTEST_CASES says, and 256 without it.
+    ProptestConfig { cases: usual.max(default.cases), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn a_run_does_not_depend_on_shards_or_queues(network in network()) {

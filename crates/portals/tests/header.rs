@@ -46,8 +46,15 @@ fn what_is_no_header_is_refused_with_the_byte_at_fault() {
     }
 }
 
+/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    // The default is what PROPTEST_CASES says, and 256 without it.
+    ProptestConfig { cases: usual.max(default.cases), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4000))]
 
     /// Any bytes are a header that encodes to the same bytes, or an error.
     #[test]

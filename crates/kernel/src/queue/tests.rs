@@ -130,8 +130,15 @@ impl Pair {
     }
 }
 
+/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    // The default is what PROPTEST_CASES says, and 256 without it.
+    ProptestConfig { cases: usual.max(default.cases), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn a_queue_is_a_sorted_map(ops in proptest::collection::vec(op(), 1..400)) {

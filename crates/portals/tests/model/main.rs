@@ -242,8 +242,15 @@ fn tear_down(
     Ok(())
 }
 
+/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    // The default is what PROPTEST_CASES says, and 256 without it.
+    ProptestConfig { cases: usual.max(default.cases), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(10_000))]
     #[test]
     fn the_interface_agrees_with_the_reference_model(ops in prop::collection::vec(ops(), 1..80)) {
         run(ops)?;

@@ -48,8 +48,15 @@ fn a_long_file_is_refused_in_time() {
     assert_eq!(errors.iter().count(), 100);
 }
 
+/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    // The default is what PROPTEST_CASES says, and 256 without it.
+    ProptestConfig { cases: usual.max(default.cases), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn any_text(text in "(?s).{0,200}") {
