@@ -162,17 +162,17 @@ fn dma_from_host() {
 
 #[test]
 fn a_read_never_passes_a_write() {
-    // 1 KiB is not yet in host memory when the read is given: the request goes behind it and brings the new
-    // bytes.
+    // Two writes are on their way when the read is given: its request goes behind them and brings the new bytes.
     let body = Code::enter()
-        .then(&to_host(256, 512, 256, Some(128)))
+        .then(&to_host(256, 256, 256, Some(128)))
+        .command(number::DMA_TO_HOST)
+        .then(&to_host(256, 512, 256, Some(132)))
         .command(number::DMA_TO_HOST)
         .then(&from_host(760, 136, 8, None).timed(number::DMA_FROM_HOST, 0));
     let ran = run(&[], body, &[7; 512]);
     assert_eq!(ran.state[136..144], [7; 8]);
-    // The read is given 8 cycles behind the write (addi x 6, csrr, sw): 3.2 of the write's 3.994 are over.
-    // Then 500.125.
-    assert_eq!(waited(&ran.state, 0), ((3_994 - 3_200 + 500_125_u32).div_ceil(400), result::OK));
+    // The read is given 6 and 8 cycles behind the writes (addi x 6, csrr, sw), which occupy the bus for 2 x 3.994.
+    assert_eq!(waited(&ran.state, 0), ((7_988 - 5_600 + 500_125_u32).div_ceil(400), result::OK));
 }
 
 #[test]

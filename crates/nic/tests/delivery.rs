@@ -3,7 +3,7 @@
 
 mod support;
 
-use nicety_portals::{EventKind, List};
+use nicety_portals::EventKind;
 use nicety_types::{Path, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -230,33 +230,25 @@ fn echoes_one_way_come_back_whatever_the_limits() {
 
 #[test]
 fn an_event_is_never_seen_before_the_bytes_of_its_message() {
-    // Events that are seen at one instant: that of an append's LINK and that of a put, for every offset
-    // between the two.
-    for shift in -3_i64..=3 {
+    // Two packets are handed to the bus at 459.218 and 523.116, so that the last bytes and the count are
+    // there at 773.116. A program that looks at that very instant, of its own accord, sees both or none,
+    // whenever it decided to.
+    for decided in [0, 500_000, 523_116, 600_000, 709_218, 750_000] {
         let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
         rig.program(0, async |a| {
-            let request = a.request(&a.alloc(&[7; 8]), 5);
+            let request = a.request(&a.alloc(&pattern(8192, 7)), 5);
             a.start().await;
             a.put(&request).await.unwrap();
         });
         rig.program(1, async move |b| {
-            let memory = b.alloc(&[0; 8]);
-            b.append(entry(&memory, 5)).await.unwrap();
-            // The packet is handed to the bus at 313.685; a command is served at 250 behind its post.
-            b.until(after((63_685 + shift) as u64)).await;
-            let mut path = b.path.get();
-            let link = nicety_portals::Me {
-                options: nicety_portals::MeOptions::OP_PUT,
-                ..entry(&b.alloc(&[0; 8]), 6)
-            };
-            b.card.me_append(&b.cpus, &mut path, PT, link, List::Priority).await.unwrap();
-            let any = |_: &nicety_portals::Event| true;
-            for _ in 0..2 {
-                let event = b.card.eq_wait(&b.cpus, &mut path, b.eq, any, String::new).await.unwrap();
-                if event.kind == EventKind::Put {
-                    assert_eq!(b.read(&memory), [7; 8], "shifted by {shift} ps");
-                }
-            }
+            let memory = b.alloc(&[0; 8192]);
+            b.append(counted(&memory, 5, b.ct)).await.unwrap();
+            b.until(after(decided)).await;
+            b.until(after(773_116)).await;
+            let (count, bytes) = (b.card.ct_get(b.ct).success, b.read(&memory));
+            assert!(count == 0 || bytes == pattern(8192, 7), "decided at {decided}");
+            b.count(b.ct, 1).await.unwrap();
+            assert_eq!((b.sim.now(), b.read(&memory)), (after(773_116), pattern(8192, 7)));
         });
         rig.run();
     }

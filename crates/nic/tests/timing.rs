@@ -315,6 +315,22 @@ fn a_message_of_many_packets_waits_for_nobody_but_itself() {
 }
 
 #[test]
+fn an_append_takes_two_crossings() {
+    let mut rig = Rig::new(&["match.command=3 ns"]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[0; 8]);
+        a.start().await;
+        a.append(entry(&memory, 5)).await.unwrap();
+        assert_eq!(a.sim.now(), after(65_000 + 250_000 + 3_000 + 250_000 + 65_000));
+        assert_eq!(
+            a.parts(),
+            [("post", 65_000), ("bus", 250_000), ("match", 3_000), ("deposit", 250_000), ("notice", 65_000)]
+        );
+    });
+    rig.run();
+}
+
+#[test]
 fn matching_serves_commands_and_packets_in_one_queue() {
     // Rank 1 posts an append at this time; rank 0's packet is there at 283.56, its service ends at 313.56 or
     // later.
@@ -442,6 +458,22 @@ fn a_send_event_comes_when_the_last_byte_has_been_handed_to_the_link() {
         });
         rig.run();
     }
+}
+
+#[test]
+fn an_operation_ends_when_its_last_byte_has_been_handed_to_the_link() {
+    let mut rig = Rig::new(&["host.post=0 ns"]);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&[1; 4096]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+        // From 250 until 331.92 it is on its way; until then its descriptor is in use.
+        a.until(after(331_919)).await;
+        a.card.md_release(request.md).unwrap_err();
+        a.until(after(331_921)).await;
+        a.card.md_release(request.md).unwrap();
+    });
+    rig.run();
 }
 
 #[test]
