@@ -8,8 +8,9 @@
  *
  * The header handler runs once, before any other handler of its message starts; payload handlers run once for
  * each packet that carries payload, any number of them at the same time and in any order; the completion handler
- * runs once, after all the others and before the host sees the completion. All of them share `state`, which lies
- * in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor: sizes and
+ * runs once, after all the others and before the host sees the completion. Data for which there is no payload
+ * handler is deposited in host memory. A handler ends only when the DMA transfers it started are done. All of them
+ * share `state`, which lies in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor: sizes and
  * offsets are 32 bits wide, match bits and header data 64.
  */
 #ifndef NICETY_H
@@ -56,6 +57,7 @@ enum {
     PTL_HANDLER_HOST_MEM = 1  /* the second region, which only handlers use */
 };
 
+/* Nobody on the card would hear an acknowledgement: a put that asks for one returns PTL_ARG_INVALID. */
 typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
 
 /* The header of the message; read-only. */

@@ -65,7 +65,7 @@ impl fmt::Display for CallError {
                 write!(f, "there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1)
             }
             CallError::ToItself { rank } => {
-                write!(f, "rank {rank} cannot send to itself: a pair has no link from a card to itself")
+                write!(f, "rank {rank} cannot send to itself: no link leads from a card back to it")
             }
             CallError::Failures { failures } => {
                 write!(f, "{failures} of the operations waited for failed at their target")
