@@ -81,6 +81,7 @@ mod tests {
         assert_eq!(padded(0x1003, 1), 4);
         assert_eq!(padded(0x1003, 2), 8);
         assert_eq!(padded(0x1003, 0), 4);
+        assert_eq!(padded(0x1000, 0), 4);
         assert_eq!(padded(0x1fff, 2), 8);
     }
 }

@@ -77,6 +77,8 @@ fn one_tag_allows_one_read_a_round_trip() {
         let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
         let trip = wire(24) + LATENCY + 2 * wire(276) + LATENCY;
         assert_eq!(packet.tail, Time::from_ps(4 * trip));
+        // Nobody knows when the packet will be whole until the host answers the last request.
+        assert_eq!(packet.head, Time::from_ps(3 * trip + wire(24) + LATENCY));
         assert_eq!(packet.path.at(), packet.head);
     });
     on(PcieSpec { tags: 4, ..spec }, |_, bus| async move {
@@ -169,6 +171,17 @@ fn acks_are_shared_by_what_comes_within_the_limit() {
         bus.push(message(1), 8, 8, now(&sim));
         let acks = 100_u64.div_ceil(6);
         assert_eq!(bus.busy().0, Duration::from_ps(acks * DLLP + 12_188));
+    });
+}
+
+#[test]
+fn an_idle_direction_has_sent_its_dllps_and_remembers_none() {
+    on(gen3x8(), |sim, bus| async move {
+        for k in 0..10 {
+            assert_eq!(bus.busy().0, Duration::from_ps(2 * DLLP * k.saturating_sub(1)));
+            bus.write(message(k), 0x1000, 8, now(&sim));
+            sim.delay(Duration::from_us(1)).await;
+        }
     });
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{at, gen3x8, message, now, on, wire};
 use nicety_host::Notice;
 use nicety_host::pcie::{Cut, PcieSpec};
-use nicety_types::{Duration, Stage, Time};
+use nicety_types::{Duration, Level, Recorder, Resource, Stage, Time};
 
 const LATENCY: u64 = 250_000;
 /// An Ack or UpdateFC: 8 bytes.
@@ -218,5 +218,95 @@ fn later_requests_of_a_read_keep_its_path() {
         let sum: Duration = second.path.stages().map(|(_, duration)| duration).sum();
         assert_eq!(sum, second.path.at().since(Time::ZERO));
         assert!(second.path.total(Stage::Fetch) >= Duration::from_ps(250_000));
+    });
+}
+
+#[test]
+fn bursts_are_recorded() {
+    on(gen3x8(), |sim, bus| async move {
+        let recorder = Recorder::new(Level::Everything, 100);
+        bus.record(&recorder);
+        bus.push(message(0), 8, 8, at(0));
+        bus.write(message(1), 0x1000, 512, at(0));
+        bus.read(message(2), 0x1000, 1024, 1024, at(0)).await.packet(0).await;
+        bus.post(Notice::Counter, now(&sim));
+        let rows = recorder.take().slices;
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.resource, row.what, row.end.since(row.start).ps(), row.message))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Resource::BusToCard, "bus", 12_188, Some(message(0))),
+                (Resource::BusToHost, "deposit", 2 * 35_547, Some(message(1))),
+                (Resource::BusToHost, "fetch", 3_047, Some(message(2))),
+                (Resource::BusToHost, "fetch", 3_047, Some(message(2))),
+                // An UpdateFC for the requests is among the first completions, at 74.141 + 50 + 203 ns.
+                (Resource::BusToCard, "fetch", 2 * 35_040 + DLLP, Some(message(2))),
+                (Resource::BusToCard, "fetch", 2 * 35_040, Some(message(2))),
+                (Resource::BusToHost, "deposit", 5_079, None),
+            ]
+        );
+    });
+    on(gen3x8(), |_, bus| async move {
+        let recorder = Recorder::new(Level::Packets, 100);
+        bus.record(&recorder);
+        bus.write(message(1), 0x1000, 512, at(0));
+        assert!(recorder.take().slices.is_empty());
+    });
+}
+
+#[test]
+fn a_dllp_behind_one_s_own_bytes_is_queueing() {
+    on(gen3x8(), |sim, bus| async move {
+        // Ack and UpdateFC go to the host while the first write's only TLP is on the wire.
+        bus.push(message(1), 8, 8, at(0));
+        sim.until(Time::from_ps(12_188 + 50_000 + 203_000 - 10_000)).await;
+        bus.write(message(0), 0x1000, 256, now(&sim));
+        let second = bus.write(message(0), 0x1100, 256, now(&sim));
+        assert_eq!(second.path.total(Stage::Deposit), Duration::from_ps(2 * 35_547));
+        assert_eq!(second.path.total(Stage::DepositQueued), Duration::from_ps(2 * DLLP));
+    });
+}
+
+#[test]
+fn a_write_goes_between_the_requests_of_a_read() {
+    on(gen3x8(), |sim, bus| async move {
+        let reader = bus.clone();
+        sim.spawn(async move {
+            reader.read(message(0), 0x1000, 4096, 4096, at(0)).await;
+        });
+        sim.until(Time::from_ps(1_000)).await;
+        let write = bus.write(message(1), 0x1000, 256, now(&sim));
+        assert_eq!(write.path.at(), Time::from_ps(3_047 + 35_547), "behind the first request only");
+    });
+}
+
+#[test]
+fn what_follows_a_later_request_keeps_the_path() {
+    let spec = PcieSpec { non_posted_headers: 1, ..gen3x8() };
+    on(spec, |sim, bus| async move {
+        let reader = bus.clone();
+        sim.spawn(async move {
+            reader.read(message(0), 0x1000, 1024, 1024, at(0)).await;
+        });
+        // The second request waited for the first one's credit, and its completions go from 560.110 ns on.
+        sim.until(Time::from_ps(570_000)).await;
+        let mut path = at(0);
+        path.advance(Stage::Handler, sim.now());
+        let packet = bus.push(message(0), 8, 8, path).packet(0).await;
+        assert_eq!(packet.path.origin(), Time::ZERO);
+        assert!(packet.path.total(Stage::Fetch) > Duration::from_ns(500));
+    });
+}
+
+#[test]
+fn who_asks_late_is_told_when_a_packet_came() {
+    on(gen3x8(), |sim, bus| async move {
+        let transfer = bus.push(message(0), 8, 8, at(0));
+        sim.delay(Duration::from_us(1)).await;
+        let packet = transfer.packet(0).await;
+        assert_eq!((packet.head, packet.path.at()), (Time::from_ps(12_188 + LATENCY), packet.head));
     });
 }
