@@ -80,6 +80,16 @@ fn from_host(offset: i32, local: i32, len: i32, handle: Option<i32>) -> Code {
 }
 
 #[test]
+fn cycles_begin_with_a_handler_and_time_with_the_run() {
+    // The handler begins after post 65, bus 250, link 33.56 and match 30; the two reads are 2 cycles apart.
+    let body = Code::enter().stamp(0).with(&[csrrs(T0, 0xc01, ZERO), sw(T0, 4, S0)]);
+    let ran = run(&[], body, &[]);
+    let began = after(378_560).ps() / 400;
+    assert_eq!(u64::from(word(&ran.state, 4) - word(&ran.state, 0)), began + 2);
+    assert!(word(&ran.state, 0) < 10);
+}
+
+#[test]
 fn dma_to_host() {
     // 8 bytes: handed to the bus after 0.125, within a cycle. 256 bytes: 3.994, 10 cycles (9.985).
     let body = Code::enter()

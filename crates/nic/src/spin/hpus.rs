@@ -366,6 +366,8 @@ impl Card {
             state.context = Context::new(running.core as u32);
             state.context.call(image, entry, stack_top, &arguments, spec.handler_start + spec.cycle_limit);
             state.context.set_cycle(spec.handler_start);
+            // `time` goes on between handlers, `cycle` begins with each.
+            state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
         }
         let ended = loop {
             let exit = {
