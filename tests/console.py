@@ -1,6 +1,7 @@
 """Runs what the pages show: their commands, files and programs, each page in an empty folder of its own.
 
-    ```console          commands behind `$ `, each followed by what it prints; a line `...` stands for any lines
+    ```console          commands behind `$ `, each followed by what it prints; a line `...` stands for any
+                        lines, and elsewhere `...` for anything in a line
     ```c title="a.c"    a file, written before the blocks behind it run
     ```python           a program; the untitled ones of a page share their names, as in one notebook
     ```py               a part of a program, which only has to parse
@@ -120,8 +121,9 @@ class Shell:
 
 
 def same(shown: list[str], printed: list[str]) -> bool:
-    """Whether lines are those a page shows, where `...` stands for any of them."""
-    pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + "\n" for line in shown)
+    """Whether lines are those a page shows, where `...` stands for any of them, or for a part of one."""
+    parts = (re.escape(line).replace(r"\.\.\.", ".*") + "\n" for line in shown)
+    pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else part for line, part in zip(shown, parts, strict=True))
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 

@@ -218,5 +218,7 @@ def test_commands_of_several_lines(tmp_path: Path) -> None:
 def test_any_lines_are_any_lines() -> None:
     assert same(["a", "...", "z"], ["a", "z"])
     assert same(["..."], ["a", "b"])
+    assert same(["/.../c"], ["/a/b/c"])
+    assert not same(["/.../c"], ["/a/b/d"])
     assert not same(["a", "...", "z"], ["a", "b"])
     assert not same(["a.c"], ["abc"])
