@@ -166,7 +166,10 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
         with _explained(None):
             try:
                 code = compile(source, str(path), "exec", dont_inherit=True)
-            except ValueError as error:
+            except (SyntaxError, ValueError) as error:
+                if isinstance(error, SyntaxError) and error.filename:
+                    raise
+                # A null byte: Python does not say in which file.
                 raise InputError(f"{path}: {error}") from error
             exec(code, module.__dict__)  # noqa: S102, running the user's program is the point
         yield module
