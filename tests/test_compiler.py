@@ -37,6 +37,46 @@ int not_a_handler(uint64_t a, uint64_t b) { return (int)(a / b); }
 """
 
 
+FLOATS = """
+#include <stdint.h>
+static volatile float weights[64];
+/* A mean and a variance, as a handler that watches samples would keep them. */
+static __attribute__((noinline)) float spread(float scale, uint32_t n) {
+  float sum = 0, squares = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    float x = weights[i] * scale;
+    sum += x;
+    squares += x * x;
+  }
+  float mean = sum / (float)n;
+  return squares / (float)n - mean * mean;
+}
+int main(void) {
+  for (int i = 0; i < 64; i++) weights[i] = (float)(i - 32) * 0.25f;
+  float variance = spread(2.0f, 64);       /* 85.3125 exactly */
+  if (variance != 85.3125f) return 1;
+  if ((int)variance != 85 || (unsigned)(variance * 2) != 170) return 2;
+  if (!(weights[3] < weights[4]) || weights[3] == weights[4]) return 3;
+  double wide = variance;                  /* in software on either */
+  return wide * 0.5 > 42.0 ? 42 : 4;
+}
+"""
+
+BITS = """
+#include <stdint.h>
+static volatile uint32_t seed = 12345;
+int main(void) {
+  uint32_t set = 0, zeros = 0, x = seed;
+  for (int i = 0; i < 64; i++) {
+    x = (x << 7 | x >> 25) + 0x9e3779b9u;
+    set += (uint32_t)__builtin_popcount(x);
+    zeros += x ? (uint32_t)__builtin_clz(x) + (uint32_t)__builtin_ctz(x) : 64;
+  }
+  return set > 900 && set < 1150 && zeros > 60 && zeros < 250 ? 42 : 1;
+}
+"""
+
+
 @pytest.fixture
 def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -311,9 +351,56 @@ def test_zig_may_be_named_as_any_compiler() -> None:
     assert run(compile_handlers([PROGRAMS / "language.c"], cc=f"{program} cc").elf)[0]["exit_code"] == 42
 
 
+def test_floats_and_bits_of_an_isa_reach_every_compiler() -> None:
+    isa = "rv32imafcb_zicsr"
+    zig = Toolchain(("cc",), "zig", "a compiler").target_flags(isa)
+    assert zig[-1] == "-mcpu=generic_rv32+m+a+f+c+zicsr+zba+zbb+zbs"
+    for kind in ("clang", "gcc"):
+        flags = Toolchain(("cc",), kind, "a compiler").target_flags(isa)
+        assert {"-march=rv32imafc_zicsr_zba_zbb_zbs", "-mabi=ilp32f"} <= set(flags)
+
+
+def card(folder: Path, isa: str) -> str:
+    """A card whose handler processors have that isa."""
+    path = folder / f"{isa}.toml"
+    path.write_text(
+        f'extends = "spin-discrete"\n[hpu]\nisa = {{ value = "{isa}", kind = "assumed", source = "none" }}\n'
+    )
+    return str(path)
+
+
+def test_floats_in_hardware_give_the_same_in_fewer_cycles(tmp_path: Path) -> None:
+    source = tmp_path / "floats.c"
+    source.write_text(FLOATS)
+    reports = {}
+    for isa in ("rv32imac_zicsr", "rv32imafc_zicsr", "rv32imafcb_zicsr"):
+        reports[isa], _ = run(compile_handlers([source], isa=isa).elf, spec=card(tmp_path, isa))
+        assert (reports[isa]["exit_code"], reports[isa]["trap"]) == (42, None), isa
+    soft, hard = (reports[isa]["cycles"] for isa in ("rv32imac_zicsr", "rv32imafc_zicsr"))
+    assert 4 * hard < soft
+
+
+def test_a_program_with_floats_needs_a_processor_with_floats(tmp_path: Path) -> None:
+    source = tmp_path / "floats.c"
+    source.write_text(FLOATS)
+    program = compile_handlers([source], isa="rv32imafc_zicsr").elf
+    with pytest.raises(InputError, match="compiled for a floating-point calling convention"):
+        run(program)
+
+
+@pytest.mark.parametrize(("isa", "less"), [("rv32imac_zicsr", False), ("rv32imacb_zicsr", True)])
+def test_bit_manipulation_is_used(isa: str, less: bool, tmp_path: Path) -> None:
+    source = tmp_path / "bits.c"
+    source.write_text(BITS)
+    report, _ = run(compile_handlers([source], isa=isa).elf, spec=card(tmp_path, isa))
+    assert (report["exit_code"], report["trap"]) == (42, None)
+    assert (report["cycles"] < 1500) == less
+
+
 def test_isa_extensions() -> None:
     assert isa_extensions("rv32i") == []
     assert isa_extensions("rv32imac_zicsr_zba") == ["m", "a", "c", "zicsr", "zba"]
+    assert isa_extensions("rv32imcb_zba") == ["m", "c", "zba", "zbb", "zbs"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ Kind = Literal["zig", "clang", "gcc"]
 
 _ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
+_BITS = ("b", "zba", "zbb", "zbs")
+
 _COMMON = (
     "-std=gnu17",
     "-O2",
@@ -51,6 +53,8 @@ RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
 def isa_extensions(isa: str) -> list[str]:
     """The extensions of an isa string such as `rv32imac_zicsr`, without the base: `m`, `a`, `c`, `zicsr`.
 
+    `b` is given as what it stands for, `zba`, `zbb` and `zbs`: not every compiler knows it.
+
     Raises:
         InputError: the string is not one of RV32.
     """
@@ -59,7 +63,10 @@ def isa_extensions(isa: str) -> list[str]:
         raise InputError(
             f"isa {isa!r}: not a 32-bit RISC-V one; write rv32i and extensions, for example {DEFAULT_ISA!r}"
         )
-    return [*match["letters"][1:], *match["rest"].split("_")[1:]]
+    extensions = [*match["letters"][1:], *match["rest"].split("_")[1:]]
+    if "b" in extensions:
+        extensions = [*(name for name in extensions if name not in _BITS), *_BITS[1:]]
+    return extensions
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,10 @@ class Toolchain:
         if self.kind == "zig":
             cpu = "+".join(["generic_rv32", *extensions])
             return ["-target", "riscv32-freestanding-none", f"-mcpu={cpu}"]
-        flags = [f"-march={isa}", "-mabi=ilp32"]
+        letters = "".join(name for name in extensions if len(name) == 1)
+        march = "_".join([f"rv32i{letters}", *(name for name in extensions if len(name) > 1)])
+        # Floats pass in the registers that hold them. Handlers get none: what starts them knows integers alone.
+        flags = [f"-march={march}", f"-mabi={'ilp32f' if 'f' in extensions else 'ilp32'}"]
         # clang aligns every access unless it is told that the processor need not.
         return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else [*flags, "-mstrict-align"]
 
