@@ -159,8 +159,7 @@ impl fmt::Display for LoadError {
                 match nearest {
                     Some(Nearest { region, base, size: room }) if u64::from(*size) > *room => write!(
                         f,
-                        "; the nearest is {region}, {room} bytes at {base:#x}: give it {size} bytes or more, or make \
-                         the program's {contents} smaller"
+                        "; the nearest is {region}, {room} bytes at {base:#x}: make the program's {contents} smaller"
                     ),
                     Some(Nearest { region, base, size: room }) => write!(
                         f,
