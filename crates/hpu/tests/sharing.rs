@@ -266,9 +266,34 @@ fn a_store_is_noticed_in_an_address_space_used_before() {
 enum Touch {
     Reserve,
     Conditional,
-    Add,
+    /// One of [`AMOS`].
+    Amo(usize),
     Store,
 }
+
+/// Each AMO, and what it leaves in memory of the word and the operand.
+type Amo = (fn(u32, u32, u32) -> u32, fn(u32, u32) -> u32);
+const AMOS: [Amo; 9] = [
+    (amoswap_w, |_, operand| operand),
+    (amoadd_w, u32::wrapping_add),
+    (amoxor_w, |word, operand| word ^ operand),
+    (amoand_w, |word, operand| word & operand),
+    (amoor_w, |word, operand| word | operand),
+    (amomin_w, |word, operand| if (word as i32) < operand as i32 { word } else { operand }),
+    (amomax_w, |word, operand| if (word as i32) > operand as i32 { word } else { operand }),
+    (amominu_w, |word, operand| if word < operand { word } else { operand }),
+    (amomaxu_w, |word, operand| if word > operand { word } else { operand }),
+];
+
+fn touch() -> impl Strategy<Value = Touch> {
+    prop_oneof![
+        2 => prop::sample::select(vec![Touch::Reserve, Touch::Conditional, Touch::Store]),
+        1 => (0..AMOS.len()).prop_map(Touch::Amo),
+    ]
+}
+
+/// The operand of a core's accesses, from one access to the next: of either sign, and with many bits.
+const STRIDE: u32 = 0x9e37_79b9;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(400)) })]
@@ -277,20 +302,20 @@ proptest! {
     #[test]
     fn memory_behaves_as_defined(
         touches in prop::collection::vec(
-            (0..3usize, 0..2usize, prop::sample::select(vec![Touch::Reserve, Touch::Conditional, Touch::Add, Touch::Store])),
+            (0..3usize, 0..2usize, touch()),
             1..60,
         )
     ) {
-        // Each core's code is its own accesses in order; A0 points to the words, T0 counts up by itself.
+        // Each core's code is its own accesses in order; A0 points to the words, T0 has the operand.
         let mut code = vec![Vec::new(); 3];
         for &(core, word, touch) in &touches {
             let code: &mut Vec<u32> = &mut code[core];
-            code.push(addi(T0, T0, 1));
+            code.push(add(T0, T0, A2));
             code.push(addi(T1, A0, 4 * word as i32));
             code.push(match touch {
                 Touch::Reserve => lr_w(T2, T1),
                 Touch::Conditional => sc_w(T2, T0, T1),
-                Touch::Add => amoadd_w(T2, T0, T1),
+                Touch::Amo(amo) => AMOS[amo].0(T2, T0, T1),
                 Touch::Store => sw(T0, 0, T1),
             });
             code.push(slli(A1, A1, 1));
@@ -304,11 +329,11 @@ proptest! {
         let mut reservations = Reservations::new();
         let mut contexts: Vec<_> = (0..3).map(Context::new).collect();
         for (context, image) in contexts.iter_mut().zip(&images) {
-            context.call(image, CODE, STACK_TOP, &[MEMORY, 0], u64::MAX);
+            context.call(image, CODE, STACK_TOP, &[MEMORY, 0, STRIDE], u64::MAX);
         }
         // The model.
         let (mut words, mut reserved) = ([0u32; 2], [None; 3]);
-        let (mut count, mut sums, mut last) = ([0u32; 3], [0u32; 3], [0u32; 3]);
+        let (mut operands, mut sums, mut last) = ([0u32; 3], [0u32; 3], [0u32; 3]);
 
         for &(core, word, touch) in &touches {
             let mut space = AddressSpace::new().with(Region::memory("memory", MEMORY, &mut memory));
@@ -320,8 +345,8 @@ proptest! {
                     exit => break prop_assert_eq!(exit, Exit::Limit),
                 }
             }
-            count[core] += 1;
-            let value = count[core];
+            operands[core] = operands[core].wrapping_add(STRIDE);
+            let value = operands[core];
             let held = reserved[core] == Some(word);
             let mut write = |words: &mut [u32; 2], new: u32| {
                 words[word] = new;
@@ -340,9 +365,9 @@ proptest! {
                     reserved[core] = None;
                     last[core] = u32::from(!held);
                 }
-                Touch::Add => {
+                Touch::Amo(amo) => {
                     last[core] = words[word];
-                    let new = words[word].wrapping_add(value);
+                    let new = AMOS[amo].1(words[word], value);
                     write(&mut words, new);
                 }
                 Touch::Store => write(&mut words, value),
