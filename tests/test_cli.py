@@ -22,7 +22,7 @@ def test_help_is_quick_to_load() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["specs"], ["specs", "show"], ["cc"], ["hpu", "run"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["specs"], ["specs", "show"], ["cc"], ["hpu", "run"], ["bench"], ["run"]])
 def test_help(nicety: Callable, command: list[str]) -> None:
     result = nicety(*command, "--help")
     assert result.status == 0

@@ -10,6 +10,7 @@ import typer
 
 from nicety import _native
 from nicety.cli.output import note, print_json
+from nicety.cli.progress import progress
 from nicety.errors import InputError
 from nicety.tables import align
 
@@ -21,7 +22,8 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     except OSError as error:
         raise InputError(f"{file}: cannot read it ({error.strerror})") from error
     try:
-        text, written = _native.hpu_run(elf, entry, max_cycles, spec)
+        with progress(f"running {file.name}"):
+            text, written = _native.hpu_run(elf, entry, max_cycles, spec)
     except InputError as error:
         # The processor saw bytes, not the file they came from.
         raise InputError(f"{file}: {error}") from error
