@@ -76,15 +76,15 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation withou
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
-	$(BIN)/ruff check python tests docs examples
-	$(BIN)/ruff format --check python tests docs examples
+	$(BIN)/ruff check python tests examples docs/generate.py
+	$(BIN)/ruff format --check python tests examples docs/generate.py
 	$(BIN)/mypy
 
 .PHONY: format
 format: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt --all
-	$(BIN)/ruff check --fix python tests docs examples
-	$(BIN)/ruff format python tests docs examples
+	$(BIN)/ruff check --fix python tests examples docs/generate.py
+	$(BIN)/ruff format python tests examples docs/generate.py
 
 .PHONY: lock
 lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml

@@ -5,6 +5,7 @@ MkDocs calls the functions whose names begin with `on_`. A page may hold these m
     <!-- commands -->           every command with its options, from the command line itself
     <!-- cards -->              a table of the cards
     <!-- parameters: NAME -->   every parameter of a card, with its value, meaning and source
+    <!-- more -->               what the Python package offers and the page does not name
 
 A card without a page of its own gets one that is nothing but its parameters.
 """
@@ -19,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import nicety
 from nicety import _native
 
 if TYPE_CHECKING:
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 SECTIONS = {"Guides": "guide", "Cards": "cards", "Parts": "parts", "Reference": "reference"}
-_MARK = re.compile(r"^<!-- (commands|cards|parameters: (\S+)) -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- (commands|cards|more|parameters: (\S+)) -->$", re.MULTILINE)
 
 # What the sections of a spec are about.
 _TITLES = {
     "host": "Host",
     "bus": "Bus",
+    "bus.pcie": "PCI Express",
     "link": "Link",
     "switch": "Switch",
     "send": "Sending",
@@ -103,13 +106,21 @@ def complete(nav: list[Any], pages: list[str]) -> list[Any]:
 
 def on_page_markdown(markdown: str, **_others: Any) -> str:
     """Put in what the marks of a page ask for."""
-    return _MARK.sub(lambda mark: _generated(mark[1], mark[2]), markdown)
+    return _MARK.sub(lambda mark: _generated(mark[1], mark[2], markdown), markdown)
 
 
-def _generated(what: str, name: str | None) -> str:
+def _generated(what: str, name: str | None, markdown: str) -> str:
     if name is not None:
         return parameters(name)
-    return commands() if what == "commands" else card_list()
+    return {"commands": commands, "cards": card_list, "more": lambda: more(markdown)}[what]()
+
+
+def more(markdown: str) -> str:
+    """Entries for the public names that a page does not have."""
+    names = [name for name in nicety.__all__ if not re.search(rf"nicety(\.\w+)?\.{name}\b", markdown)]
+    found = {name: getattr(nicety, name) for name in names if not name.startswith("__")}
+    entries = [f"::: {value.__module__}.{name}" for name, value in found.items()]
+    return "\n\n".join(["## More", *entries]) if entries else ""
 
 
 def cards() -> list[dict[str, Any]]:

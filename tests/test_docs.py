@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from decimal import Decimal
@@ -129,7 +130,7 @@ def test_the_site_needs_nothing_from_elsewhere(site: dict[str, Text]) -> None:
 def test_every_page_is_in_the_site(site: dict[str, Text]) -> None:
     names = [str(page.relative_to(DOCS).with_suffix(".html")) for page in pages() if page.is_relative_to(DOCS)]
     assert [name for name in names if name not in site] == []
-    mark = re.compile("<!-- (commands|cards|parameters: [a-z])")
+    mark = re.compile("<!-- (commands|cards|more|parameters: [a-z])")
     assert [name for name, page in site.items() if mark.search(page.text)] == []
 
 
@@ -167,6 +168,11 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
     page = site["reference/python.html"].text
     names = [name for name in nicety.__all__ if name != "__version__"]
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
+    assert "## More" not in page
+    # A name that the page forgets is added to it.
+    generate = runpy.run_path(str(DOCS / "generate.py"))
+    markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.cluster.Event", "")
+    assert "\n## More\n\n::: nicety.cluster.Event\n" in generate["on_page_markdown"](markdown)
 
 
 def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:
