@@ -27,13 +27,17 @@
 //! | 2048 | 2240 | 57.614 | 2208 | 58.449 |
 //! | 4096 | 4480 | 57.614 | 4416 | 58.449 |
 //!
-//! Reads lose a little more to the Acks and UpdateFCs that their requests cause: 16 bytes every 203 ns, 1 %.
+//! Reads lose a little more to the Acks and UpdateFCs that their requests cause: 16 bytes every 203 ns, 1 % at most.
 //!
 //! # What is not
 //! - No errors, so no Naks and no replays; the replay buffer is never what limits.
 //! - SKP ordered sets (0.27 % from generation 3 on, 0.3 % before) and low-power states.
-//! - DLLPs lie between TLPs: one that becomes ready inside a burst that has been laid out already goes behind the burst. The
-//!   bandwidth it takes is the same, its place is not. The credits it brings come as if it had not waited for a TLP.
+//! - DLLPs lie between TLPs: one that becomes ready inside a burst that has been laid out already goes behind the
+//!   burst. The bandwidth it takes is the same, its place is not. The credits it brings come as if it had not waited
+//!   for a TLP.
+//! - What the host pushes for one message, and what the card writes at once, is one burst: others wait for its end.
+//!   Reads mix, request by request.
+//! - A packet that is read goes on once the host has answered its last request (`Transfer::packet`).
 //! - Relaxed ordering, ID-based ordering, virtual channels but one, locked and I/O requests.
 //! - A 64-bit atomic operation is timed as a read of 8 bytes; its request does not carry the operand.
 //! - Flit mode, see [`Generation`].

@@ -116,8 +116,8 @@ impl Generation {
     /// The time within which a receiver acknowledges, or returns credits: the specification's
     /// (MPS + 28) x factor / lanes + InternalDelay, in symbol times rounded down as its tables are.
     ///
-    /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors: up to an MPS
-    /// of 256 B 1.4 on one to four lanes, 2.5 on eight, 3 on more; from 512 B on 1 on up to eight lanes, 2 on more.
+    /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors: up to an
+    /// MPS of 256 B 1.4 on one to four lanes, 2.5 on eight, 3 on more; from 512 B on 1 on up to eight lanes, 2 on more.
     pub const fn latency_limit(self, lanes: u32, mps: u64) -> Duration {
         let tenths = match (mps <= 256, lanes) {
             (true, 0..=4) => 14,
@@ -237,8 +237,8 @@ pub struct Problem {
 impl PcieSpec {
     /// A link with the specification's defaults and limits.
     ///
-    /// MPS 256 B and MRRS 512 B, as servers configure it (Neugebauer et al., SIGCOMM 2018); RCB 64 B; 64-bit addresses, no
-    /// ECRC, 8-bit tags; the largest credits without scaling; Ack and UpdateFC at the specification's latency limits.
+    /// MPS 256 B and MRRS 512 B, as servers configure it (Neugebauer et al., SIGCOMM 2018); RCB 64 B; 64-bit addresses,
+    /// no ECRC, 8-bit tags; the largest credits without scaling; Ack and UpdateFC at the specification's limits.
     /// `latency` is one crossing, either way.
     pub fn new(generation: Generation, lanes: u32, latency: Duration) -> PcieSpec {
         let mps = 256;

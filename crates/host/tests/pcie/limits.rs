@@ -114,7 +114,7 @@ fn one_request_credit_allows_one_request_a_round_trip_of_the_port() {
     on(spec, |_, bus| async move {
         let packet = bus.read(message(0), 0x1000, 1024, 1024, at(0)).await.packet(0).await;
         let second = wire(24) + LOOP + wire(24);
-        // Its own Ack and UpdateFC, at 310.110 + 50 + 203 ns, go between its completions, the first of which left at 560.110.
+        // Its own Ack and UpdateFC, at 310.110 + 50 + 203 ns, go between its completions, which begin at 560.110.
         assert_eq!(packet.tail, Time::from_ps(second + LATENCY + 2 * wire(276) + 2 * DLLP + LATENCY));
     });
 }
@@ -164,8 +164,8 @@ fn acks_and_credits_occupy_the_other_direction() {
 fn acks_are_shared_by_what_comes_within_the_limit() {
     let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
     on(spec, |sim, bus| async move {
-        // 100 writes of 256 bytes, received every 35.547 ns from 85.547 ns on: the Ack of the k-th leaves 203 ns later
-        // and serves those received before, six in all; the sixth after the first comes at 213.282, the seventh opens anew.
+        // 100 writes of 256 bytes, received every 35.547 ns. The first one's Ack leaves 203 ns after it and serves the five
+        // that come until then, the last of them after 177.735 ns; the next one opens anew.
         bus.write(message(0), 0, 25_600, at(0));
         sim.delay(Duration::from_us(10)).await;
         bus.push(message(1), 8, 8, now(&sim));
@@ -177,7 +177,7 @@ fn acks_are_shared_by_what_comes_within_the_limit() {
 #[test]
 fn an_idle_direction_has_sent_its_dllps_and_remembers_none() {
     on(gen3x8(), |sim, bus| async move {
-        for k in 0..10 {
+        for k in 0..10_u64 {
             assert_eq!(bus.busy().0, Duration::from_ps(2 * DLLP * k.saturating_sub(1)));
             bus.write(message(k), 0x1000, 8, now(&sim));
             sim.delay(Duration::from_us(1)).await;
