@@ -33,7 +33,9 @@ use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Header, Interface, Statistics};
-use nicety_types::{MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time};
+use nicety_types::{
+    MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
+};
 use receive::IncomingTable;
 use send::{Bytes, Leaving, Report, SendEngine};
 use std::cell::{Cell, RefCell};
