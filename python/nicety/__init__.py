@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
+    from nicety.results import Breakdown, Table
 
     __version__: str
 
 __all__ = [
+    "Breakdown",
     "Buffer",
     "Cluster",
     "CompileError",
@@ -39,6 +41,7 @@ __all__ = [
     "Received",
     "Run",
     "RunError",
+    "Table",
     "__version__",
     "compile_handlers",
     "run_benchmark",
@@ -46,6 +49,7 @@ __all__ = [
 
 # Loaded when first used: the command line must not pay for what a command does not need.
 _HOMES = {
+    "Breakdown": "nicety.results",
     "Buffer": "nicety.cluster",
     "Cluster": "nicety.cluster",
     "CompileError": "nicety.errors",
@@ -61,6 +65,7 @@ _HOMES = {
     "Received": "nicety.cluster",
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",
+    "Table": "nicety.results",
     "compile_handlers": "nicety.compiler",
     "run_benchmark": "nicety.benchmarks",
 }

@@ -111,6 +111,8 @@ def run_benchmark(
     seed: int = 1,
     handlers: Path | str | None = None,
     cc: str | None = None,
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Run a benchmark on one or several cards.
@@ -133,6 +135,9 @@ def run_benchmark(
         seed: of every random stream; the same seed gives the same report to the last byte.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
+        trace: a file for a timeline of the first card's, mode's and size's run, to be opened with
+            https://ui.perfetto.dev; `Run.trace` says what is in it.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of rows that are done and that there will be.
 
     Raises:
@@ -169,6 +174,11 @@ def run_benchmark(
             "version": program.compiler,
             "flags": program.flags,
         }
-    report = json.loads(_native.bench(request, elfs, progress))
+    text, recording = _native.bench(request, elfs, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.results import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
     report["manifest"]["compiler"] = compiler
     return cast(Report, _Shown(report))

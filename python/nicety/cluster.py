@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from nicety import _native
 from nicety.errors import InputError
 from nicety.handlers import Handlers
+from nicety.results import Level, Recorded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,8 +138,8 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run that came to its end.
+class Run(Recorded):
+    """A run that came to its end, and what it has recorded.
 
     Attributes:
         time_ps: when the last thing happened, in picoseconds.
@@ -151,6 +152,7 @@ class Run:
     events: int
     nodes: list[NodeReport]
     results: dict[int, Any] = field(default_factory=dict)
+    _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
     def time_ns(self) -> float:
@@ -490,9 +492,10 @@ class _Turns:
                 # What stopped it is on its way up already.
                 with contextlib.suppress(_native.Error, KeyboardInterrupt, RuntimeError):
                     self.simulation.end(stop=True)
-        report = json.loads(self.simulation.end(stop=False))
+        text, recording = self.simulation.end(stop=False)
+        report = json.loads(text)
         nodes = [NodeReport(**node) for node in report.pop("nodes")]
-        return Run(**report, nodes=nodes, results=results)
+        return Run(**report, nodes=nodes, results=results, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
         self.hosts[rank] = Host(self, rank, self.ranks)
@@ -550,6 +553,11 @@ class Cluster:
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
+        recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
+            `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
+            what a timeline is drawn from. It costs no virtual time.
+        recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
+            others. A row takes about 600 bytes for a message and 100 for everything else.
         shards: over how many shards the nodes are spread; results do not depend on it.
 
     Raises:
@@ -565,11 +573,15 @@ class Cluster:
         seed: int = 1,
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
         noise: str | None = None,
+        recording: Level = "messages",
+        recorded_rows: int | None = None,
         shards: int = 1,
     ) -> None:
         overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
         self._nodes = _whole(nodes, "nodes")
-        self._arguments = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards, noise)
+        rows = None if recorded_rows is None else _whole(recorded_rows, "recorded_rows")
+        fixed = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards)
+        self._arguments = (*fixed, noise, recording, rows)
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
 

@@ -1,12 +1,14 @@
 //! Functions that take texts and give texts.
 
 use crate::errors::{broken, guarded};
+use crate::tables::Recording;
 use nicety::bench::{self as benches, Compiled, Environment, Request};
 use nicety::{Error, LogLine, cards};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::json;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,15 +133,17 @@ pub fn print_line(line: &LogLine) {
     eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
 }
 
-/// Runs a benchmark: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+/// Runs a benchmark: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With `record` it gives
+/// the recording of its first point as well.
 #[pyfunction]
-#[pyo3(signature = (request, elfs, progress))]
+#[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn bench(
     py: Python<'_>,
     request: &str,
     elfs: BTreeMap<String, Vec<u8>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+    record: bool,
+) -> PyResult<(String, Option<Recording>)> {
     let request = guarded(|| Request::from_json(request))?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
@@ -157,7 +161,13 @@ pub fn bench(
                 let _ = tell.send((done, total));
             },
         };
-        benches::run(&request, &environment)
+        let recording = RefCell::new(None);
+        let report = if record {
+            benches::run_recorded(&request, &environment, &|first| *recording.borrow_mut() = Some(first))
+        } else {
+            benches::run(&request, &environment)
+        };
+        report.map(|report| (report, recording.into_inner()))
     });
     let mut raised = None;
     loop {
@@ -177,6 +187,9 @@ pub fn bench(
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match raised {
         Some(error) => Err(error),
-        None => Ok(text(&guarded(|| result)?)),
+        None => {
+            let (report, recording) = guarded(|| result)?;
+            Ok((text(&report), recording.map(Recording)))
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod errors;
 mod simulation;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -16,4 +17,6 @@ mod _native {
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};
     #[pymodule_export]
     use crate::simulation::{HostMemory, Simulation};
+    #[pymodule_export]
+    use crate::tables::{Recording, Table};
 }

@@ -6,6 +6,7 @@
 
 use crate::calls::{LOOK_EVERY, print_line};
 use crate::errors::{InputError, broken, guarded, raised};
+use crate::tables::Recording;
 use nicety::remote::{Command, Next, Reply, drive};
 use nicety::{Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
@@ -73,7 +74,7 @@ type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 #[pymethods]
 impl Simulation {
     #[new]
-    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None))]
+    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None))]
     fn new(
         nodes: u32,
         nic: &str,
@@ -82,18 +83,23 @@ impl Simulation {
         overrides: Vec<String>,
         shards: usize,
         noise: Option<&str>,
+        recording: &str,
+        recorded_rows: Option<usize>,
     ) -> PyResult<Self> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let config = guarded(|| {
             let card = cards::load(nic, &overrides)?;
+            let default = ClusterConfig::new(nodes, card);
             let config = ClusterConfig {
+                recording: recording.parse().map_err(Error::Input)?,
+                recorded_rows: recorded_rows.unwrap_or(default.recorded_rows),
                 topology: topology.parse::<Topology>()?,
                 noise: noise.map(str::parse).transpose()?,
                 seed,
                 shards,
                 interrupt: Some(interrupt.clone()),
                 log: Arc::new(print_line),
-                ..ClusterConfig::new(nodes, card)
+                ..default
             };
             // Whether such a cluster can be built is worth knowing before there are programs.
             Cluster::new(config.clone())?;
@@ -191,8 +197,8 @@ impl Simulation {
         self.tell(Next::Failed(why))
     }
 
-    /// Ends the run, whatever it is doing, and gives its report as JSON.
-    fn end(&self, py: Python<'_>, stop: bool) -> PyResult<String> {
+    /// Ends the run, whatever it is doing, and gives its report as JSON, and its recording.
+    fn end(&self, py: Python<'_>, stop: bool) -> PyResult<(String, Recording)> {
         if stop {
             self.interrupt.store(true, Ordering::Relaxed);
         }
@@ -203,7 +209,7 @@ impl Simulation {
         drop((told, next));
         let result = py.detach(|| thread.join()).map_err(|panic| broken(&*panic))?;
         let run = guarded(|| result)?;
-        Ok(report(&run))
+        Ok((report(&run), Recording(run.recording)))
     }
 }
 

@@ -192,10 +192,27 @@ def _bench(
         bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
     ] = False,
     breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the figures into a file: .svg, .png or .pdf.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as CSV.")] = None,
+    arrow: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the rows as an Arrow file, for polars and others."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a timeline of the first card, mode and size for ui.perfetto.dev."),
+    ] = None,
+    trace_scale: Annotated[
+        str | None,
+        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure latency, bandwidth or message rate between two hosts."""
     from nicety.cli.bench import Request, bench
+    from nicety.cli.files import Files
 
     bench(
         Request(
@@ -214,6 +231,7 @@ def _bench(
             noise=noise,
             seed=seed,
         ),
+        Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),
         breakdown=breakdown,
         percentiles=percentiles,
         as_json=as_json,

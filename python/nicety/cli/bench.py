@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nicety.benchmarks import BenchmarkName, run_benchmark
-from nicety.cli.output import parse_names, print_json
+from nicety.cli.files import Files
+from nicety.cli.output import note, parse_names, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
 from nicety.ranges import parse_ranges
+from nicety.results import RecordingWarning
 from nicety.tables import benchmark_text
 
 _SIZES: dict[BenchmarkName, str] = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}
@@ -37,14 +40,16 @@ class Request:
     seed: int
 
 
-def bench(request: Request, *, breakdown: bool, percentiles: bool, as_json: bool) -> None:
-    """Run a benchmark and print its table, or its report as JSON."""
+def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool, as_json: bool) -> None:
+    """Run a benchmark, print its table or its report as JSON, and write the files."""
     if breakdown and request.benchmark != "latency":
         raise InputError(f"--breakdown: not for {request.benchmark}; only a latency has stages")
     if request.window is not None and request.benchmark == "latency":
         raise InputError("--window: not for latency, which has one message under way at a time")
+    files.check()
     sizes = request.sizes if request.sizes is not None else _SIZES[request.benchmark]
-    with progress("preparing") as bar:
+    with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
+        warnings.simplefilter("always", RecordingWarning)
         report = run_benchmark(
             request.benchmark,
             nics=parse_names(request.nics, "--nic"),
@@ -60,8 +65,13 @@ def bench(request: Request, *, breakdown: bool, percentiles: bool, as_json: bool
             seed=request.seed,
             handlers=request.handlers,
             cc=request.cc,
+            trace=files.trace,
+            trace_scale=files.scale,
             progress=lambda done, total: bar.advance(done, total, "measuring"),
         )
+    for warning in warned:
+        note(str(warning.message))
+    files.write(report)
     if as_json:
         print_json(report)
     else:

@@ -8,7 +8,6 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub use arrow_array;
-pub use arrow_ipc;
 pub use arrow_schema;
 
 type Columns = Vec<(String, ArrayRef)>;
@@ -146,16 +145,6 @@ impl Recording {
     }
 }
 
-/// A table as an Arrow file (the IPC file format, also called Feather version 2).
-///
-/// # Errors
-/// What Arrow says of columns that cannot be written.
-pub fn file(table: &RecordBatch) -> Result<Vec<u8>, arrow_schema::ArrowError> {
-    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &table.schema())?;
-    writer.write(table)?;
-    writer.into_inner()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +166,6 @@ mod tests {
             recording.resources_table(),
         ] {
             assert_eq!(table.num_rows(), 0);
-            assert!(file(&table).unwrap().starts_with(b"ARROW1"));
         }
     }
 }

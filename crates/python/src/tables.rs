@@ -1,0 +1,155 @@
+//! Tables for Python: Arrow columns, which go to pyarrow, polars and others through the capsules of the Arrow C data
+//! interface, without a copy.
+
+use crate::errors::InputError;
+use nicety::record::tables::arrow_array::cast::AsArray;
+use nicety::record::tables::arrow_array::ffi::FFI_ArrowSchema;
+use nicety::record::tables::arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use nicety::record::tables::arrow_array::types::{Float64Type, Int64Type, UInt32Type};
+use nicety::record::tables::arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use nicety::record::tables::arrow_schema::DataType;
+use nicety::record::timeline::Scale;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Columns with names and units. pyarrow, polars, DuckDB and others read it as it is, for example `pyarrow.table(t)`.
+#[pyclass(frozen)]
+pub struct Table(RecordBatch);
+
+/// A column from Python; None is a null.
+#[derive(FromPyObject)]
+pub enum Column {
+    Truth(Vec<Option<bool>>),
+    Whole(Vec<Option<i64>>),
+    Real(Vec<Option<f64>>),
+    Text(Vec<Option<String>>),
+}
+
+impl Column {
+    fn into_array(self) -> ArrayRef {
+        match self {
+            Column::Truth(values) => Arc::new(BooleanArray::from(values)),
+            Column::Whole(values) => Arc::new(Int64Array::from(values)),
+            Column::Real(values) => Arc::new(Float64Array::from(values)),
+            Column::Text(values) => Arc::new(StringArray::from(values)),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// A table of columns of the same length: booleans, whole numbers, numbers or texts.
+    #[new]
+    fn new(columns: Vec<(String, Column)>) -> PyResult<Table> {
+        let arrays = columns.into_iter().map(|(name, column)| (name, column.into_array(), true));
+        let made = RecordBatch::try_from_iter_with_nullable(arrays);
+        made.map(Table).map_err(|error| InputError::new_err(format!("no table of these columns: {error}")))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Table of {} rows: {}>", self.0.num_rows(), self.columns().join(", "))
+    }
+
+    /// The columns' names.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// A column as a list; None where there is no value.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let array = self.0.column_by_name(name).ok_or_else(|| {
+            PyKeyError::new_err(format!("no column '{name}'; there are {}", self.columns().join(", ")))
+        })?;
+        match array.data_type() {
+            DataType::Boolean => PyList::new(py, array.as_boolean().iter().collect::<Vec<_>>()),
+            DataType::Int64 => PyList::new(py, array.as_primitive::<Int64Type>().iter().collect::<Vec<_>>()),
+            DataType::UInt32 => PyList::new(py, array.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>()),
+            DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>().iter().collect::<Vec<_>>()),
+            DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
+            other => Err(PyRuntimeError::new_err(format!("a column of {other}"))),
+        }
+    }
+
+    /// The schema as the capsule of the Arrow C data interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref());
+        let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The rows as the capsule of the Arrow C stream interface. Another schema than the table's own is not made.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer ignore it; consumers cast.
+        drop(requested_schema);
+        let rows = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(rows));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+}
+
+/// What a run left to look at.
+#[pyclass(frozen)]
+pub struct Recording(pub nicety::record::Recording);
+
+#[pymethods]
+impl Recording {
+    /// How much was recorded: summary, messages, packets or everything.
+    #[getter]
+    fn level(&self) -> &'static str {
+        self.0.level.name()
+    }
+
+    /// A row for each message.
+    fn messages(&self, py: Python<'_>) -> Table {
+        Table(py.detach(|| self.0.messages_table()))
+    }
+
+    /// A row for each packet.
+    fn packets(&self, py: Python<'_>) -> Table {
+        Table(py.detach(|| self.0.packets_table()))
+    }
+
+    /// A row for each handler run.
+    fn handler_runs(&self, py: Python<'_>) -> Table {
+        Table(py.detach(|| self.0.handler_runs_table()))
+    }
+
+    /// A row for each use of a resource.
+    fn resources(&self, py: Python<'_>) -> Table {
+        Table(py.detach(|| self.0.resources_table()))
+    }
+
+    /// How many rows each table left out because it was full.
+    fn left_out(&self) -> BTreeMap<&'static str, u64> {
+        self.0.left_out_by_table().into_iter().collect()
+    }
+
+    /// How many messages have a breakdown, and of each stage its name, the messages that passed it, and picoseconds of all
+    /// of them together.
+    fn breakdown(&self) -> (u64, Vec<(&'static str, u64, u64)>) {
+        let (messages, stages) = self.0.breakdown();
+        (messages, stages.iter().map(|s| (s.stage.name(), s.messages, s.total.ps())).collect())
+    }
+
+    /// The timeline as the bytes of a Perfetto trace; the scale is ns or ps.
+    fn timeline<'py>(&self, py: Python<'py>, scale: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let scale: Scale = scale.parse().map_err(InputError::new_err::<String>)?;
+        let bytes = py.detach(|| self.0.timeline(scale));
+        Ok(PyBytes::new(py, &bytes))
+    }
+}

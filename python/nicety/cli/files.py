@@ -1,0 +1,72 @@
+"""The files that a benchmark writes beside what it prints."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from nicety.errors import InputError
+from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_arrow, write_bytes
+
+if TYPE_CHECKING:
+    from nicety.benchmarks import Report
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files that were asked for, none where not."""
+
+    plot: Path | None = None
+    csv: Path | None = None
+    arrow: Path | None = None
+    trace: Path | None = None
+    trace_scale: str | None = None
+
+    def check(self) -> None:
+        """Refuse what could not be written, before anything runs."""
+        named = {"--plot": self.plot, "--csv": self.csv, "--arrow": self.arrow, "--trace": self.trace}
+        places: dict[Path, str] = {}
+        for option, path in named.items():
+            if path is None:
+                continue
+            _check_place(option, path)
+            other = places.setdefault(path.resolve(), option)
+            if other != option:
+                raise InputError(f"{option} {path}: {other} writes there already; name another file")
+        if self.arrow is not None:
+            check_arrow(f"--arrow {self.arrow}")
+        if self.plot is not None and self.plot.suffix.lower() not in PICTURES:
+            endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
+            raise InputError(f"--plot {self.plot}: a picture's name ends with {endings}")
+        if self.trace_scale is not None and self.trace_scale not in {"ns", "ps"}:
+            raise InputError(f"--trace-scale {self.trace_scale}: a tick of the timeline is a nanosecond, ns, or a ps")
+        if self.trace_scale is not None and self.trace is None:
+            raise InputError("--trace-scale: there is no timeline; name a file for one with --trace")
+
+    @property
+    def scale(self) -> Literal["ns", "ps"]:
+        """What a tick of the timeline is."""
+        return cast(Literal["ns", "ps"], self.trace_scale or "ns")
+
+    def write(self, report: Report) -> None:
+        """Write what is made from a report; the timeline is written by the benchmark."""
+        if self.csv is not None:
+            write_bytes(self.csv, csv_text(report_table(report)).encode())
+        if self.arrow is not None:
+            write_arrow(report_table(report), self.arrow)
+        if self.plot is not None:
+            from nicety import plots
+
+            plots.save(plots.report_figure(report), self.plot)
+
+
+def _check_place(option: str, path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise InputError(f"{option} {path}: this is a folder; name a file in it")
+    if not folder.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {folder}; make it first")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise InputError(f"{option} {path}: it may not be written; name a file elsewhere")
