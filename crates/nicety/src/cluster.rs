@@ -1,16 +1,16 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 
+use crate::Error;
 use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::host::Host;
 use crate::noise::Noise;
 use crate::record::Recording;
-use crate::Error;
 use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::{CardSpec, SpinSpec};
 use nicety_nic::spin::{Card, Fault, HandlerStatistics, Log};
+use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
 use nicety_types::{Level, NodeId, Recorder, Time};
 use std::cell::RefCell;
@@ -63,7 +63,13 @@ impl ClusterConfig {
             shards: 1,
             interrupt: None,
             log: Arc::new(|line| {
-                eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
+                eprintln!(
+                    "[{} {} HPU {}] {}",
+                    line.time,
+                    line.node,
+                    line.hpu,
+                    line.text.trim_end_matches('\n')
+                );
             }),
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
@@ -119,12 +125,26 @@ impl Cluster {
     /// # Errors
     /// [`Error::Input`] when the topology cannot have that many nodes.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
-        let ClusterConfig { nodes, card, topology, noise, seed, shards, interrupt, log, recording, recorded_rows } = config;
+        let ClusterConfig {
+            nodes,
+            card,
+            topology,
+            noise,
+            seed,
+            shards,
+            interrupt,
+            log,
+            recording,
+            recorded_rows,
+        } = config;
         let CardSpec::Spin(spec) = card.spec;
         let spec: Rc<SpinSpec> = Rc::from(spec);
         topology.check(nodes as usize, &spec.switch)?;
         if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
-            return Err(Error::Input(format!("noise on rank {rank}: the cluster has ranks 0 to {}", nodes - 1)));
+            return Err(Error::Input(format!(
+                "noise on rank {rank}: the cluster has ranks 0 to {}",
+                nodes - 1
+            )));
         }
         let mut world = World::new(Config { seed, shards, interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
@@ -142,7 +162,8 @@ impl Cluster {
             let sim = world.sim(id);
             let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
-            let card = Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
+            let card =
+                Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
             let mut cpus = Cpus::new(&sim, spec.host, &recorder);
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);

@@ -175,8 +175,11 @@ impl Host {
     /// Waits until every program of the cluster has come here, over the job launcher's own network.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
-        describe(move || format!("the other ranks to come to the barrier (rank {rank} is there)"), self.0.barrier.wait())
-            .await;
+        describe(
+            move || format!("the other ranks to come to the barrier (rank {rank} is there)"),
+            self.0.barrier.wait(),
+        )
+        .await;
         // The launcher's time belongs to nobody's message.
         self.restart_path();
         self.called("barrier", start);
@@ -232,7 +235,12 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
-    pub async fn recv(&self, buffer: &Buffer, source: Option<u32>, tag: Option<u32>) -> Result<Received, Error> {
+    pub async fn recv(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tag: Option<u32>,
+    ) -> Result<Received, Error> {
         let start = self.now();
         if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
             return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
@@ -358,7 +366,12 @@ impl Host {
     ///
     /// # Errors
     /// When the rank is not valid.
-    pub async fn triggered_put(&self, request: PutRequest, ct: CtHandle, threshold: u64) -> Result<(), Error> {
+    pub async fn triggered_put(
+        &self,
+        request: PutRequest,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), Error> {
         let (start, mut path) = (self.now(), self.path());
         let posted = self.0.card.triggered_put(&self.0.cpus, &mut path, request, ct, threshold).await;
         self.0.path.replace(path);

@@ -47,12 +47,12 @@ pub use cluster::{
 };
 pub use error::Error;
 pub use host::{Buffer, Host, Received};
-pub use noise::Noise;
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity};
 pub use nicety_nic::CardSpec;
 pub use nicety_nic::spin::{CallError, Fault, HandlerError, HandlerNames, Handlers, Log, LogLine};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
+pub use noise::Noise;
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -54,20 +54,54 @@ pub struct Put {
 #[expect(missing_docs, reason = "the operations and arguments of `Host`, under the same names")]
 pub enum Command {
     // Answered at once.
-    Alloc { bytes: u64 },
+    Alloc {
+        bytes: u64,
+    },
     CtAlloc,
-    CtGet { ct: u64 },
-    EqAlloc { depth: u32 },
-    PtAlloc { pt: Option<u32>, eq: Option<u64> },
-    MdBind { part: Part, options: Vec<String>, eq: Option<u64>, ct: Option<u64> },
-    Attach { handlers: usize, state: Vec<u8>, memory: Option<Part> },
+    CtGet {
+        ct: u64,
+    },
+    EqAlloc {
+        depth: u32,
+    },
+    PtAlloc {
+        pt: Option<u32>,
+        eq: Option<u64>,
+    },
+    MdBind {
+        part: Part,
+        options: Vec<String>,
+        eq: Option<u64>,
+        ct: Option<u64>,
+    },
+    Attach {
+        handlers: usize,
+        state: Vec<u8>,
+        memory: Option<Part>,
+    },
     // Answered later.
-    Send { part: Part, to: u32, tag: u32 },
-    Recv { part: Part, source: Option<u32>, tag: Option<u32> },
-    Compute { ps: u64 },
+    Send {
+        part: Part,
+        to: u32,
+        tag: u32,
+    },
+    Recv {
+        part: Part,
+        source: Option<u32>,
+        tag: Option<u32>,
+    },
+    Compute {
+        ps: u64,
+    },
     Barrier,
-    Put { put: Put },
-    TriggeredPut { put: Put, ct: u64, threshold: u64 },
+    Put {
+        put: Put,
+    },
+    TriggeredPut {
+        put: Put,
+        ct: u64,
+        threshold: u64,
+    },
     MeAppend {
         part: Part,
         pt: u32,
@@ -80,8 +114,13 @@ pub enum Command {
         user_ptr: u64,
         wait: bool,
     },
-    CtWait { ct: u64, threshold: u64 },
-    EqWait { eq: u64 },
+    CtWait {
+        ct: u64,
+        threshold: u64,
+    },
+    EqWait {
+        eq: u64,
+    },
 }
 
 /// What a program is told.

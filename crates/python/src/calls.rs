@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often a waiting call looks whether Ctrl-C was pressed.

@@ -31,11 +31,7 @@ impl HostMemory {
 
     /// # Safety
     /// `view` is Python's own, valid for writing.
-    unsafe fn __getbuffer__(
-        slf: PyRef<'_, Self>,
-        view: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    unsafe fn __getbuffer__(slf: PyRef<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let bytes = &slf.0;
         let length = isize::try_from(bytes.len()).map_err(|_| PyBufferError::new_err("too long"))?;
         let start = bytes.as_ptr().cast::<c_void>();

@@ -73,8 +73,12 @@ impl Table {
         match array.data_type() {
             DataType::Boolean => PyList::new(py, array.as_boolean().iter().collect::<Vec<_>>()),
             DataType::Int64 => PyList::new(py, array.as_primitive::<Int64Type>().iter().collect::<Vec<_>>()),
-            DataType::UInt32 => PyList::new(py, array.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>()),
-            DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>().iter().collect::<Vec<_>>()),
+            DataType::UInt32 => {
+                PyList::new(py, array.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>())
+            }
+            DataType::Float64 => {
+                PyList::new(py, array.as_primitive::<Float64Type>().iter().collect::<Vec<_>>())
+            }
             DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
             other => Err(PyRuntimeError::new_err(format!("a column of {other}"))),
         }
