@@ -282,6 +282,9 @@ fn what_cannot_be_is_said() {
     let far = error(Request { noise: Some("1ms,25us,rank=2".into()), ..base() });
     assert!(far.contains("noise on rank 2: the cluster has ranks 0 to 1"), "{far}");
     assert!(error(Request { noise: Some("1ms".into()), ..base() }).contains("PERIOD,DURATION"));
+    let deep = Request { window: Some(65_536), ..patterned(Benchmark::MessageRate, "rdma", 8, "incast:9") };
+    let deep = error(deep);
+    assert!(deep.contains("589824 of them") && deep.contains("limits.event_queue_depth"), "{deep}");
     assert!(error(Request { pattern: "ring".into(), ..base() }).contains("no such pattern"));
     assert!(error(Request { topology: Some("ring".into()), ..base() }).contains("pair, star"));
 }

@@ -327,7 +327,7 @@ fn measure(
                     users_handlers: request.handlers,
                     iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
                     warmup: request.warmup.unwrap_or(1),
-                    window: request.window.unwrap_or(64),
+                    window: request.window.unwrap_or(request::DEFAULT_WINDOW),
                     recorded,
                 };
                 let row = match benchmark {

@@ -88,6 +88,9 @@ pub struct Request {
     pub handlers: bool,
 }
 
+/// Messages in a window unless said otherwise.
+pub(super) const DEFAULT_WINDOW: u64 = 64;
+
 /// The largest message of a benchmark, in bytes: handlers count in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
@@ -194,6 +197,19 @@ impl Request {
                     _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
                 })
             })?;
+            // RDMA's receiver has an event of every message of a window.
+            let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
+            let (window, depth) =
+                (self.window.unwrap_or(DEFAULT_WINDOW), u64::from(spec.limits.event_queue_depth));
+            let polled = self.benchmark != Benchmark::Latency && modes.contains(&Mode::Rdma);
+            if polled && window * senders > depth {
+                return wrong(format!(
+                    "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
+                     queues hold {depth}; write --window {} or less, or set limits.event_queue_depth",
+                    window * senders,
+                    (depth / senders).max(1)
+                ));
+            }
         }
         Ok(Resolved { cards, modes, pattern, topology, noise })
     }
