@@ -2,7 +2,7 @@
 //! what does it buy the application?
 //!
 //! # The layers, from the top
-//! - [`bench`]: the benchmarks, which are programs over the same API that users have.
+//! - [`mod@bench`]: the benchmarks, which are programs over the same API that users have.
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
 //! - [`cards`]: the specifications that come with nicety, and reading one's own.
 //! - [`record`]: what a run leaves to look at, as tables and as a timeline.

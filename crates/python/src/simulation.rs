@@ -70,6 +70,7 @@ type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 #[pymethods]
 impl Simulation {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
     #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None))]
     fn new(
         nodes: u32,
