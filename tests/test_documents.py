@@ -34,12 +34,6 @@ def test_the_first_program_prints_what_the_readme_shows(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == block("It prints")
 
 
-def test_the_first_handler_compiles(nicety: Callable, tmp_path: Path) -> None:
-    (tmp_path / "handler.c").write_text(block("## A first handler", "c"))
-    result = nicety("cc", "handler.c")
-    assert (result.status, result.stderr) == (0, "")
-
-
 def test_the_targets_of_make_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for document in ("README.md", "CONTRIBUTING.md"):
