@@ -42,8 +42,8 @@ pub struct ClusterConfig {
     pub log: Log,
     /// How much of the run is recorded.
     pub recording: Level,
-    /// Most rows that each node keeps in each table of a recording; what comes after is counted only. A row takes up to
-    /// about 600 bytes for a message, and 100 for everything else.
+    /// Most rows that each node keeps in each table of a recording; what comes after is counted only. A message takes
+    /// about 1200 bytes until both of its ends are put together, a packet 300, and everything else 120.
     pub recorded_rows: usize,
 }
 
