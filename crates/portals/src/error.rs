@@ -33,6 +33,13 @@ pub enum Error {
         /// The size of the portal table.
         limit: u32,
     },
+    /// `PTL_PT_EQ_NEEDED`: a portal table entry with flow control needs an event queue.
+    PtEqNeeded,
+    /// `PTL_NO_SPACE`: the command's events must not be lost, and their queue has no room for them.
+    EqFull {
+        /// How many events the command needs room for.
+        needed: u32,
+    },
     /// `PTL_IN_USE`: something still uses the resource.
     InUse {
         /// What was to be freed.
@@ -46,7 +53,8 @@ impl Error {
     /// The return code's name in the specification.
     pub const fn code(&self) -> &'static str {
         match self {
-            Error::NoSpace { .. } => "PTL_NO_SPACE",
+            Error::NoSpace { .. } | Error::EqFull { .. } => "PTL_NO_SPACE",
+            Error::PtEqNeeded => "PTL_PT_EQ_NEEDED",
             Error::ListTooLong { .. } => "PTL_LIST_TOO_LONG",
             Error::ArgInvalid(_) | Error::Stale(_) => "PTL_ARG_INVALID",
             Error::PtInUse { .. } => "PTL_PT_IN_USE",
@@ -78,6 +86,12 @@ impl fmt::Display for Error {
             Error::PtFull { limit } => write!(
                 f,
                 "all {limit} portal table entries are in use; free one, or raise the limit `portal_table`"
+            ),
+            Error::PtEqNeeded => f.write_str("flow control needs an event queue in `eq` to be told of"),
+            Error::EqFull { needed } => write!(
+                f,
+                "the event queue has no room for {needed} events more; read events and try again, or make the \
+                 queue deeper"
             ),
             Error::InUse { what, by } => {
                 write!(f, "the {what} is still in use by {by}; wait or free that first")

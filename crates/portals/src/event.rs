@@ -1,8 +1,7 @@
 //! What an operation leaves behind: full events, counts, operations that are due, acknowledgements.
 
-use crate::{CtEvent, CtHandle, EqHandle, Header, List, Outgoing};
+use crate::{Atomic, CtEvent, CtHandle, EqHandle, Header, HeaderKind, List, Outgoing};
 use nicety_types::NodeId;
-use std::fmt;
 
 macro_rules! named {
     (
@@ -26,13 +25,14 @@ macro_rules! named {
             }
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
             }
         }
     };
 }
+pub(crate) use named;
 
 named! {
     /// The kind of a full event ('Events and Event Queues', `ptl_event_kind_t`).
@@ -95,6 +95,24 @@ named! {
         Unsupported = "PTL_NI_UNSUPPORTED",
         /// A handler of the message failed. sPIN's addition to the specification's list.
         HandlerError = "PTL_NI_HANDLER_ERROR",
+        /// A search of the unexpected headers has found none that matches.
+        NoMatch = "PTL_NI_NO_MATCH",
+    }
+}
+
+impl EventKind {
+    /// The event of an operation that a message of this kind asks for.
+    pub(crate) const fn of(kind: HeaderKind, list: List) -> EventKind {
+        match (kind, list) {
+            (HeaderKind::Get, List::Priority) => EventKind::Get,
+            (HeaderKind::Get, List::Overflow) => EventKind::GetOverflow,
+            (HeaderKind::Atomic, List::Priority) => EventKind::Atomic,
+            (HeaderKind::Atomic, List::Overflow) => EventKind::AtomicOverflow,
+            (HeaderKind::FetchAtomic | HeaderKind::Swap, List::Priority) => EventKind::FetchAtomic,
+            (HeaderKind::FetchAtomic | HeaderKind::Swap, List::Overflow) => EventKind::FetchAtomicOverflow,
+            (HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack, List::Priority) => EventKind::Put,
+            (HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack, List::Overflow) => EventKind::PutOverflow,
+        }
     }
 }
 
@@ -112,7 +130,7 @@ pub struct Event {
     pub kind: EventKind,
     /// How it ended.
     pub fail: FailType,
-    /// Who started the operation; this node itself for `Link`, `AutoUnlink` and `AutoFree`.
+    /// Who started the operation; this node itself for `Link`, `AutoUnlink`, `AutoFree` and `PtDisabled`.
     pub initiator: NodeId,
     /// The portal table index.
     pub pt: u32,
@@ -120,6 +138,10 @@ pub struct Event {
     pub list: List,
     /// The match bits of the message.
     pub match_bits: u64,
+    /// The user on whose behalf the operation was started.
+    pub uid: u32,
+    /// The operator and type of an atomic operation.
+    pub atomic: Option<Atomic>,
     /// The data of the message's header.
     pub hdr_data: u64,
     /// Bytes asked for.
@@ -144,6 +166,8 @@ impl Event {
             pt: 0,
             list: List::Priority,
             match_bits: 0,
+            uid: 0,
+            atomic: None,
             hdr_data: 0,
             rlength: 0,
             mlength: 0,
@@ -176,9 +200,10 @@ pub enum Effect {
         /// The values.
         value: CtEvent,
     },
-    /// A triggered operation is due: fetch its bytes from host memory and send it.
+    /// A triggered operation is due: fetch its payload, if it has one, from host memory and send it.
     Start(Outgoing),
-    /// Send this acknowledgement, which has no payload.
+    /// Send this answer, which has no payload: an acknowledgement, or the reply to an operation that failed.
+    /// The reply to one that succeeds has a payload, and is the card's to send: [`crate::Delivery::reply`].
     Ack(Header),
 }
 

@@ -13,9 +13,14 @@
 //! | 32..40 | remote offset in bytes |
 //! | 40..48 | header data |
 //! | 48..56 | the initiator's operation |
-//! | 56..64 | zero |
+//! | 56 | operator of an atomic operation, counted from 1; 0 on anything else |
+//! | 57 | type of its items, counted from 1; 0 on anything else |
+//! | 58..60 | zero |
+//! | 60..64 | user on whose behalf the operation is |
+//!
+//! The payload follows: see [`Header::payload_bytes`].
 
-use crate::{AckRequest, FailType};
+use crate::{AckRequest, Atomic, AtomicOp, Datatype, FailType};
 use nicety_types::NodeId;
 use std::fmt;
 
@@ -31,15 +36,15 @@ pub enum HeaderKind {
     Put = 1,
     /// A request for bytes of a match entry of the target.
     Get = 2,
-    /// The answer to a get, with bytes.
+    /// The answer to a get, a fetch-and-atomic or a swap, with bytes.
     Reply = 3,
-    /// The answer to a put, without bytes.
+    /// The answer to a put or an atomic, without bytes.
     Ack = 4,
     /// An operation on memory of the target.
     Atomic = 5,
     /// The same, with the old contents as the answer.
     FetchAtomic = 6,
-    /// A swap or compare-and-swap.
+    /// A swap, conditional or not, with the old contents as the answer.
     Swap = 7,
 }
 
@@ -53,6 +58,20 @@ impl HeaderKind {
         HeaderKind::FetchAtomic,
         HeaderKind::Swap,
     ];
+
+    /// Whether it is answered by a reply, and not by an acknowledgement.
+    pub const fn wants_reply(self) -> bool {
+        matches!(self, HeaderKind::Get | HeaderKind::FetchAtomic | HeaderKind::Swap)
+    }
+
+    /// Whether it begins an operation, and does not answer one.
+    pub const fn is_request(self) -> bool {
+        !matches!(self, HeaderKind::Reply | HeaderKind::Ack)
+    }
+
+    const fn is_atomic(self) -> bool {
+        matches!(self, HeaderKind::Atomic | HeaderKind::FetchAtomic | HeaderKind::Swap)
+    }
 }
 
 /// The header of a message.
@@ -81,6 +100,10 @@ pub struct Header {
     pub hdr_data: u64,
     /// The initiator's operation, which its answer brings back.
     pub operation: u64,
+    /// The user on whose behalf the operation is; zero on an answer.
+    pub uid: u32,
+    /// Operator and type of an atomic, fetch-and-atomic or swap.
+    pub atomic: Option<Atomic>,
 }
 
 /// Why bytes are not a header.
@@ -96,8 +119,12 @@ pub enum HeaderError {
     Ack(u8),
     /// No way for an operation to end.
     Fail(u8),
-    /// Bytes 56 to 63 are not zero.
+    /// Bytes 58 and 59 are not zero.
     Reserved,
+    /// Not the operator and type, bytes 56 and 57, of any message of this kind; the two bytes.
+    Atomic(u8, u8),
+    /// A length that an atomic operation of this operator and type cannot have, in bytes.
+    AtomicLength(u64),
 }
 
 impl fmt::Display for HeaderError {
@@ -110,7 +137,18 @@ impl fmt::Display for HeaderError {
                 write!(f, "no acknowledgement has number {v} (byte 2 of a Portals header)")
             }
             HeaderError::Fail(v) => write!(f, "no failure has number {v} (byte 3 of a Portals header)"),
-            HeaderError::Reserved => f.write_str("bytes 56 to 63 of a Portals header must be zero"),
+            HeaderError::Reserved => f.write_str("bytes 58 and 59 of a Portals header must be zero"),
+            HeaderError::Atomic(op, datatype) => write!(
+                f,
+                "operator {op} on type {datatype} (bytes 56 and 57 of a Portals header) does not belong to a \
+                 message of this kind"
+            ),
+            HeaderError::AtomicLength(n) => {
+                write!(
+                    f,
+                    "{n} bytes (bytes 24 to 31 of a Portals header) are not the whole items of its type"
+                )
+            }
         }
     }
 }
@@ -134,7 +172,33 @@ impl Header {
             remote_offset: 0,
             hdr_data: 0,
             operation: 0,
+            uid: 0,
+            atomic: None,
         }
+    }
+
+    /// Bytes that follow the header in its message: those of a put, an atomic or a reply; in a swap with an
+    /// operand, that and then the data; none in a get or an acknowledgement.
+    pub const fn payload_bytes(&self) -> u64 {
+        match (self.kind, self.atomic) {
+            (HeaderKind::Get | HeaderKind::Ack, _) => 0,
+            (HeaderKind::Swap, Some(atomic)) => self.length.saturating_add(atomic.operand_bytes() as u64),
+            _ => self.length,
+        }
+    }
+
+    /// Whether operator, type and length belong to the kind.
+    pub(crate) fn check(&self) -> Result<(), HeaderError> {
+        let Some(atomic) = self.atomic else {
+            return if self.kind.is_atomic() { Err(HeaderError::Atomic(0, 0)) } else { Ok(()) };
+        };
+        if !self.kind.is_atomic() || atomic.op().is_swap() != (self.kind == HeaderKind::Swap) {
+            return Err(HeaderError::Atomic(atomic.op() as u8 + 1, atomic.datatype() as u8 + 1));
+        }
+        if !atomic.takes_length(self.length) {
+            return Err(HeaderError::AtomicLength(self.length));
+        }
+        Ok(())
     }
 
     /// The bytes on the wire.
@@ -148,6 +212,10 @@ impl Header {
         for (i, word) in words.into_iter().enumerate() {
             bytes[16 + 8 * i..24 + 8 * i].copy_from_slice(&word.to_le_bytes());
         }
+        if let Some(atomic) = self.atomic {
+            bytes[56..58].copy_from_slice(&[atomic.op() as u8 + 1, atomic.datatype() as u8 + 1]);
+        }
+        bytes[60..].copy_from_slice(&self.uid.to_le_bytes());
         bytes
     }
 
@@ -163,10 +231,14 @@ impl Header {
             return Err(HeaderError::Version(bytes[0]));
         }
         let kind = HeaderKind::ALL.into_iter().find(|k| *k as u8 == bytes[1]);
-        if long(56) != 0 {
+        if bytes[58..60] != [0; 2] {
             return Err(HeaderError::Reserved);
         }
-        Ok(Header {
+        let atomic = match (bytes[56], bytes[57]) {
+            (0, 0) => None,
+            (op, datatype) => Some(atomic(op, datatype).ok_or(HeaderError::Atomic(op, datatype))?),
+        };
+        let header = Header {
             kind: kind.ok_or(HeaderError::Kind(bytes[1]))?,
             ack: *AckRequest::ALL.get(bytes[2] as usize).ok_or(HeaderError::Ack(bytes[2]))?,
             fail: *FailType::ALL.get(bytes[3] as usize).ok_or(HeaderError::Fail(bytes[3]))?,
@@ -178,6 +250,16 @@ impl Header {
             remote_offset: long(32),
             hdr_data: long(40),
             operation: long(48),
-        })
+            uid: word(60),
+            atomic,
+        };
+        header.check()?;
+        Ok(header)
     }
+}
+
+fn atomic(op: u8, datatype: u8) -> Option<Atomic> {
+    let op = *AtomicOp::ALL.get(usize::from(op).checked_sub(1)?)?;
+    let datatype = *Datatype::ALL.get(usize::from(datatype).checked_sub(1)?)?;
+    Atomic::new(op, datatype).ok()
 }

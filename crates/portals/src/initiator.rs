@@ -1,18 +1,21 @@
-//! The initiator: memory descriptors, puts, and how an operation ends ('Memory Descriptors', 'Data Movement
+//! The initiator: memory descriptors, operations, and how they end ('Memory Descriptors', 'Data Movement
 //! Operations').
 //!
-//! An operation ends when its message has been sent and, where an acknowledgement was asked for, that is
-//! here. Until then it keeps its place among [`crate::Limits::operations`], and its memory descriptor.
+//! An operation ends when its message has been sent and, where an answer was asked for, that is here: an
+//! acknowledgement, or a reply with its bytes deposited. Until then it keeps its place among
+//! [`crate::Limits::operations`], and its memory descriptors.
 
 use crate::counter::Action;
 use crate::interface::release;
+use crate::request::Draft;
 use crate::{
-    AckRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind, FailType, Header,
-    HeaderKind, Interface, MdHandle, MdOptions, OperationHandle,
+    AckRequest, AtomicRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind,
+    FailType, Features, FetchRequest, GetRequest, Header, HeaderKind, Interface, MdHandle, MdOptions,
+    Operand, OperationHandle, PutRequest,
 };
 use nicety_types::NodeId;
 
-/// A memory descriptor: memory that messages are sent from (`ptl_md_t`).
+/// A memory descriptor: memory that messages are sent from and replies come to (`ptl_md_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Md {
     /// Host address of the first byte.
@@ -27,59 +30,35 @@ pub struct Md {
     pub ct: Option<CtHandle>,
 }
 
-/// The arguments of a put (`PtlPut`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PutRequest {
-    /// The memory descriptor.
-    pub md: MdHandle,
-    /// Where the message begins in the descriptor's memory, in bytes.
-    pub local_offset: u64,
-    /// Length of the message in bytes.
-    pub length: u64,
-    /// What to hear back.
-    pub ack: AckRequest,
-    /// The target's rank.
-    pub target: NodeId,
-    /// The portal table index at the target.
-    pub pt: u32,
-    /// The match bits.
-    pub match_bits: u64,
-    /// Where the message shall begin in the match entry's memory, in bytes; not used by an entry with
-    /// [`crate::MeOptions::MANAGE_LOCAL`].
-    pub remote_offset: u64,
-    /// The user's word for the SEND and ACK events.
-    pub user_ptr: u64,
-    /// The user's word for the target's event.
-    pub hdr_data: u64,
-}
-
-impl PutRequest {
-    /// A put of the first `length` bytes of `md`, with everything else zero.
-    pub const fn new(md: MdHandle, length: u64, target: NodeId, pt: u32, match_bits: u64) -> PutRequest {
-        PutRequest {
-            md,
-            local_offset: 0,
-            length,
-            ack: AckRequest::None,
-            target,
-            pt,
-            match_bits,
-            remote_offset: 0,
-            user_ptr: 0,
-            hdr_data: 0,
-        }
-    }
-}
-
-/// A message for the card to send: a header, and `header.length` bytes of host memory from `start` on.
+/// A message for the card to send: a header, and behind it what [`Header::payload_bytes`] says. That is the
+/// operand, if there is one, and then `header.length` bytes of host memory from `start` on; of a get, nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// The operation, for [`Interface::sent`].
     pub operation: OperationHandle,
     /// The header.
     pub header: Header,
-    /// Host address of the first byte of the payload.
+    /// Host address of the first byte of the payload that lies in host memory.
     pub start: u64,
+    /// The operand of a conditional or masked swap, which the payload begins with.
+    pub operand: Operand,
+}
+
+/// Where the bytes of a reply belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The operation it answers.
+    pub operation: OperationHandle,
+    /// Host address of its first byte.
+    pub start: u64,
+    /// Bytes it has, all to be kept.
+    pub mlength: u64,
+    /// Bytes asked for.
+    pub rlength: u64,
+    /// The offset in the target's memory at which the bytes were.
+    pub remote_offset: u64,
+    /// How the operation ended at the target; where it failed, there are no bytes.
+    pub fail: FailType,
 }
 
 pub(crate) struct Descriptor {
@@ -89,25 +68,41 @@ pub(crate) struct Descriptor {
 }
 
 pub(crate) struct Operation {
-    md: MdHandle,
     header: Header,
-    start: u64,
+    from: Option<Place>,
+    to: Option<Place>,
+    operand: Operand,
     user_ptr: u64,
     state: State,
+}
+
+/// Memory of a descriptor.
+#[derive(Clone, Copy)]
+struct Place {
+    md: MdHandle,
+    /// Host address.
+    start: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Triggered, and not yet due.
     Waiting,
-    /// With the card.
-    Sending { answered: bool },
-    /// Sent; the answer is missing.
-    Sent,
+    /// With the card, or sent.
+    Started { sent: bool, answer: Answer },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Not asked for, or here.
+    Done,
+    Awaited,
+    /// A reply whose bytes are on their way.
+    Arriving,
 }
 
 impl Interface {
-    /// Binds memory to send from (`PtlMDBind`).
+    /// Binds memory to send from or to get into (`PtlMDBind`).
     ///
     /// # Errors
     /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] for memory that
@@ -150,8 +145,43 @@ impl Interface {
     /// [`Error::Stale`] for the descriptor; [`Error::ArgInvalid`] for a message beyond its memory or longer
     /// than the limit, or for an acknowledgement that has nowhere to go; [`Error::NoSpace`].
     pub fn put(&mut self, request: &PutRequest) -> Result<Outgoing, Error> {
-        let operation = self.prepare(request)?;
-        Ok(self.outgoing(operation))
+        self.start_now(&Draft::from(request))
+    }
+
+    /// Starts a get (`PtlGet`). It ends with the REPLY event; there is no SEND event.
+    ///
+    /// # Errors
+    /// As [`Interface::put`]; [`Error::ArgInvalid`] where the card does no gets.
+    pub fn get(&mut self, request: &GetRequest) -> Result<Outgoing, Error> {
+        self.start_now(&Draft::from(request))
+    }
+
+    /// Starts an atomic (`PtlAtomic`). It ends as a put does.
+    ///
+    /// # Errors
+    /// As [`Interface::put`]; [`Error::ArgInvalid`] where the card does no atomics, for a swap, and for a
+    /// length that is no whole items or beyond [`crate::Limits::atomic_bytes`].
+    pub fn atomic(&mut self, request: &AtomicRequest) -> Result<Outgoing, Error> {
+        self.start_now(&Draft::from(request))
+    }
+
+    /// Starts a fetch-and-atomic (`PtlFetchAtomic`). SEND goes to the descriptor of the data, REPLY to that
+    /// of the fetched bytes, which may be one and the same.
+    ///
+    /// # Errors
+    /// As [`Interface::atomic`], with [`crate::Limits::fetch_atomic_bytes`]; [`Error::ArgInvalid`] where an
+    /// acknowledgement is asked for.
+    pub fn fetch_atomic(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
+        self.start_now(&Draft::fetch(request, HeaderKind::FetchAtomic))
+    }
+
+    /// Starts a swap (`PtlSwap`), which is a fetch-and-atomic with other operators.
+    ///
+    /// # Errors
+    /// As [`Interface::fetch_atomic`]; [`Error::ArgInvalid`] for an operand that is missing, superfluous or
+    /// not one item, and for more than one item where the operator takes one.
+    pub fn swap(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
+        self.start_now(&Draft::fetch(request, HeaderKind::Swap))
     }
 
     /// A put that starts when `ct` has reached `threshold` successes (`PtlTriggeredPut`): then, or now where
@@ -166,14 +196,67 @@ impl Interface {
         threshold: u64,
         effects: &mut Effects,
     ) -> Result<(), Error> {
-        self.can_wait(ct)?;
-        let operation = self.prepare(request)?;
-        self.operations.get_mut(operation)?.state = State::Waiting;
-        self.wait(Action::Start(operation), ct, threshold, effects);
-        Ok(())
+        self.start_later(&Draft::from(request), ct, threshold, effects)
+    }
+
+    /// The same with a get (`PtlTriggeredGet`).
+    ///
+    /// # Errors
+    /// As [`Interface::get`], or [`Error::Stale`] for the counter.
+    pub fn triggered_get(
+        &mut self,
+        request: &GetRequest,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.start_later(&Draft::from(request), ct, threshold, effects)
+    }
+
+    /// The same with an atomic (`PtlTriggeredAtomic`).
+    ///
+    /// # Errors
+    /// As [`Interface::atomic`], or [`Error::Stale`] for the counter.
+    pub fn triggered_atomic(
+        &mut self,
+        request: &AtomicRequest,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.start_later(&Draft::from(request), ct, threshold, effects)
+    }
+
+    /// The same with a fetch-and-atomic (`PtlTriggeredFetchAtomic`).
+    ///
+    /// # Errors
+    /// As [`Interface::fetch_atomic`], or [`Error::Stale`] for the counter.
+    pub fn triggered_fetch_atomic(
+        &mut self,
+        request: &FetchRequest,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.start_later(&Draft::fetch(request, HeaderKind::FetchAtomic), ct, threshold, effects)
+    }
+
+    /// The same with a swap (`PtlTriggeredSwap`). Its operand is that of now.
+    ///
+    /// # Errors
+    /// As [`Interface::swap`], or [`Error::Stale`] for the counter.
+    pub fn triggered_swap(
+        &mut self,
+        request: &FetchRequest,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.start_later(&Draft::fetch(request, HeaderKind::Swap), ct, threshold, effects)
     }
 
     /// The card has read the last byte of the message, or given it up: the source memory may be used again.
+    /// Where it is given up and a reply was to come, that has failed, too.
     ///
     /// # Errors
     /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
@@ -185,21 +268,31 @@ impl Interface {
         effects: &mut Effects,
     ) -> Result<(), Error> {
         let op = self.operations.get_mut(operation)?;
-        let State::Sending { answered } = op.state else {
+        let State::Started { sent: sent @ false, answer } = &mut op.state else {
             return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
         };
-        let ended = answered || op.header.ack == AckRequest::None || !outcome.is_ok();
-        op.state = State::Sent;
-        let (md, length) = (self.descriptors.get(op.md)?.md, op.header.length);
-        let event = Event { fail: outcome, ..op.event(EventKind::Send, self.node) };
+        *sent = true;
+        // Bytes of a reply that are on their way come before the end in any case.
+        let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
+        let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
+        let (from, length) = (op.from, op.header.length);
+        let event = |kind, start| Event { fail: outcome, ..op.event(kind, start, self.node) };
+        let send = from.map(|from| (from, event(EventKind::Send, from.start)));
+        let reply = unanswered.map(|to| (to, Event { mlength: 0, ..event(EventKind::Reply, to.start) }));
+        let send = send.map(|(from, event)| (self.md(from), event));
+        let reply = reply.map(|(to, event)| (self.md(to), event));
         if ended {
             self.forget(operation);
         }
-        if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
-            self.post_initiator(&md, event, effects);
+        if let Some((md, event)) = send {
+            if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
+                self.post_initiator(&md, event, effects);
+            }
+            self.count_initiator(&md, MdOptions::EVENT_CT_SEND, outcome, length, effects);
         }
-        if md.options.contains(MdOptions::EVENT_CT_SEND) {
-            self.count_initiator(&md, outcome, length, effects);
+        if let Some((md, event)) = reply {
+            self.post_initiator(&md, event, effects);
+            self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, outcome, 0, effects);
         }
         Ok(())
     }
@@ -207,7 +300,8 @@ impl Interface {
     /// The card has given up waiting for the answer of an operation whose message was sent.
     ///
     /// # Errors
-    /// [`Error::Stale`] for an operation that has ended.
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or
+    /// whose reply is arriving.
     pub fn failed(
         &mut self,
         operation: OperationHandle,
@@ -215,38 +309,76 @@ impl Interface {
         effects: &mut Effects,
     ) -> Result<(), Error> {
         let op = self.operations.get(operation)?;
-        if op.state != State::Sent {
-            return Err(Error::ArgInvalid("an operation that is not sent yet fails with `sent`"));
+        match op.state {
+            State::Started { sent: true, answer: Answer::Awaited } => {}
+            State::Started { answer: Answer::Arriving, .. } => {
+                return Err(Error::ArgInvalid(
+                    "an operation whose reply is arriving fails with `complete_reply`",
+                ));
+            }
+            _ => return Err(Error::ArgInvalid("an operation that is not sent yet fails with `sent`")),
         }
-        let source = op.header.target;
-        let answer = Header { kind: HeaderKind::Ack, fail: outcome, source, length: 0, ..op.header };
-        self.acknowledged(&answer, effects);
+        let reply = op.to.is_some();
+        let kind = if reply { HeaderKind::Reply } else { HeaderKind::Ack };
+        let answer = Header { kind, fail: outcome, source: op.header.target, length: 0, ..op.header };
+        if !reply {
+            self.acknowledged(&answer, effects);
+            return Ok(());
+        }
+        let reply = self.replied(&answer).expect("it is awaited");
+        self.complete_reply(&reply, outcome, effects)
+    }
+
+    /// Every byte of a reply is deposited, or will not be: `outcome` says which. The REPLY event, the count
+    /// and triggered operations follow.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] or [`Error::ArgInvalid`] for a reply that was completed before.
+    pub fn complete_reply(
+        &mut self,
+        reply: &Reply,
+        outcome: FailType,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        let op = self.operations.get_mut(reply.operation)?;
+        let (State::Started { sent, answer: answer @ Answer::Arriving }, Some(to)) = (&mut op.state, op.to)
+        else {
+            return Err(Error::ArgInvalid("no reply to this operation is arriving"));
+        };
+        *answer = Answer::Done;
+        let ended = *sent;
+        let fail = if reply.fail.is_ok() { outcome } else { reply.fail };
+        let mlength = if fail.is_ok() { reply.mlength } else { 0 };
+        let event = Event {
+            fail,
+            mlength,
+            remote_offset: reply.remote_offset,
+            ..op.event(EventKind::Reply, to.start, self.node)
+        };
+        let md = self.md(to);
+        if ended {
+            self.forget(reply.operation);
+        }
+        self.post_initiator(&md, event, effects);
+        self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, fail, mlength, effects);
         Ok(())
     }
 
     /// An acknowledgement has arrived. False where no operation waits for it.
     pub(crate) fn acknowledged(&mut self, answer: &Header, effects: &mut Effects) -> bool {
-        let operation = OperationHandle::from_bits(answer.operation);
-        let Ok(op) = self.operations.get_mut(operation) else { return false };
-        if op.header.ack == AckRequest::None || op.header.target != answer.source {
-            return false;
-        }
-        match &mut op.state {
-            State::Sending { answered: answered @ false } => *answered = true,
-            State::Sent => {}
-            State::Waiting | State::Sending { answered: true } => return false,
-        }
-        let ended = op.state == State::Sent;
+        let node = self.node;
+        let Some((op, ended)) = self.answered(answer, Answer::Done) else { return false };
+        let Some(from) = op.from else { return false };
         let event = Event {
             fail: answer.fail,
             mlength: answer.length,
             remote_offset: answer.remote_offset,
-            ..op.event(EventKind::Ack, self.node)
+            ..op.event(EventKind::Ack, from.start, node)
         };
         let asked = op.header.length;
-        let md = self.descriptors.get(op.md).expect("a descriptor in use is not released").md;
+        let md = self.md(from);
         if ended {
-            self.forget(operation);
+            self.forget(OperationHandle::from_bits(answer.operation));
         }
         if answer.ack == AckRequest::None {
             return true;
@@ -254,62 +386,165 @@ impl Interface {
         if answer.ack == AckRequest::Full {
             self.post_initiator(&md, event, effects);
         }
-        if md.options.contains(MdOptions::EVENT_CT_ACK) {
-            let bytes = if answer.ack == AckRequest::OperationCompleted { asked } else { answer.length };
-            self.count_initiator(&md, answer.fail, bytes, effects);
-        }
+        let bytes = if answer.ack == AckRequest::OperationCompleted { asked } else { answer.length };
+        self.count_initiator(&md, MdOptions::EVENT_CT_ACK, answer.fail, bytes, effects);
         true
     }
 
-    fn prepare(&mut self, request: &PutRequest) -> Result<OperationHandle, Error> {
-        let PutRequest { local_offset, length, .. } = *request;
-        let md = self.descriptors.get(request.md)?.md;
-        if local_offset.checked_add(length).is_none_or(|end| end > md.length) {
-            return Err(Error::ArgInvalid("the message must lie inside the descriptor's memory"));
+    /// The header of a reply has arrived. `None` where no operation waits for it.
+    pub(crate) fn replied(&mut self, answer: &Header) -> Option<Reply> {
+        let operation = OperationHandle::from_bits(answer.operation);
+        let asked = self.operations.get(operation).ok()?.header.length;
+        if answer.length > asked {
+            return None;
+        }
+        let (op, _) = self.answered(answer, Answer::Arriving)?;
+        Some(Reply {
+            operation,
+            start: op.to?.start,
+            mlength: if answer.fail.is_ok() { answer.length } else { 0 },
+            rlength: asked,
+            remote_offset: answer.remote_offset,
+            fail: answer.fail,
+        })
+    }
+
+    /// Notes that the answer is here, where the operation waits for one from there and of this kind. Returns
+    /// the operation, and whether it has been sent.
+    fn answered(&mut self, header: &Header, new: Answer) -> Option<(&Operation, bool)> {
+        let op = self.operations.get_mut(OperationHandle::from_bits(header.operation)).ok()?;
+        if op.header.target != header.source || op.to.is_some() != (header.kind == HeaderKind::Reply) {
+            return None;
+        }
+        let State::Started { sent, answer: answer @ Answer::Awaited } = &mut op.state else { return None };
+        *answer = new;
+        let sent = *sent;
+        Some((op, sent))
+    }
+
+    fn start_now(&mut self, draft: &Draft) -> Result<Outgoing, Error> {
+        let operation = self.prepare(draft)?;
+        Ok(self.begin(operation))
+    }
+
+    fn start_later(
+        &mut self,
+        draft: &Draft,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.can_wait(ct)?;
+        let operation = self.prepare(draft)?;
+        self.wait(Action::Start(operation), ct, threshold, effects);
+        Ok(())
+    }
+
+    /// Makes an operation that waits to be started.
+    fn prepare(&mut self, draft: &Draft) -> Result<OperationHandle, Error> {
+        self.check_draft(draft)?;
+        let place = |at: Option<(MdHandle, u64)>| {
+            at.map(|(md, offset)| {
+                let start = self.descriptors.get(md)?.md.start;
+                Ok(Place { md, start: start + offset })
+            })
+            .transpose()
+        };
+        let (from, to) = (place(draft.from)?, place(draft.to)?);
+        let header = Header { source: self.node, uid: self.uid, ..draft.header };
+        let (operand, user_ptr, state) = (draft.operand, draft.user_ptr, State::Waiting);
+        let operation = self.operations.insert(Operation { header, from, to, operand, user_ptr, state })?;
+        self.operations.get_mut(operation)?.header.operation = operation.to_bits();
+        for place in [from, to].into_iter().flatten() {
+            self.descriptors.get_mut(place.md)?.users += 1;
+        }
+        Ok(operation)
+    }
+
+    fn check_draft(&self, draft: &Draft) -> Result<(), Error> {
+        let Header { kind, length, ack, atomic, .. } = draft.header;
+        for (md, offset) in [draft.from, draft.to].into_iter().flatten() {
+            let md = self.descriptors.get(md)?.md;
+            if offset.checked_add(length).is_none_or(|end| end > md.length) {
+                return Err(Error::ArgInvalid("the message must lie inside the descriptor's memory"));
+            }
         }
         if length > self.limits.message_bytes {
             return Err(Error::ArgInvalid("the message is longer than the limit `message_bytes`"));
         }
-        if request.ack == AckRequest::Full && md.eq.is_none() {
-            return Err(Error::ArgInvalid("a full acknowledgement needs a descriptor with an event queue"));
+        if kind == HeaderKind::Get && !self.limits.features.contains(Features::GET) {
+            return Err(Error::ArgInvalid("this card does no gets: its limits lack the feature `GET`"));
         }
-        if request.ack == AckRequest::Counting && md.ct.is_none() {
-            return Err(Error::ArgInvalid("a counting acknowledgement needs a descriptor with a counter"));
+        if let Some((md, _)) = draft.from {
+            let md = self.descriptors.get(md)?.md;
+            if ack == AckRequest::Full && md.eq.is_none() {
+                return Err(Error::ArgInvalid(
+                    "a full acknowledgement needs a descriptor with an event queue",
+                ));
+            }
+            if ack == AckRequest::Counting && md.ct.is_none() {
+                return Err(Error::ArgInvalid(
+                    "a counting acknowledgement needs a descriptor with a counter",
+                ));
+            }
         }
-        let header = Header {
-            ack: request.ack,
-            remote_offset: request.remote_offset,
-            hdr_data: request.hdr_data,
-            ..Header::put(self.node, request.target, request.pt, request.match_bits, length)
-        };
-        let operation = self.operations.insert(Operation {
-            md: request.md,
-            header,
-            start: md.start + local_offset,
-            user_ptr: request.user_ptr,
-            state: State::Sending { answered: false },
-        })?;
-        self.operations.get_mut(operation)?.header.operation = operation.to_bits();
-        self.descriptors.get_mut(request.md)?.users += 1;
-        Ok(operation)
+        if draft.to.is_some() && ack != AckRequest::None {
+            return Err(Error::ArgInvalid(
+                "what a reply answers has no acknowledgement: `ack` must be `None`",
+            ));
+        }
+        let Some(atomic) = atomic else { return Ok(()) };
+        if !self.limits.features.contains(Features::ATOMIC) {
+            return Err(Error::ArgInvalid("this card does no atomics: its limits lack the feature `ATOMIC`"));
+        }
+        match kind {
+            HeaderKind::Atomic if length > self.limits.atomic_bytes => {
+                return Err(Error::ArgInvalid("the atomic is longer than the limit `atomic_bytes`"));
+            }
+            HeaderKind::FetchAtomic | HeaderKind::Swap if length > self.limits.fetch_atomic_bytes => {
+                return Err(Error::ArgInvalid("the operation is longer than the limit `fetch_atomic_bytes`"));
+            }
+            _ => {}
+        }
+        if atomic.op().is_swap() != (kind == HeaderKind::Swap) {
+            return Err(Error::ArgInvalid(
+                "swapping operators are for `swap`, and all others for the atomics",
+            ));
+        }
+        if !atomic.takes_length(length) {
+            return Err(Error::ArgInvalid(crate::atomic::LENGTH));
+        }
+        if draft.operand.as_slice().len() != atomic.operand_bytes() {
+            return Err(Error::ArgInvalid(crate::atomic::OPERAND));
+        }
+        Ok(())
     }
 
-    fn outgoing(&self, operation: OperationHandle) -> Outgoing {
-        let op = self.operations.get(operation).expect("an operation is known until it ends");
-        Outgoing { operation, header: op.header, start: op.start }
+    fn begin(&mut self, operation: OperationHandle) -> Outgoing {
+        let op = self.operations.get_mut(operation).expect("an operation is known until it ends");
+        let answered = op.to.is_some() || op.header.ack != AckRequest::None;
+        let answer = if answered { Answer::Awaited } else { Answer::Done };
+        op.state = State::Started { sent: false, answer };
+        let start = op.from.or(op.to).map_or(0, |place| place.start);
+        Outgoing { operation, header: op.header, start, operand: op.operand }
     }
 
     /// A triggered operation is due.
     pub(crate) fn start(&mut self, operation: OperationHandle, effects: &mut Effects) {
-        let op = self.operations.get_mut(operation).expect("an operation is known until it ends");
-        op.state = State::Sending { answered: false };
-        effects.push(Effect::Start(self.outgoing(operation)));
+        let outgoing = self.begin(operation);
+        effects.push(Effect::Start(outgoing));
     }
 
     /// An operation has ended.
     pub(crate) fn forget(&mut self, operation: OperationHandle) {
         let op = self.operations.remove(operation).expect("an operation ends once");
-        self.descriptors.get_mut(op.md).expect("a descriptor in use is not released").users -= 1;
+        for place in [op.from, op.to].into_iter().flatten() {
+            self.descriptors.get_mut(place.md).expect("a descriptor in use is not released").users -= 1;
+        }
+    }
+
+    fn md(&self, place: Place) -> Md {
+        self.descriptors.get(place.md).expect("a descriptor in use is not released").md
     }
 
     fn post_initiator(&mut self, md: &Md, event: Event, effects: &mut Effects) {
@@ -318,24 +553,34 @@ impl Interface {
         }
     }
 
-    fn count_initiator(&mut self, md: &Md, outcome: FailType, bytes: u64, effects: &mut Effects) {
-        let Some(ct) = md.ct else { return };
-        let by = amount(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
-        self.count(ct, by, effects);
+    fn count_initiator(
+        &mut self,
+        md: &Md,
+        option: MdOptions,
+        outcome: FailType,
+        bytes: u64,
+        effects: &mut Effects,
+    ) {
+        if let (Some(ct), true) = (md.ct, md.options.contains(option)) {
+            let by = amount(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
+            self.count(ct, by, effects);
+        }
     }
 }
 
 impl Operation {
-    fn event(&self, kind: EventKind, node: NodeId) -> Event {
-        let Header { pt, match_bits, hdr_data, length, remote_offset, .. } = self.header;
+    fn event(&self, kind: EventKind, start: u64, node: NodeId) -> Event {
+        let Header { pt, match_bits, hdr_data, length, remote_offset, uid, atomic, .. } = self.header;
         Event {
             pt,
             match_bits,
+            uid,
+            atomic,
             hdr_data,
             rlength: length,
             mlength: length,
             remote_offset,
-            start: self.start,
+            start,
             ..Event::new(kind, node, self.user_ptr)
         }
     }

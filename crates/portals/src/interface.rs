@@ -3,10 +3,12 @@
 use crate::counter::{Action, Counters};
 use crate::handle::Slab;
 use crate::initiator::{Descriptor, Operation};
-use crate::list::{Entry, PortalEntry, UnexpectedHeader};
+use crate::list::Entry;
+use crate::portal::PortalEntry;
 use crate::queue::Queues;
 use crate::target::DropReason;
-use crate::{Error, MdHandle, MeHandle, OperationHandle};
+use crate::unexpected::UnexpectedHeader;
+use crate::{Error, Features, MdHandle, MeHandle, OperationHandle};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
@@ -34,8 +36,14 @@ pub struct Limits {
     pub triggered: u32,
     /// Operations of this initiator that have not ended, triggered ones that wait included.
     pub operations: u32,
-    /// Bytes of one message.
+    /// Bytes of one message (`max_msg_size`).
     pub message_bytes: u64,
+    /// Bytes of one atomic (`max_atomic_size`).
+    pub atomic_bytes: u64,
+    /// Bytes of one fetch-and-atomic or swap (`max_fetch_atomic_size`).
+    pub fetch_atomic_bytes: u64,
+    /// What the card can do beside puts; by default nothing.
+    pub features: Features,
 }
 
 impl Default for Limits {
@@ -52,6 +60,9 @@ impl Default for Limits {
             triggered: 65_536,
             operations: 65_536,
             message_bytes: 1 << 40,
+            atomic_bytes: 4096,
+            fetch_atomic_bytes: 4096,
+            features: Features::empty(),
         }
     }
 }
@@ -67,12 +78,15 @@ pub struct Statistics {
     pub truncated: u64,
     /// Full events that found their queue full.
     pub events_dropped: u64,
+    /// How often flow control has disabled a portal table entry.
+    pub flow_control: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
 }
 
 impl Statistics {
-    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all, `PTL_SR_OPERATION_VIOLATIONS`
-    /// that of [`DropReason::OpViolation`].
+    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all,
+    /// `PTL_SR_OPERATION_VIOLATIONS` that of [`DropReason::OpViolation`], `PTL_SR_PERMISSION_VIOLATIONS` that of
+    /// [`DropReason::PermViolation`].
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
@@ -86,6 +100,7 @@ impl Statistics {
 /// One network interface of one node (`PtlNIInit`), initiator and target at once.
 pub struct Interface {
     pub(crate) node: NodeId,
+    pub(crate) uid: u32,
     pub(crate) limits: Limits,
     pub(crate) statistics: Statistics,
     pub(crate) queues: Queues,
@@ -109,6 +124,7 @@ impl Interface {
     pub fn new(node: NodeId, limits: Limits) -> Interface {
         Interface {
             node,
+            uid: 0,
             limits,
             statistics: Statistics::default(),
             queues: Slab::new(limits.event_queues),
@@ -122,6 +138,18 @@ impl Interface {
             triggered: 0,
             due: VecDeque::new(),
         }
+    }
+
+    /// The same for processes of the user `uid`, which goes with every operation; zero without this call.
+    #[must_use]
+    pub const fn of_user(mut self, uid: u32) -> Interface {
+        self.uid = uid;
+        self
+    }
+
+    /// The user whose processes this is an interface of (`PtlGetUid`).
+    pub const fn uid(&self) -> u32 {
+        self.uid
     }
 
     /// The node this is an interface of.

@@ -60,6 +60,7 @@
 //!
 //! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.
 
+mod atomic;
 mod counter;
 mod error;
 mod event;
@@ -69,16 +70,22 @@ mod initiator;
 mod interface;
 mod list;
 mod options;
+mod portal;
 mod queue;
+mod request;
 mod target;
+mod unexpected;
 
+pub use atomic::{Atomic, AtomicOp, Datatype, Operand};
 pub use counter::CtEvent;
 pub use error::Error;
 pub use event::{Effect, Effects, Event, EventKind, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};
 pub use header::{HEADER_BYTES, Header, HeaderError, HeaderKind};
-pub use initiator::{Md, Outgoing, PutRequest};
+pub use initiator::{Md, Outgoing, Reply};
 pub use interface::{Interface, Limits, Statistics};
-pub use list::{List, Me, Source};
-pub use options::{AckRequest, MdOptions, MeOptions};
+pub use list::{List, Me, Source, User};
+pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
+pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest};
 pub use target::{Arrival, Delivery, DropReason};
+pub use unexpected::SearchOp;

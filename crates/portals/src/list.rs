@@ -1,13 +1,12 @@
-//! The portal table and its lists of match entries ('Portal Table', 'Match List Entries and Matching Lists').
+//! Match entries and the lists they are on ('Match List Entries and Matching Lists').
 //!
 //! A list is searched in order, and the first entry that matches takes the message. What the search looks at
 //! lies together in 32 bytes an entry, so a long list costs about a nanosecond an entry.
 
 use crate::handle::Slab;
 use crate::interface::release;
-use crate::{
-    CtHandle, Effects, EqHandle, Error, Event, EventKind, FailType, Header, Interface, MeHandle, MeOptions,
-};
+use crate::target::DropReason;
+use crate::{CtHandle, Effects, Error, Event, EventKind, Header, HeaderKind, Interface, MeHandle, MeOptions};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
@@ -31,6 +30,16 @@ pub enum Source {
     Rank(NodeId),
 }
 
+/// On behalf of whom the operations are that an entry allows (`uid`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum User {
+    /// `PTL_UID_ANY`: anybody.
+    #[default]
+    Any,
+    /// One user.
+    Id(u32),
+}
+
 /// A match entry: memory that messages may be put into, and which (`ptl_me_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Me {
@@ -44,6 +53,8 @@ pub struct Me {
     pub ignore_bits: u64,
     /// Whose messages.
     pub source: Source,
+    /// On behalf of whom. Another user's message that matches is refused; it does not go on to the next entry.
+    pub user: User,
     /// Options.
     pub options: MeOptions,
     /// What counts, if anything.
@@ -67,7 +78,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn new(me: &Me, entry: MeHandle) -> Key {
+    pub fn new(me: &Me, entry: MeHandle) -> Key {
         let (source, source_mask) = match me.source {
             Source::Any => (0, 0),
             Source::Rank(NodeId(rank)) => (rank, !0),
@@ -75,7 +86,7 @@ impl Key {
         Key { bits: me.match_bits, mask: !me.ignore_bits, source, source_mask, entry }
     }
 
-    fn matches(&self, header: &Header) -> bool {
+    pub fn matches(&self, header: &Header) -> bool {
         (header.match_bits ^ self.bits) & self.mask == 0
             && (header.source.0 ^ self.source) & self.source_mask == 0
     }
@@ -95,148 +106,65 @@ pub(crate) struct Entry {
     pub pending: u32,
     /// Unexpected headers whose bytes lie in this entry.
     pub headers: u32,
+    /// How often the card holds it open.
+    holds: u32,
     unlink_posted: bool,
 }
 
+impl Me {
+    /// Why the entry, which matches, does not allow the operation.
+    pub(crate) fn refuses(&self, header: &Header) -> Option<DropReason> {
+        let needed = match header.kind {
+            HeaderKind::Get => MeOptions::OP_GET,
+            HeaderKind::FetchAtomic | HeaderKind::Swap => MeOptions::OP_GET | MeOptions::OP_PUT,
+            HeaderKind::Put | HeaderKind::Atomic | HeaderKind::Reply | HeaderKind::Ack => MeOptions::OP_PUT,
+        };
+        if self.user != User::Any && self.user != User::Id(header.uid) {
+            return Some(DropReason::PermViolation);
+        }
+        (!self.options.contains(needed)).then_some(DropReason::OpViolation)
+    }
+}
+
+/// Whether the message may be cut to what is left of the entry, or need not be.
+pub(crate) fn fits(me: &Me, local_offset: u64, header: &Header) -> bool {
+    let offset =
+        if me.options.contains(MeOptions::MANAGE_LOCAL) { local_offset } else { header.remote_offset };
+    !me.options.contains(MeOptions::NO_TRUNCATE) || header.length <= me.length.saturating_sub(offset)
+}
+
 impl Entry {
-    /// Where a message goes in the entry's memory, and how many bytes there are from there on.
+    /// Where a message goes in the entry's memory, and how many of its bytes: of an atomic, whole items.
     pub fn place(&self, header: &Header) -> (u64, u64) {
         let managed = self.me.options.contains(MeOptions::MANAGE_LOCAL);
         let offset = if managed { self.local_offset } else { header.remote_offset };
-        (offset, self.me.length.saturating_sub(offset))
-    }
-
-    fn takes(&self, header: &Header) -> bool {
-        !self.me.options.contains(MeOptions::NO_TRUNCATE) || header.length <= self.place(header).1
-    }
-}
-
-/// A message that matched on the overflow list and has not been asked for yet.
-#[derive(Clone, Copy)]
-pub(crate) struct UnexpectedHeader {
-    /// Grows along the list.
-    pub id: u64,
-    pub header: Header,
-    /// The overflow entry in which its bytes lie.
-    pub entry: MeHandle,
-    pub offset: u64,
-    pub start: u64,
-    pub mlength: u64,
-    /// How it ended, when its bytes have been deposited.
-    pub outcome: Option<FailType>,
-    /// An entry has been appended for it before its bytes were deposited.
-    pub claimed: Option<MeHandle>,
-}
-
-#[derive(Default)]
-pub(crate) struct PortalEntry {
-    pub eq: Option<EqHandle>,
-    pub disabled: bool,
-    pub priority: VecDeque<Key>,
-    pub overflow: VecDeque<Key>,
-    pub unexpected: VecDeque<UnexpectedHeader>,
-    pub next_unexpected: u64,
-    /// Match entries linked or still referred to.
-    entries: u32,
-}
-
-impl PortalEntry {
-    pub fn list(&mut self, list: List) -> &mut VecDeque<Key> {
-        match list {
-            List::Priority => &mut self.priority,
-            List::Overflow => &mut self.overflow,
-        }
-    }
-
-    /// Whether the bytes of this unexpected header are still to come.
-    pub fn awaits(&self, id: u64) -> bool {
-        let at = self.unexpected.binary_search_by_key(&id, |u| u.id);
-        at.is_ok_and(|at| self.unexpected[at].outcome.is_none())
+        let room = header.length.min(self.me.length.saturating_sub(offset));
+        let item = header.atomic.map_or(1, |atomic| atomic.datatype().size() as u64);
+        (offset, room - room % item)
     }
 }
 
 /// The position of the first entry that takes the message.
 pub(crate) fn search(list: &VecDeque<Key>, entries: &Entries, header: &Header) -> Option<usize> {
-    list.iter()
-        .position(|key| key.matches(header) && entries.get(key.entry).is_ok_and(|entry| entry.takes(header)))
+    list.iter().position(|key| {
+        key.matches(header)
+            && entries.get(key.entry).is_ok_and(|entry| fits(&entry.me, entry.local_offset, header))
+    })
 }
 
 impl Interface {
-    /// Takes a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index.
-    /// Full events of its match entries go to `eq`, if anywhere.
-    ///
-    /// # Errors
-    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an
-    /// index beyond the limit.
-    pub fn pt_alloc(&mut self, wanted: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
-        let limit = self.limits.portal_table;
-        eq.map(|eq| self.queues.get(eq)).transpose()?;
-        let taken = |index: u32| self.table.get(index as usize).is_some_and(Option::is_some);
-        let index = match wanted {
-            Some(index) if index >= limit => {
-                return Err(Error::ArgInvalid(
-                    "the portal table index must be below the limit `portal_table`",
-                ));
-            }
-            Some(index) if taken(index) => return Err(Error::PtInUse { index }),
-            Some(index) => index,
-            None => (0..limit).find(|&index| !taken(index)).ok_or(Error::PtFull { limit })?,
-        };
-        if self.table.len() <= index as usize {
-            self.table.resize_with(index as usize + 1, || None);
-        }
-        self.table[index as usize] = Some(PortalEntry { eq, ..PortalEntry::default() });
-        if let Some(eq) = eq {
-            self.queues.get_mut(eq)?.users += 1;
-        }
-        Ok(index)
-    }
-
-    /// Frees a portal table entry (`PtlPTFree`).
-    ///
-    /// # Errors
-    /// [`Error::PtInUse`] while match entries are linked, or referred to by messages or unexpected headers;
-    /// [`Error::ArgInvalid`] where the index is not in use.
-    pub fn pt_free(&mut self, index: u32) -> Result<(), Error> {
-        if self.portal(index)?.entries > 0 {
-            return Err(Error::PtInUse { index });
-        }
-        let portal = self.table[index as usize].take();
-        if let Some(eq) = portal.and_then(|p| p.eq) {
-            self.queues.get_mut(eq)?.users -= 1;
-        }
-        Ok(())
-    }
-
-    /// Drops every message to the portal table entry from now on (`PtlPTDisable`).
-    ///
-    /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use.
-    pub fn pt_disable(&mut self, index: u32) -> Result<(), Error> {
-        self.portal(index)?.disabled = true;
-        Ok(())
-    }
-
-    /// Lets messages in again (`PtlPTEnable`).
-    ///
-    /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use.
-    pub fn pt_enable(&mut self, index: u32) -> Result<(), Error> {
-        self.portal(index)?.disabled = false;
-        Ok(())
-    }
-
     /// Appends a match entry (`PtlMEAppend`).
     ///
     /// An entry for the priority list is first compared with the unexpected headers: a use-once entry takes
     /// the first that matches and is not linked at all, so that its handle is stale once that message is
     /// complete; any other takes every one that matches and is linked then. Each gives a
-    /// [`EventKind::PutOverflow`] when the message's bytes have been deposited. A local offset does not move
+    /// [`EventKind::PutOverflow`], or the like for its kind, when the message's bytes have been deposited. A local offset does not move
     /// by them.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] where the index is not in use, memory ends beyond 2^64 or options count without
-    /// a counter; [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`].
+    /// a counter; [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`]; with flow
+    /// control, [`Error::EqFull`] where the append's events have no room.
     pub fn me_append(
         &mut self,
         pt: u32,
@@ -245,8 +173,27 @@ impl Interface {
         effects: &mut Effects,
     ) -> Result<MeHandle, Error> {
         let limit = self.limits.list_length;
-        let portal = self.portal(pt)?;
-        let (eq, full) = (portal.eq, portal.list(list).len() >= limit as usize);
+        let full = self.portal(pt)?.list(list).len() >= limit as usize;
+        self.check_me(&me)?;
+        if full {
+            return Err(Error::ListTooLong { limit });
+        }
+        self.entries.has_room()?;
+        self.expect_append(pt, &me, list)?;
+        let handle = self.insert_entry(pt, me, list)?;
+        let searches = list == List::Priority && !self.portal_of(pt).unexpected.is_empty();
+        if searches && self.take_unexpected(handle, false, effects) {
+            return Ok(handle);
+        }
+        self.portal_of(pt).list(list).push_back(Key::new(&me, handle));
+        if !me.options.contains(MeOptions::EVENT_LINK_DISABLE) {
+            let event = Event { pt, list, ..Event::new(EventKind::Link, self.node, me.user_ptr) };
+            self.post_expected(pt, Some(event), effects);
+        }
+        Ok(handle)
+    }
+
+    pub(crate) fn check_me(&self, me: &Me) -> Result<(), Error> {
         if me.start.checked_add(me.length).is_none() {
             return Err(Error::ArgInvalid("the match entry's memory must end below address 2^64"));
         }
@@ -254,9 +201,11 @@ impl Interface {
             return Err(Error::ArgInvalid("EVENT_CT_ options of a match entry need a counter in `ct`"));
         }
         me.ct.map(|ct| self.counters.get(ct)).transpose()?;
-        if full {
-            return Err(Error::ListTooLong { limit });
-        }
+        Ok(())
+    }
+
+    /// An entry of a portal table entry that is on no list yet.
+    pub(crate) fn insert_entry(&mut self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
         let handle = self.entries.insert(Entry {
             me,
             pt,
@@ -265,77 +214,50 @@ impl Interface {
             linked: true,
             pending: 0,
             headers: 0,
+            holds: 0,
             unlink_posted: false,
         })?;
         self.r#use(me.ct);
-        let portal = self.portal(pt)?;
-        portal.entries += 1;
-        if list == List::Priority && !portal.unexpected.is_empty() && self.take_unexpected(handle, effects) {
-            return Ok(handle);
-        }
-        self.portal(pt)?.list(list).push_back(Key::new(&me, handle));
-        if !me.options.contains(MeOptions::EVENT_LINK_DISABLE) {
-            let event = Event { pt, list, ..Event::new(EventKind::Link, self.node, me.user_ptr) };
-            self.post(eq, event, effects);
-        }
+        self.portal_of(pt).entries += 1;
         Ok(handle)
+    }
+
+    /// Holds an entry open, as if one of its messages were not complete: where it has left its list by
+    /// itself, it says so no earlier than [`Interface::me_release`], called as often, allows.
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    pub fn me_hold(&mut self, handle: MeHandle) -> Result<(), Error> {
+        self.entries.get_mut(handle)?.holds += 1;
+        Ok(())
+    }
+
+    /// Ends one hold on an entry.
+    ///
+    /// # Errors
+    /// [`Error::Stale`]; [`Error::ArgInvalid`] for an entry that is not held.
+    pub fn me_release(&mut self, handle: MeHandle, effects: &mut Effects) -> Result<(), Error> {
+        let entry = self.entries.get_mut(handle)?;
+        entry.holds =
+            entry.holds.checked_sub(1).ok_or(Error::ArgInvalid("this match entry is not held open"))?;
+        self.settle(handle, effects);
+        Ok(())
     }
 
     /// Unlinks a match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::InUse`] while a message that matched it is not complete, or an unexpected
-    /// header refers to it.
+    /// [`Error::Stale`]; [`Error::InUse`] while a message that matched it is not complete, an unexpected
+    /// header refers to it, or the card holds it open.
     pub fn me_unlink(&mut self, handle: MeHandle) -> Result<(), Error> {
         let entry = self.entries.get(handle)?;
         release(entry.pending, "match entry", "messages that are not complete")?;
         release(entry.headers, "match entry", "unexpected headers")?;
+        release(entry.holds, "match entry", "a card that holds it open")?;
         let (pt, list) = (entry.pt, entry.list);
         self.remove_key(pt, list, handle);
         self.remove_entry(handle);
         Ok(())
-    }
-
-    pub(crate) fn portal(&mut self, index: u32) -> Result<&mut PortalEntry, Error> {
-        self.table
-            .get_mut(index as usize)
-            .and_then(Option::as_mut)
-            .ok_or(Error::ArgInvalid("this portal table index is not in use; take it with `pt_alloc`"))
-    }
-
-    /// Compares a new entry with the unexpected headers. Whether that used it up.
-    fn take_unexpected(&mut self, handle: MeHandle, effects: &mut Effects) -> bool {
-        let entry = self.entries.get_mut(handle).expect("the entry was just made");
-        let (key, once) = (Key::new(&entry.me, handle), entry.me.options.contains(MeOptions::USE_ONCE));
-        let portal = self.table[entry.pt as usize].as_mut().expect("the entry was just appended to it");
-        // An append that is not allowed to take puts leaves their headers to one that is.
-        if !entry.me.options.contains(MeOptions::OP_PUT) {
-            return false;
-        }
-        let mut taken = 0;
-        portal.unexpected.retain_mut(|unexpected| {
-            let header = &unexpected.header;
-            let wanted = !(once && taken > 0) && unexpected.claimed.is_none();
-            if !wanted || !key.matches(header) || !entry.takes(header) {
-                return true;
-            }
-            taken += 1;
-            entry.pending += 1;
-            unexpected.claimed = Some(handle);
-            if unexpected.outcome.is_none() {
-                return true;
-            }
-            self.found.push(*unexpected);
-            false
-        });
-        entry.linked = !(once && taken > 0);
-        let linked = entry.linked;
-        let mut found = std::mem::take(&mut self.found);
-        for unexpected in found.drain(..) {
-            self.complete_unexpected(&unexpected, effects);
-        }
-        self.found = found;
-        !linked
     }
 
     /// An entry has left its list by itself.
@@ -343,13 +265,11 @@ impl Interface {
         let entry = self.entries.get_mut(handle).expect("the entry is on its list");
         entry.linked = false;
         let (pt, list) = (entry.pt, entry.list);
-        let portal = self.table[pt as usize].as_mut().expect("the entry is on its list");
-        portal.list(list).remove(position);
+        self.portal_of(pt).list(list).remove(position);
     }
 
     fn remove_key(&mut self, pt: u32, list: List, handle: MeHandle) {
-        let portal = self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed");
-        let keys = portal.list(list);
+        let keys = self.portal_of(pt).list(list);
         if let Some(position) = keys.iter().position(|key| key.entry == handle) {
             keys.remove(position);
         }
@@ -359,21 +279,20 @@ impl Interface {
     /// not used any more, or not referred to any more.
     pub(crate) fn settle(&mut self, handle: MeHandle, effects: &mut Effects) {
         let entry = self.entries.get_mut(handle).expect("an entry in use is not removed");
-        if entry.linked || entry.pending > 0 {
+        if entry.linked || entry.pending > 0 || entry.holds > 0 {
             return;
         }
         let (first, last) = (!entry.unlink_posted, entry.headers == 0);
         entry.unlink_posted = true;
         let (me, pt, list) = (entry.me, entry.pt, entry.list);
         if !me.options.contains(MeOptions::EVENT_UNLINK_DISABLE) {
-            let eq = self.table[pt as usize].as_ref().and_then(|portal| portal.eq);
             let event = |kind| Event { pt, list, ..Event::new(kind, self.node, me.user_ptr) };
             let (unlink, free) = (event(EventKind::AutoUnlink), event(EventKind::AutoFree));
             if first {
-                self.post(eq, unlink, effects);
+                self.post_expected(pt, Some(unlink), effects);
             }
             if last && list == List::Overflow {
-                self.post(eq, free, effects);
+                self.post_expected(pt, Some(free), effects);
             }
         }
         if last {
@@ -384,8 +303,6 @@ impl Interface {
     fn remove_entry(&mut self, handle: MeHandle) {
         let entry = self.entries.remove(handle).expect("an entry is removed once");
         self.unuse(entry.me.ct);
-        let portal =
-            self.table[entry.pt as usize].as_mut().expect("a portal table entry in use is not freed");
-        portal.entries -= 1;
+        self.portal_of(entry.pt).entries -= 1;
     }
 }

@@ -6,9 +6,9 @@ bitflags! {
     /// Options of a match entry ('Match List Entries and Matching Lists', `ptl_me_t`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MeOptions: u32 {
-        /// Puts may operate on the entry. Without it a put that matches is refused.
+        /// Puts and atomics may operate on the entry. Without it one that matches is refused.
         const OP_PUT = 1 << 0;
-        /// Gets may operate on the entry.
+        /// Gets may operate on the entry; fetch-and-atomics and swaps where puts may, too.
         const OP_GET = 1 << 1;
         /// The offset is kept at the target and grows with every message; without it the initiator gives it.
         const MANAGE_LOCAL = 1 << 2;
@@ -36,6 +36,8 @@ bitflags! {
         const EVENT_CT_OVERFLOW = 1 << 13;
         /// The counter counts bytes kept, not messages.
         const EVENT_CT_BYTES = 1 << 14;
+        /// No `PT_DISABLED` event where a message that matches the entry finds a resource exhausted.
+        const EVENT_FLOWCTRL_DISABLE = 1 << 15;
     }
 }
 
@@ -55,6 +57,28 @@ bitflags! {
         const EVENT_CT_ACK = 1 << 4;
         /// The counter counts bytes, not operations.
         const EVENT_CT_BYTES = 1 << 5;
+    }
+}
+
+bitflags! {
+    /// Options of a portal table entry ('Portal Table Entries', `PtlPTAlloc`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct PtOptions: u32 {
+        /// A message that finds a resource exhausted disables the entry: no match entry takes it, its events
+        /// have no room in the queue, there is no room for its unexpected header, or the card refuses it.
+        const FLOWCTRL = 1 << 0;
+    }
+}
+
+bitflags! {
+    /// What a card can do beside puts. The host may start only what its card can do, and a target drops the
+    /// rest with [`crate::FailType::Unsupported`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Features: u32 {
+        /// Gets.
+        const GET = 1 << 0;
+        /// Atomics, fetch-and-atomics and swaps.
+        const ATOMIC = 1 << 1;
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! The events themselves are the card's and the host's business. Here is the bookkeeping of the producer: the
 //! card writes an event only where the host has said that there is room ('Event queue overflow').
+//!
+//! Portal table entries with flow control lose no event: room is kept for the events of a message when it is
+//! let in, and for one `PT_DISABLED` of each entry at any time. Every other event takes what is left.
 
 use crate::handle::Slab;
 use crate::interface::release;
@@ -10,8 +13,27 @@ use crate::{Effect, Effects, EqHandle, Error, Event, Interface};
 pub(crate) struct Eq {
     depth: u32,
     held: u32,
+    /// Room that events to come have been promised.
+    promised: u32,
+    /// Portal table entries with flow control: each may post one `PT_DISABLED` however full the queue is.
+    notices: u32,
+    /// Events ever posted.
+    posted: u64,
     dropped: u64,
     pub users: u32,
+}
+
+impl Eq {
+    /// Events there is room for that nobody has been promised.
+    fn room(&self) -> u32 {
+        self.depth.saturating_sub(self.held.saturating_add(self.promised).saturating_add(self.notices))
+    }
+
+    fn push(&mut self) {
+        debug_assert!(self.held < self.depth, "room was looked at or promised before");
+        self.held += 1;
+        self.posted += 1;
+    }
 }
 
 pub(crate) type Queues = Slab<EqHandle, Eq>;
@@ -27,7 +49,7 @@ impl Interface {
                 "an event queue holds at least one event, and at most the limit `event_queue_depth`",
             ));
         }
-        self.queues.insert(Eq { depth, held: 0, dropped: 0, users: 0 })
+        self.queues.insert(Eq { depth, held: 0, promised: 0, notices: 0, posted: 0, dropped: 0, users: 0 })
     }
 
     /// Frees an event queue (`PtlEQFree`).
@@ -61,14 +83,73 @@ impl Interface {
     /// Posts a full event, if there is a queue for it and room in the queue.
     pub(crate) fn post(&mut self, eq: Option<EqHandle>, event: Event, effects: &mut Effects) {
         let Some(eq) = eq else { return };
-        let queue = self.queues.get_mut(eq).expect("a queue in use is not freed");
-        if queue.held == queue.depth {
+        let queue = self.queue(eq);
+        if queue.room() == 0 {
             queue.dropped += 1;
             self.statistics.events_dropped += 1;
             effects.push(Effect::EventDropped { eq });
         } else {
-            queue.held += 1;
+            queue.push();
             effects.push(Effect::Event { eq, event });
         }
+    }
+
+    /// Whether there is room for `events` more.
+    pub(crate) fn has_room(&self, eq: EqHandle, events: u32) -> bool {
+        self.queues.get(eq).is_ok_and(|queue| queue.room() >= events)
+    }
+
+    /// Keeps room for `events` to come. The caller has looked whether it is there.
+    pub(crate) fn promise(&mut self, eq: EqHandle, events: u32) {
+        self.queue(eq).promised += events;
+    }
+
+    /// Posts an event that room was kept for, or gives the room back.
+    pub(crate) fn keep_promise(&mut self, eq: EqHandle, event: Option<Event>, effects: &mut Effects) {
+        let queue = self.queue(eq);
+        queue.promised -= 1;
+        if let Some(event) = event {
+            queue.push();
+            effects.push(Effect::Event { eq, event });
+        }
+    }
+
+    /// Keeps room for the notices of one portal table entry more, if there is enough for them and for the
+    /// events of a message, of which there are at most three.
+    pub(crate) fn keep_notice(&mut self, eq: EqHandle) -> Result<(), Error> {
+        let queue = self.queues.get_mut(eq)?;
+        if queue.depth - queue.notices < 4 {
+            return Err(Error::ArgInvalid(
+                "with flow control an event queue holds three events, and one for each portal table entry",
+            ));
+        }
+        if queue.room() == 0 {
+            return Err(Error::EqFull { needed: 1 });
+        }
+        queue.notices += 1;
+        Ok(())
+    }
+
+    /// The portal table entry with flow control is no more.
+    pub(crate) fn drop_notice(&mut self, eq: EqHandle) {
+        self.queue(eq).notices -= 1;
+    }
+
+    /// Posts a portal table entry's notice, and returns its number. The caller has seen that the one before
+    /// was read.
+    pub(crate) fn post_notice(&mut self, eq: EqHandle, event: Event, effects: &mut Effects) -> u64 {
+        let queue = self.queue(eq);
+        queue.push();
+        effects.push(Effect::Event { eq, event });
+        queue.posted
+    }
+
+    /// Whether the host has yet to read the event of this number.
+    pub(crate) fn unread(&self, eq: EqHandle, number: u64) -> bool {
+        self.queues.get(eq).is_ok_and(|queue| number > queue.posted - u64::from(queue.held))
+    }
+
+    fn queue(&mut self, eq: EqHandle) -> &mut Eq {
+        self.queues.get_mut(eq).expect("a queue in use is not freed")
     }
 }

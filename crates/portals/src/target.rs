@@ -1,27 +1,37 @@
 //! The target: what an arriving header matches, and what follows when its bytes are there ('Matching
 //! Semantics', 'Address Translation').
 
-use crate::initiator::amount;
-use crate::list::{UnexpectedHeader, search};
+use crate::list::search;
+use crate::unexpected::UnexpectedHeader;
 use crate::{
-    AckRequest, Effect, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, List,
-    MeHandle, MeOptions,
+    AckRequest, Effect, Effects, Error, Event, EventKind, FailType, Features, Header, HeaderKind, Interface,
+    Limits, List, Me, MeHandle, MeOptions, Reply,
 };
 use std::fmt;
 
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It has matched: the card deposits its bytes and then calls [`Interface::complete`].
+    /// It has matched: the card does what [`Delivery`] says for its kind and then calls
+    /// [`Interface::complete`].
     Matched(Delivery),
     /// It is dropped, its payload with it. An answer that says so is among the effects where one was asked
     /// for.
     Dropped(DropReason),
     /// It was an acknowledgement, and its effects are there.
     Acknowledged,
+    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls
+    /// [`Interface::complete_reply`].
+    Reply(Reply),
 }
 
-/// Where the bytes of a message belong.
+/// Where the bytes of a message belong, and what to do there, by the kind of its header:
+///
+/// - `Put`: write the first `mlength` bytes of the payload to `start`.
+/// - `Get`: read `mlength` bytes at `start`, and send them behind the header that [`Delivery::reply`] gives.
+/// - `Atomic`: let [`crate::Atomic::apply`] work on the `mlength` bytes at `start`.
+/// - `FetchAtomic`, `Swap`: the same, and send the bytes that were there before as with a get. The payload of
+///   a swap begins with the operand where its operator has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The match entry.
@@ -48,6 +58,44 @@ pub struct Delivery {
     unexpected: Option<u64>,
 }
 
+impl Delivery {
+    /// The header of the reply to a get, fetch-and-atomic or swap that succeeds, which `mlength` bytes follow.
+    /// Where it fails, [`Interface::complete`] gives the reply instead.
+    pub const fn reply(&self) -> Option<Header> {
+        if !self.header.kind.wants_reply() {
+            return None;
+        }
+        Some(reply(&self.header, FailType::Ok, self.mlength, self.remote_offset))
+    }
+}
+
+const fn reply(request: &Header, fail: FailType, length: u64, remote_offset: u64) -> Header {
+    let answer = answer(request, AckRequest::None, fail, length, remote_offset);
+    Header { kind: HeaderKind::Reply, ..answer }
+}
+
+const fn answer(
+    request: &Header,
+    ack: AckRequest,
+    fail: FailType,
+    length: u64,
+    remote_offset: u64,
+) -> Header {
+    Header {
+        kind: HeaderKind::Ack,
+        ack,
+        fail,
+        source: request.target,
+        target: request.source,
+        length,
+        remote_offset,
+        hdr_data: 0,
+        uid: 0,
+        atomic: None,
+        ..*request
+    }
+}
+
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $fail:ident;)*) => {
         /// Why a message was dropped.
@@ -59,7 +107,8 @@ macro_rules! drop_reasons {
             /// All reasons.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
 
-            /// What an initiator that asked for an acknowledgement is told.
+            /// What an initiator that waits for an answer is told. Where the message has disabled its
+            /// portal table entry, it is [`FailType::PtDisabled`] instead.
             pub const fn fail_type(self) -> FailType {
                 match self { $(DropReason::$name => FailType::$fail),* }
             }
@@ -82,35 +131,78 @@ drop_reasons! {
     PtDisabled = "its portal table entry is disabled", PtDisabled;
     /// The match entry does not allow the operation.
     OpViolation = "the match entry does not allow this operation", OpViolation;
+    /// The match entry is for another user.
+    PermViolation = "the match entry is for another user", PermViolation;
+    /// Its portal table entry has flow control, and the queue no room for its events.
+    NoEventRoom = "the event queue has no room for its events", PtDisabled;
+    /// It matched, and the card has no room to handle it.
+    NoContext = "the card has no room to handle it", Dropped;
     /// It matched on the overflow list, and there is no room for one more unexpected header.
     NoUnexpectedHeader = "there is no room for one more unexpected header", Dropped;
     /// It is for another node.
     WrongTarget = "it is for another node", Undeliverable;
-    /// The target does not know this kind of operation.
+    /// The target's card cannot do this operation, or not of this length.
     Unsupported = "this operation is not supported", Unsupported;
     /// It answers an operation that does not wait for an answer.
     StrayAnswer = "it answers no operation that waits", Dropped;
+}
+
+impl DropReason {
+    /// Whether it is for want of something that the host can provide: flow control acts on these.
+    const fn is_exhaustion(self) -> bool {
+        use DropReason::*;
+        matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)
+    }
+}
+
+/// Where a message has matched.
+struct Found {
+    me: MeHandle,
+    list: List,
+    position: usize,
+    /// Match entries that were looked at.
+    searched: usize,
+}
+
+/// Why a message that was looked at is refused.
+struct Refused {
+    reason: DropReason,
+    /// Its entry wants no event of flow control.
+    silent: bool,
 }
 
 impl Interface {
     /// The header of a message has arrived. A match takes effect here: a use-once entry is off its list, and
     /// a local offset has moved.
     pub fn arrive(&mut self, header: &Header, effects: &mut Effects) -> Arrival {
-        match self.translate(header, effects) {
-            Ok(arrival) => arrival,
-            Err(reason) => {
-                self.statistics.dropped[reason as usize] += 1;
-                // Answers are not answered, and nobody answers for another node.
-                if header.kind == HeaderKind::Put && reason != DropReason::WrongTarget {
-                    self.answer(header, header.ack, reason.fail_type(), 0, header.remote_offset, effects);
-                }
-                Arrival::Dropped(reason)
-            }
-        }
+        self.arrive_if(header, |_| true, effects)
     }
 
-    /// Every byte of the message is deposited, or will not be: `outcome` says which. Events, the
-    /// acknowledgement, counts and triggered operations follow, in that order.
+    /// The same, where the card may refuse a message that matches an entry with these handlers, for want of a
+    /// context to run them in for one. It is dropped for [`DropReason::NoContext`] then, which flow control
+    /// acts on, and the match has no effect.
+    pub fn arrive_if(
+        &mut self,
+        header: &Header,
+        accept: impl FnOnce(Option<u32>) -> bool,
+        effects: &mut Effects,
+    ) -> Arrival {
+        let (reason, fail) = match self.translate(header, accept, effects) {
+            Ok(arrival) => return arrival,
+            Err(refused) => refused,
+        };
+        self.statistics.dropped[reason as usize] += 1;
+        // Answers are not answered, and nobody answers for another node.
+        if header.kind.is_request() && reason != DropReason::WrongTarget {
+            self.answer(header, header.ack, fail, 0, header.remote_offset, effects);
+        }
+        Arrival::Dropped(reason)
+    }
+
+    /// The card has done with the message what its [`Delivery`] says, or could not: `outcome` says which.
+    /// Events, the acknowledgement, counts and triggered operations follow, in that order. Of an operation
+    /// that is answered by a reply, no byte may have been sent where it fails: the reply that says so is among
+    /// the effects.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a delivery that was completed before.
@@ -122,123 +214,172 @@ impl Interface {
     ) -> Result<(), Error> {
         let Delivery { header, remote_offset, .. } = delivery;
         let entry = self.entries.get_mut(delivery.me)?;
-        let portal =
-            self.table[entry.pt as usize].as_ref().expect("a portal table entry in use is not freed");
+        let pt = entry.pt;
+        let portal = self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed");
         let deposited = delivery.unexpected.is_some_and(|id| !portal.awaits(id));
         if entry.pending == 0 || deposited {
             return Err(Error::ArgInvalid("this message is complete already"));
         }
         entry.pending -= 1;
-        let (me, pt, eq) = (entry.me, entry.pt, portal.eq);
+        portal.active -= 1;
+        let me = entry.me;
         let mlength = if outcome.is_ok() { delivery.mlength } else { 0 };
-        let disabled = me.options.contains(MeOptions::EVENT_COMM_DISABLE)
-            || (outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
-        if !disabled {
+        if !me.options.contains(MeOptions::EVENT_COMM_DISABLE) {
+            let told = !(outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
             let event = Event {
                 fail: outcome,
                 pt,
                 list: delivery.list,
                 match_bits: header.match_bits,
+                uid: header.uid,
+                atomic: header.atomic,
                 hdr_data: header.hdr_data,
                 rlength: header.length,
                 mlength,
                 remote_offset: *remote_offset,
                 start: delivery.start,
-                ..Event::new(EventKind::Put, header.source, me.user_ptr)
+                ..Event::new(EventKind::of(header.kind, List::Priority), header.source, me.user_ptr)
             };
-            self.post(eq, event, effects);
+            self.post_expected(pt, told.then_some(event), effects);
         }
         self.settle(delivery.me, effects);
         let ack = if me.options.contains(MeOptions::ACK_DISABLE) { AckRequest::None } else { header.ack };
         self.answer(header, ack, outcome, mlength, *remote_offset, effects);
-        if let (Some(ct), true) = (me.ct, me.options.contains(MeOptions::EVENT_CT_COMM)) {
-            let by = amount(outcome, me.options.contains(MeOptions::EVENT_CT_BYTES), mlength);
-            self.count(ct, by, effects);
-        }
+        self.count_entry(&me, MeOptions::EVENT_CT_COMM, outcome, mlength, effects);
         if let Some(id) = delivery.unexpected {
             self.deposited_unexpected(pt, id, delivery.mlength, outcome, effects);
         }
+        self.notify(pt, effects);
         Ok(())
     }
 
-    fn translate(&mut self, header: &Header, effects: &mut Effects) -> Result<Arrival, DropReason> {
+    fn translate(
+        &mut self,
+        header: &Header,
+        accept: impl FnOnce(Option<u32>) -> bool,
+        effects: &mut Effects,
+    ) -> Result<Arrival, (DropReason, FailType)> {
+        let refuse = |reason: DropReason| Err((reason, reason.fail_type()));
         if header.target != self.node {
-            return Err(DropReason::WrongTarget);
+            return refuse(DropReason::WrongTarget);
+        }
+        if !self.supports(header) {
+            return refuse(DropReason::Unsupported);
         }
         match header.kind {
-            HeaderKind::Put => self.match_put(header).map(Arrival::Matched),
             HeaderKind::Ack if self.acknowledged(header, effects) => Ok(Arrival::Acknowledged),
-            HeaderKind::Ack => Err(DropReason::StrayAnswer),
-            HeaderKind::Get
-            | HeaderKind::Reply
-            | HeaderKind::Atomic
-            | HeaderKind::FetchAtomic
-            | HeaderKind::Swap => Err(DropReason::Unsupported),
+            HeaderKind::Reply => match self.replied(header) {
+                Some(reply) => Ok(Arrival::Reply(reply)),
+                None => refuse(DropReason::StrayAnswer),
+            },
+            HeaderKind::Ack => refuse(DropReason::StrayAnswer),
+            _ => self.let_in(header, accept, effects).map(Arrival::Matched),
         }
     }
 
-    fn match_put(&mut self, header: &Header) -> Result<Delivery, DropReason> {
-        let portal = self.table.get_mut(header.pt as usize).and_then(Option::as_mut);
-        let portal = portal.ok_or(DropReason::PtInvalid)?;
-        if portal.disabled {
-            return Err(DropReason::PtDisabled);
-        }
-        let (list, position, before) = match search(&portal.priority, &self.entries, header) {
-            Some(position) => (List::Priority, position, 0),
-            None => {
-                let position = search(&portal.overflow, &self.entries, header).ok_or(DropReason::NoMatch)?;
-                (List::Overflow, position, portal.priority.len())
+    /// Whether the card can do what the message is about.
+    fn supports(&self, header: &Header) -> bool {
+        let Limits { features, atomic_bytes, fetch_atomic_bytes, .. } = self.limits;
+        let able = match header.kind {
+            HeaderKind::Put | HeaderKind::Ack => true,
+            HeaderKind::Get => features.contains(Features::GET),
+            HeaderKind::Reply => !features.is_empty(),
+            HeaderKind::Atomic => features.contains(Features::ATOMIC) && header.length <= atomic_bytes,
+            HeaderKind::FetchAtomic | HeaderKind::Swap => {
+                features.contains(Features::ATOMIC) && header.length <= fetch_atomic_bytes
             }
         };
-        let me = portal.list(list)[position].entry;
-        let entry = self.entries.get_mut(me).expect("an entry on a list is not removed");
-        if !entry.me.options.contains(MeOptions::OP_PUT) {
-            return Err(DropReason::OpViolation);
+        able && header.check().is_ok()
+    }
+
+    /// Lets a request in, or disables its portal table entry where flow control says so.
+    fn let_in(
+        &mut self,
+        header: &Header,
+        accept: impl FnOnce(Option<u32>) -> bool,
+        effects: &mut Effects,
+    ) -> Result<Delivery, (DropReason, FailType)> {
+        let refuse = |reason: DropReason| (reason, reason.fail_type());
+        let portal = self.table.get(header.pt as usize).and_then(Option::as_ref);
+        let portal = portal.ok_or(refuse(DropReason::PtInvalid))?;
+        if portal.disabled {
+            return Err(refuse(DropReason::PtDisabled));
         }
-        let remembered =
-            list == List::Overflow && !entry.me.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
+        let controlled = portal.flow.is_some();
+        self.try_match(header, accept).map_err(|Refused { reason, silent }| {
+            if controlled && reason.is_exhaustion() {
+                self.exhausted(header.pt, silent, effects);
+                return (reason, FailType::PtDisabled);
+            }
+            refuse(reason)
+        })
+    }
+
+    fn find(&self, header: &Header) -> Option<Found> {
+        let portal = self.table[header.pt as usize].as_ref().expect("the caller has looked at it");
+        if let Some(position) = search(&portal.priority, &self.entries, header) {
+            let me = portal.priority[position].entry;
+            return Some(Found { me, list: List::Priority, position, searched: position + 1 });
+        }
+        let position = search(&portal.overflow, &self.entries, header)?;
+        let (me, searched) = (portal.overflow[position].entry, portal.priority.len() + position + 1);
+        Some(Found { me, list: List::Overflow, position, searched })
+    }
+
+    /// Matches a request. Where it is refused nothing has changed.
+    fn try_match(
+        &mut self,
+        header: &Header,
+        accept: impl FnOnce(Option<u32>) -> bool,
+    ) -> Result<Delivery, Refused> {
+        let found = self.find(header).ok_or(Refused { reason: DropReason::NoMatch, silent: false })?;
+        let Found { me, list, position, searched } = found;
+        let entry = self.entries.get(me).expect("an entry on a list is not removed");
+        let options = entry.me.options;
+        let refused =
+            |reason| Refused { reason, silent: options.contains(MeOptions::EVENT_FLOWCTRL_DISABLE) };
+        if let Some(reason) = entry.me.refuses(header) {
+            return Err(refused(reason));
+        }
+        let remembered = list == List::Overflow && !options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
         if remembered && self.unexpected >= self.limits.unexpected_headers {
-            return Err(DropReason::NoUnexpectedHeader);
+            return Err(refused(DropReason::NoUnexpectedHeader));
         }
-        let (offset, room) = entry.place(header);
-        let mlength = header.length.min(room);
-        let mut delivery = Delivery {
-            me,
-            list,
-            // An offset beyond the entry keeps no byte; its address is the end of the entry.
-            start: entry.me.start + offset.min(entry.me.length),
-            mlength,
-            rlength: header.length,
-            remote_offset: offset,
-            handlers: entry.me.handlers,
-            user_ptr: entry.me.user_ptr,
-            searched: (before + position + 1) as u32,
-            header: *header,
-            unexpected: None,
-        };
+        let (offset, mlength) = entry.place(header);
+        let managed = options.contains(MeOptions::MANAGE_LOCAL);
+        let left = entry.me.length.saturating_sub(entry.local_offset);
+        let used_up = options.contains(MeOptions::USE_ONCE) || managed && left - mlength < entry.me.min_free;
+        let Me { start, length, handlers, user_ptr, .. } = entry.me;
+        if !accept(handlers) {
+            return Err(refused(DropReason::NoContext));
+        }
+        let mut events = u32::from(!options.contains(MeOptions::EVENT_COMM_DISABLE));
+        if used_up && !options.contains(MeOptions::EVENT_UNLINK_DISABLE) {
+            events += if list == List::Overflow { 2 } else { 1 };
+        }
+        self.expect_events(header.pt, events).map_err(|_| refused(DropReason::NoEventRoom))?;
+
+        let entry = self.entries.get_mut(me).expect("it was just looked at");
         entry.pending += 1;
-        let mut used_up = entry.me.options.contains(MeOptions::USE_ONCE);
-        if entry.me.options.contains(MeOptions::MANAGE_LOCAL) {
+        if managed {
             entry.local_offset += mlength;
-            used_up |= entry.me.length - entry.local_offset < entry.me.min_free;
         }
-        if remembered {
-            let id = portal.next_unexpected;
-            portal.next_unexpected += 1;
-            self.unexpected += 1;
-            entry.headers += 1;
-            delivery.unexpected = Some(id);
-            portal.unexpected.push_back(UnexpectedHeader {
-                id,
-                header: *header,
+        self.portal_of(header.pt).active += 1;
+        // An offset beyond the entry keeps no byte; its address is the end of the entry.
+        let start = start + offset.min(length);
+        let unexpected = remembered.then(|| {
+            let (header, outcome, claimed) = (*header, None, None);
+            self.remember(UnexpectedHeader {
+                id: 0,
+                header,
                 entry: me,
                 offset,
-                start: delivery.start,
+                start,
                 mlength,
-                outcome: None,
-                claimed: None,
-            });
-        }
+                outcome,
+                claimed,
+            })
+        });
         if used_up {
             self.unlink_used(me, position);
         }
@@ -247,69 +388,24 @@ impl Interface {
             List::Overflow => self.statistics.matched_overflow += 1,
         }
         self.statistics.truncated += u64::from(mlength < header.length);
-        Ok(delivery)
+        Ok(Delivery {
+            me,
+            list,
+            start,
+            mlength,
+            rlength: header.length,
+            remote_offset: offset,
+            handlers,
+            user_ptr,
+            searched: searched as u32,
+            header: *header,
+            unexpected,
+        })
     }
 
-    /// The bytes of a message on the overflow list are there.
-    fn deposited_unexpected(
-        &mut self,
-        pt: u32,
-        id: u64,
-        mlength: u64,
-        outcome: FailType,
-        effects: &mut Effects,
-    ) {
-        let portal = self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed");
-        let at = portal.unexpected.binary_search_by_key(&id, |u| u.id);
-        let at = at.expect("an unexpected header stays until its bytes are there");
-        let unexpected = &mut portal.unexpected[at];
-        (unexpected.outcome, unexpected.mlength) = (Some(outcome), mlength);
-        if unexpected.claimed.is_some() {
-            let unexpected = portal.unexpected.remove(at).expect("it was just found");
-            self.complete_unexpected(&unexpected, effects);
-        }
-    }
-
-    /// An unexpected header that was taken off its list has found its match entry, and its bytes are there.
-    pub(crate) fn complete_unexpected(&mut self, unexpected: &UnexpectedHeader, effects: &mut Effects) {
-        let UnexpectedHeader { header, outcome: Some(outcome), claimed: Some(handle), .. } = *unexpected
-        else {
-            unreachable!("the callers take complete headers that an entry has claimed");
-        };
-        let mlength = if outcome.is_ok() { unexpected.mlength } else { 0 };
-        let entry = self.entries.get_mut(handle).expect("an entry in use is not removed");
-        entry.pending -= 1;
-        let me = entry.me;
-        let disabled = me.options.contains(MeOptions::EVENT_OVER_DISABLE)
-            || (outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
-        if !disabled {
-            let event = Event {
-                fail: outcome,
-                pt: header.pt,
-                list: List::Overflow,
-                match_bits: header.match_bits,
-                hdr_data: header.hdr_data,
-                rlength: header.length,
-                mlength,
-                remote_offset: unexpected.offset,
-                start: unexpected.start,
-                ..Event::new(EventKind::PutOverflow, header.source, me.user_ptr)
-            };
-            let eq = self.table[header.pt as usize].as_ref().and_then(|portal| portal.eq);
-            self.post(eq, event, effects);
-        }
-        self.settle(handle, effects);
-        self.unexpected -= 1;
-        self.entries.get_mut(unexpected.entry).expect("an entry in use is not removed").headers -= 1;
-        self.settle(unexpected.entry, effects);
-        if let (Some(ct), true) = (me.ct, me.options.contains(MeOptions::EVENT_CT_OVERFLOW)) {
-            let by = amount(outcome, me.options.contains(MeOptions::EVENT_CT_BYTES), mlength);
-            self.count(ct, by, effects);
-        }
-    }
-
-    /// Answers a put that asked for it with `ack`. An entry with `ACK_DISABLE` answers too, with nothing but
-    /// the end of the operation, so that the initiator does not hold it for ever.
+    /// Answers a put or atomic that asked for it with `ack`, and what a reply answers where it fails. An
+    /// entry with `ACK_DISABLE` acknowledges too, with nothing but the end of the operation, so that the
+    /// initiator does not hold it for ever.
     fn answer(
         &mut self,
         header: &Header,
@@ -319,19 +415,12 @@ impl Interface {
         offset: u64,
         effects: &mut Effects,
     ) {
-        if header.ack == AckRequest::None {
-            return;
+        if header.kind.wants_reply() {
+            if !fail.is_ok() {
+                effects.push(Effect::Ack(reply(header, fail, 0, offset)));
+            }
+        } else if header.ack != AckRequest::None {
+            effects.push(Effect::Ack(answer(header, ack, fail, mlength, offset)));
         }
-        effects.push(Effect::Ack(Header {
-            kind: HeaderKind::Ack,
-            ack,
-            fail,
-            source: self.node,
-            target: header.source,
-            length: mlength,
-            remote_offset: offset,
-            hdr_data: 0,
-            ..*header
-        }));
     }
 }

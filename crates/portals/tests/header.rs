@@ -37,12 +37,64 @@ fn what_is_no_header_is_refused_with_the_byte_at_fault() {
         (broken(1, 0), HeaderError::Kind(0), "no message has kind 0"),
         (broken(1, 8), HeaderError::Kind(8), "no message has kind 8"),
         (broken(2, 4), HeaderError::Ack(4), "no acknowledgement has number 4"),
-        (broken(3, 9), HeaderError::Fail(9), "no failure has number 9"),
-        (broken(63, 1), HeaderError::Reserved, "must be zero"),
+        (broken(3, 10), HeaderError::Fail(10), "no failure has number 10"),
+        (broken(59, 1), HeaderError::Reserved, "must be zero"),
+        (broken(56, 1), HeaderError::Atomic(1, 0), "operator 1 on type 0"),
+        (broken(1, 5), HeaderError::Atomic(0, 0), "does not belong"),
     ];
     for (error, expected, text) in cases {
         assert_eq!(error, expected);
         assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+/// The byte of an operator or type.
+fn number(text: &str, names: impl Iterator<Item = &'static str>) -> u8 {
+    1 + names.into_iter().position(|name| name == text).unwrap() as u8
+}
+
+#[test]
+fn operators_belong_to_their_kind_and_lengths_to_their_type() {
+    let atomic = |op, datatype| Some(Atomic::new(op, datatype).unwrap());
+    let sum =
+        Header { kind: HeaderKind::Atomic, atomic: atomic(AtomicOp::Sum, Datatype::Int32), ..put(1, 8) };
+    let bytes = sum.encode();
+    assert_eq!(bytes[56..60], [3, 5, 0, 0]);
+    assert_eq!(Header::decode(&bytes), Ok(sum));
+    let wrong = |header: Header| Header::decode(&header.encode()).unwrap_err();
+    assert_eq!(wrong(Header { kind: HeaderKind::Swap, ..sum }), HeaderError::Atomic(3, 5));
+    assert_eq!(wrong(Header { kind: HeaderKind::Put, ..sum }), HeaderError::Atomic(3, 5));
+    let swap = atomic(AtomicOp::Swap, Datatype::Int32);
+    assert_eq!(wrong(Header { atomic: swap, ..sum }), HeaderError::Atomic(11, 5));
+    let error = wrong(Header { length: 6, ..sum });
+    assert_eq!(error, HeaderError::AtomicLength(6));
+    assert!(error.to_string().contains("6 bytes"), "{error}");
+    // A pair that has no meaning: bits of a double.
+    let mut bytes = bytes;
+    let bor = number("PTL_BOR", AtomicOp::ALL.iter().map(|op| op.name()));
+    let double = number("PTL_DOUBLE", Datatype::ALL.iter().map(|datatype| datatype.name()));
+    bytes[56..58].copy_from_slice(&[bor, double]);
+    assert_eq!(Header::decode(&bytes), Err(HeaderError::Atomic(bor, double)));
+    bytes[56..58].copy_from_slice(&[19, 1]);
+    assert_eq!(Header::decode(&bytes), Err(HeaderError::Atomic(19, 1)));
+}
+
+#[test]
+fn the_payload_of_a_message_follows_from_its_header() {
+    use HeaderKind::{Ack, FetchAtomic, Get, Put, Reply, Swap};
+    let atomic = |op| Some(Atomic::new(op, Datatype::Int32).unwrap());
+    let header = |kind, atomic| Header { kind, atomic, ..put(1, 4) };
+    for (header, bytes) in [
+        (header(Put, None), 4),
+        (header(Get, None), 0),
+        (header(Reply, None), 4),
+        (header(Ack, None), 0),
+        (header(HeaderKind::Atomic, atomic(AtomicOp::Sum)), 4),
+        (header(FetchAtomic, atomic(AtomicOp::Sum)), 4),
+        (header(Swap, atomic(AtomicOp::Swap)), 4),
+        (header(Swap, atomic(AtomicOp::Cswap)), 8),
+    ] {
+        assert_eq!(header.payload_bytes(), bytes, "{:?}", header.kind);
     }
 }
 
@@ -53,6 +105,24 @@ fn cases(usual: u32) -> ProptestConfig {
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 
+/// An operator and type that go with the kind, and none with kinds that have none.
+fn atomic_for(kind: HeaderKind, op: usize, datatype: usize) -> Option<Atomic> {
+    let op = match kind {
+        HeaderKind::Atomic | HeaderKind::FetchAtomic => AtomicOp::ALL[op % 10],
+        HeaderKind::Swap => AtomicOp::ALL[10 + op % 8],
+        _ => return None,
+    };
+    Atomic::new(op, Datatype::ALL[datatype]).or(Atomic::new(op, Datatype::Int16)).ok()
+}
+
+fn length_for(atomic: Option<Atomic>, length: u64) -> u64 {
+    match atomic {
+        Some(atomic) if atomic.op().has_operand() => atomic.datatype().size() as u64,
+        Some(atomic) => length / 16 * 16 % (16 * atomic.datatype().size() as u64 * 1000),
+        None => length,
+    }
+}
+
 proptest! {
     #![proptest_config(cases(4000))]
 
@@ -60,17 +130,24 @@ proptest! {
     #[test]
     fn bytes_are_a_header_or_an_error(
         mut bytes in prop::collection::vec(any::<u8>(), 0..80),
-        small in any::<[bool; 5]>(),
+        small in any::<[bool; 6]>(),
     ) {
         // Most random bytes fail at the first; bring some of them into range.
-        let ranges = [(1, 1), (1, 8), (0, 5), (0, 10)];
+        let ranges = [(1, 1), (1, 8), (0, 5), (0, 11)];
         for (at, (from, values)) in ranges.into_iter().enumerate() {
             if small[at] && at < bytes.len() {
                 bytes[at] = from + bytes[at] % values;
             }
         }
         if small[4] && bytes.len() >= HEADER_BYTES {
-            bytes[56..64].fill(0);
+            bytes[56..60].fill(0);
+            if small[5] {
+                // An atomic operation of small length.
+                let (kind, op, datatype) = (5 + bytes[1] % 3, 1 + bytes[4] % 18, 1 + bytes[5] % 12);
+                (bytes[1], bytes[56], bytes[57]) = (kind, op, datatype);
+                bytes[24] %= 33;
+                bytes[25..32].fill(0);
+            }
         }
         if let Ok(header) = Header::decode(&bytes) {
             prop_assert_eq!(&header.encode()[..], &bytes[..HEADER_BYTES]);
@@ -79,23 +156,27 @@ proptest! {
 
     #[test]
     fn a_header_survives_the_wire(
-        kind in 0..7usize, ack in 0..4usize, fail in 0..9usize,
-        words in any::<[u32; 3]>(), longs in any::<[u64; 5]>(),
+        kind in 0..7usize, ack in 0..4usize, fail in 0..10usize,
+        words in any::<[u32; 4]>(), longs in any::<[u64; 5]>(), op in 0..18usize, datatype in 0..12usize,
     ) {
-        use HeaderKind::*;
+        use HeaderKind::{Ack, FetchAtomic, Get, Put, Reply, Swap};
+        let kind = [Put, Get, Reply, Ack, HeaderKind::Atomic, FetchAtomic, Swap][kind];
+        let atomic = atomic_for(kind, op, datatype);
         let acks = [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
         let header = Header {
-            kind: [Put, Get, Reply, Ack, Atomic, FetchAtomic, Swap][kind],
+            kind,
             ack: acks[ack],
             fail: FailType::ALL[fail],
             source: NodeId(words[0]),
             target: NodeId(words[1]),
             pt: words[2],
             match_bits: longs[0],
-            length: longs[1],
+            length: length_for(atomic, longs[1]),
             remote_offset: longs[2],
             hdr_data: longs[3],
             operation: longs[4],
+            uid: words[3],
+            atomic,
         };
         prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
     }
@@ -103,31 +184,50 @@ proptest! {
     /// Whatever a header says, a target takes or drops it, and what it took it can complete.
     #[test]
     fn any_header_may_arrive(
-        kind in 0..7usize, ack in 0..4usize, near in any::<bool>(),
-        pt in 0..3u32, longs in any::<[u64; 5]>(), options in any::<u32>(),
+        kind in 0..7usize, ack in 0..4usize, near in any::<bool>(), pt in 0..4u32,
+        longs in any::<[u64; 5]>(), options in any::<u32>(),
+        atomic in prop::option::of((0..18usize, 0..12usize)), fits in any::<bool>(), uid in 0..2u32,
     ) {
-        use HeaderKind::*;
+        use HeaderKind::{Ack, FetchAtomic, Get, Put, Reply, Swap};
+        let kinds = [Put, Get, Reply, Ack, HeaderKind::Atomic, FetchAtomic, Swap];
         let acks = [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
-        let mut b = common::bench();
+        let limits = Limits { features: Features::all(), ..Limits::default() };
+        let mut b = common::bench_with(limits);
+        b.ni.pt_alloc_with(Some(1), Some(b.eq), PtOptions::FLOWCTRL).unwrap();
         let options = MeOptions::from_bits_truncate(options);
-        let entry = Me { ignore_bits: !0, ct: Some(b.ct), ..common::me(0, options) };
-        b.append(entry);
-        b.append_overflow(entry);
+        let user = if longs[4] % 2 == 0 { User::Any } else { User::Id(1) };
+        let entry = Me { ignore_bits: !0, ct: Some(b.ct), user, ..common::me(0, options) };
+        for pt in [0, 1] {
+            for list in [List::Priority, List::Overflow] {
+                b.ni.me_append(pt, entry, list, &mut b.effects).unwrap();
+            }
+        }
+        let atomic = atomic.and_then(|(op, datatype)| {
+            let any = Atomic::new(AtomicOp::ALL[op], Datatype::ALL[datatype]).ok();
+            if fits { atomic_for(kinds[kind], op, datatype) } else { any }
+        });
         let header = Header {
-            kind: [Put, Get, Reply, Ack, Atomic, FetchAtomic, Swap][kind],
+            kind: kinds[kind],
             ack: acks[ack],
             target: if near { common::NODE } else { NodeId(longs[4] as u32) },
             pt,
             match_bits: longs[0],
-            length: longs[1],
-            remote_offset: longs[2],
+            length: if fits { length_for(atomic, longs[1]) } else { longs[1] % 128 },
+            remote_offset: longs[2] % 200,
             operation: longs[3],
+            uid,
+            atomic,
             ..put(0, 0)
         };
         for _ in 0..3 {
             if let Arrival::Matched(delivery) = b.ni.arrive(&header, &mut b.effects) {
+                prop_assert!(header.kind.is_request() && Header::decode(&header.encode()).is_ok());
                 prop_assert!(delivery.mlength <= entry.length && delivery.start >= entry.start);
                 prop_assert!(delivery.start + delivery.mlength <= entry.start + entry.length);
+                prop_assert_eq!(delivery.reply().is_some(), header.kind.wants_reply());
+                if let Some(atomic) = header.atomic {
+                    prop_assert_eq!(delivery.mlength % atomic.datatype().size() as u64, 0);
+                }
                 b.complete(&delivery);
             }
         }

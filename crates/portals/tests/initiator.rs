@@ -40,6 +40,8 @@ fn a_put_is_a_header_and_a_range_of_host_memory() {
         remote_offset: 3,
         hdr_data: 4,
         operation: out.operation.to_bits(),
+        uid: 0,
+        atomic: None,
     };
     assert_eq!(out.header, expected);
     assert_eq!(b.ni.pending_operations(), 1);

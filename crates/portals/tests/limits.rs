@@ -17,6 +17,9 @@ const SMALL: Limits = Limits {
     triggered: 1,
     operations: 1,
     message_bytes: 100,
+    atomic_bytes: 16,
+    fetch_atomic_bytes: 8,
+    features: Features::all(),
 };
 
 #[test]

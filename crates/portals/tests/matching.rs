@@ -87,6 +87,8 @@ fn the_put_event_says_what_came_and_where_it_is() {
         pt: 0,
         list: List::Priority,
         match_bits: 1,
+        uid: 0,
+        atomic: None,
         hdr_data: 0xda7a,
         rlength: 24,
         mlength: 10,
@@ -175,8 +177,22 @@ fn drops_are_counted_by_reason_and_answered_only_where_asked() {
         (asked(Header { pt: 9, ..put(1, 8) }), DropReason::PtInvalid, Some(FailType::Dropped)),
         (asked(Header { pt: u32::MAX, ..put(1, 8) }), DropReason::PtInvalid, Some(FailType::Dropped)),
         (asked(Header { target: PEER, ..put(1, 8) }), DropReason::WrongTarget, None),
-        (asked(Header { kind: HeaderKind::Get, ..put(1, 8) }), DropReason::Unsupported, None),
-        (Header { kind: HeaderKind::Swap, ..put(1, 8) }, DropReason::Unsupported, None),
+        (
+            asked(Header { kind: HeaderKind::Get, ..put(1, 8) }),
+            DropReason::Unsupported,
+            Some(FailType::Unsupported),
+        ),
+        (
+            Header { kind: HeaderKind::Swap, ..put(1, 8) },
+            DropReason::Unsupported,
+            Some(FailType::Unsupported),
+        ),
+        (
+            asked(Header { kind: HeaderKind::Atomic, ..put(1, 8) }),
+            DropReason::Unsupported,
+            Some(FailType::Unsupported),
+        ),
+        (Header { kind: HeaderKind::Reply, ..put(1, 8) }, DropReason::Unsupported, None),
         (asked(Header { kind: HeaderKind::Ack, ..put(1, 8) }), DropReason::StrayAnswer, None),
     ];
     for (header, reason, answer) in cases {
@@ -185,7 +201,10 @@ fn drops_are_counted_by_reason_and_answered_only_where_asked() {
         assert_eq!(answers.len(), usize::from(answer.is_some()), "{header:?}");
         for effect in answers {
             let Effect::Ack(ack) = effect else { panic!("{effect:?} is no answer") };
-            assert_eq!((Some(ack.fail), ack.ack, ack.length), (answer, AckRequest::Counting, 0));
+            assert_eq!((Some(ack.fail), ack.length), (answer, 0));
+            let replied = header.kind.wants_reply();
+            assert_eq!(ack.kind, if replied { HeaderKind::Reply } else { HeaderKind::Ack });
+            assert_eq!(ack.ack, if replied { AckRequest::None } else { AckRequest::Counting });
         }
     }
     b.ni.pt_disable(0).unwrap();
@@ -195,7 +214,7 @@ fn drops_are_counted_by_reason_and_answered_only_where_asked() {
     let statistics = b.ni.statistics();
     assert_eq!(statistics.dropped(DropReason::NoMatch), 3);
     assert_eq!(statistics.dropped(DropReason::PtInvalid), 2);
-    assert_eq!(statistics.dropped_total(), 10);
+    assert_eq!(statistics.dropped_total(), 12);
     assert_eq!(DropReason::PtDisabled.fail_type(), FailType::PtDisabled);
     assert_eq!(DropReason::NoMatch.to_string(), "no match entry takes it");
 }

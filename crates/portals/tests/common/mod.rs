@@ -42,6 +42,8 @@ pub fn put(match_bits: u64, length: u64) -> Header {
         remote_offset: 0,
         hdr_data: 0xda7a,
         operation: 77,
+        uid: 0,
+        atomic: None,
     }
 }
 
@@ -64,7 +66,7 @@ impl Bench {
         match self.ni.arrive(header, &mut self.effects) {
             Arrival::Matched(delivery) => Ok(delivery),
             Arrival::Dropped(reason) => Err(reason),
-            Arrival::Acknowledged => panic!("a put is no acknowledgement"),
+            other => panic!("a request is no {other:?}"),
         }
     }
 

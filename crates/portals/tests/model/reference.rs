@@ -16,8 +16,13 @@ pub const LIMITS: Limits = Limits {
     triggered: 6,
     operations: 4,
     message_bytes: 1000,
+    atomic_bytes: 64,
+    fetch_atomic_bytes: 32,
+    features: Features::all(),
 };
 pub const DEPTH: u32 = 12;
+const ACKS: [AckRequest; 4] =
+    [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
 
 #[derive(Clone)]
 pub struct ModelEntry {
@@ -75,14 +80,13 @@ pub fn plain(effect: &Effect) -> Effect {
 
 pub fn outgoing(hdr_data: u64) -> Outgoing {
     let header = Header { hdr_data, ..header(0, 0, 0, 0, 0) };
-    Outgoing { operation: OperationHandle::from_bits(0), header, start: 0 }
+    Outgoing { operation: OperationHandle::from_bits(0), header, start: 0, operand: Operand::NONE }
 }
 
 pub fn header(source: u32, match_bits: u64, length: u64, remote_offset: u64, ack: u8) -> Header {
-    use AckRequest::*;
     Header {
         kind: HeaderKind::Put,
-        ack: [None, Full, Counting, OperationCompleted][ack as usize],
+        ack: ACKS[ack as usize],
         fail: FailType::Ok,
         source: NodeId(source),
         target: NODE,
@@ -92,6 +96,8 @@ pub fn header(source: u32, match_bits: u64, length: u64, remote_offset: u64, ack
         remote_offset,
         hdr_data: 99,
         operation: 1234,
+        uid: 0,
+        atomic: None,
     }
 }
 
@@ -385,6 +391,8 @@ pub fn blank(kind: EventKind, initiator: NodeId, user_ptr: u64, list: List) -> E
         pt: 0,
         list,
         match_bits: 0,
+        uid: 0,
+        atomic: None,
         hdr_data: 0,
         rlength: 0,
         mlength: 0,

@@ -1,0 +1,206 @@
+//! Portal table entries, and flow control on them ('Portal Table Entries', 'Flow Control').
+//!
+//! With [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables its portal table entry: it
+//! and everything behind it is dropped, and every initiator that waits for an answer hears of it. The host
+//! hears of it by one `PT_DISABLED` event, behind the events of every message that was let in before. When it
+//! has made room it enables the entry again. Of what was let in, no event is ever lost.
+
+use crate::list::Key;
+use crate::unexpected::UnexpectedHeader;
+use crate::{Effects, EqHandle, Error, Event, EventKind, Interface, List, PtOptions};
+use std::collections::VecDeque;
+
+#[derive(Default)]
+pub(crate) struct PortalEntry {
+    pub eq: Option<EqHandle>,
+    pub disabled: bool,
+    pub priority: VecDeque<Key>,
+    pub overflow: VecDeque<Key>,
+    pub unexpected: VecDeque<UnexpectedHeader>,
+    pub next_unexpected: u64,
+    /// Match entries linked or still referred to.
+    pub entries: u32,
+    /// Messages that have matched and are not complete.
+    pub active: u32,
+    /// With flow control, the queue; all events of the entry are promised their room then.
+    pub flow: Option<EqHandle>,
+    /// The number of the last `PT_DISABLED` event.
+    notice: u64,
+    /// A `PT_DISABLED` event waits for the messages that were let in before.
+    notice_due: bool,
+}
+
+impl PortalEntry {
+    pub fn list(&mut self, list: List) -> &mut VecDeque<Key> {
+        match list {
+            List::Priority => &mut self.priority,
+            List::Overflow => &mut self.overflow,
+        }
+    }
+
+    /// Whether the bytes of this unexpected header are still to come.
+    pub fn awaits(&self, id: u64) -> bool {
+        let at = self.unexpected.binary_search_by_key(&id, |u| u.id);
+        at.is_ok_and(|at| self.unexpected[at].outcome.is_none())
+    }
+}
+
+impl Interface {
+    /// Takes a portal table entry without options: [`Interface::pt_alloc_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pt_alloc(&mut self, wanted: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
+        self.pt_alloc_with(wanted, eq, PtOptions::empty())
+    }
+
+    /// Takes a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index.
+    /// Full events of its match entries go to `eq`, if anywhere.
+    ///
+    /// # Errors
+    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an
+    /// index beyond the limit. With flow control [`Error::PtEqNeeded`]; [`Error::ArgInvalid`] for a queue of
+    /// fewer than four events, or fewer than three and one for each such entry; [`Error::EqFull`].
+    pub fn pt_alloc_with(
+        &mut self,
+        wanted: Option<u32>,
+        eq: Option<EqHandle>,
+        options: PtOptions,
+    ) -> Result<u32, Error> {
+        let limit = self.limits.portal_table;
+        eq.map(|eq| self.queues.get(eq)).transpose()?;
+        let taken = |index: u32| self.table.get(index as usize).is_some_and(Option::is_some);
+        let index = match wanted {
+            Some(index) if index >= limit => {
+                return Err(Error::ArgInvalid(
+                    "the portal table index must be below the limit `portal_table`",
+                ));
+            }
+            Some(index) if taken(index) => return Err(Error::PtInUse { index }),
+            Some(index) => index,
+            None => (0..limit).find(|&index| !taken(index)).ok_or(Error::PtFull { limit })?,
+        };
+        let flow = match (options.contains(PtOptions::FLOWCTRL), eq) {
+            (true, None) => return Err(Error::PtEqNeeded),
+            (true, Some(eq)) => {
+                self.keep_notice(eq)?;
+                Some(eq)
+            }
+            (false, _) => None,
+        };
+        if self.table.len() <= index as usize {
+            self.table.resize_with(index as usize + 1, || None);
+        }
+        self.table[index as usize] = Some(PortalEntry { eq, flow, ..PortalEntry::default() });
+        if let Some(eq) = eq {
+            self.queues.get_mut(eq)?.users += 1;
+        }
+        Ok(index)
+    }
+
+    /// Frees a portal table entry (`PtlPTFree`).
+    ///
+    /// # Errors
+    /// [`Error::PtInUse`] while match entries are linked, or referred to by messages or unexpected headers;
+    /// [`Error::ArgInvalid`] where the index is not in use.
+    pub fn pt_free(&mut self, index: u32) -> Result<(), Error> {
+        if self.portal(index)?.entries > 0 {
+            return Err(Error::PtInUse { index });
+        }
+        let portal = self.table[index as usize].take().expect("it was just found");
+        if let Some(eq) = portal.flow {
+            self.drop_notice(eq);
+        }
+        if let Some(eq) = portal.eq {
+            self.queues.get_mut(eq)?.users -= 1;
+        }
+        Ok(())
+    }
+
+    /// Drops every message to the portal table entry from now on (`PtlPTDisable`), without an event.
+    ///
+    /// # Errors
+    /// [`Error::ArgInvalid`] where the index is not in use.
+    pub fn pt_disable(&mut self, index: u32) -> Result<(), Error> {
+        self.portal(index)?.disabled = true;
+        Ok(())
+    }
+
+    /// Lets messages in again (`PtlPTEnable`), whoever has disabled the entry.
+    ///
+    /// # Errors
+    /// [`Error::ArgInvalid`] where the index is not in use.
+    pub fn pt_enable(&mut self, index: u32) -> Result<(), Error> {
+        self.portal(index)?.disabled = false;
+        Ok(())
+    }
+
+    /// Whether messages to the portal table entry are let in.
+    ///
+    /// # Errors
+    /// [`Error::ArgInvalid`] where the index is not in use.
+    pub fn pt_enabled(&self, index: u32) -> Result<bool, Error> {
+        let portal = self.table.get(index as usize).and_then(Option::as_ref);
+        portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
+    }
+
+    pub(crate) fn portal(&mut self, index: u32) -> Result<&mut PortalEntry, Error> {
+        self.table.get_mut(index as usize).and_then(Option::as_mut).ok_or(NOT_IN_USE)
+    }
+
+    /// The portal table entry of a match entry.
+    pub(crate) fn portal_of(&mut self, pt: u32) -> &mut PortalEntry {
+        self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed")
+    }
+
+    /// A message has found a resource exhausted: disables the portal table entry.
+    pub(crate) fn exhausted(&mut self, pt: u32, silent: bool, effects: &mut Effects) {
+        self.statistics.flow_control += 1;
+        let portal = self.portal_of(pt);
+        portal.disabled = true;
+        let (eq, notice) = (portal.flow.expect("only flow control disables"), portal.notice);
+        // A notice that the host has not read yet tells it of this, too: there is room for one.
+        if silent || portal.notice_due || self.unread(eq, notice) {
+            return;
+        }
+        self.portal_of(pt).notice_due = true;
+        self.notify(pt, effects);
+    }
+
+    /// Posts the `PT_DISABLED` event that is due once every message that was let in is complete.
+    pub(crate) fn notify(&mut self, pt: u32, effects: &mut Effects) {
+        let portal = self.portal_of(pt);
+        if portal.active > 0 || !portal.notice_due {
+            return;
+        }
+        portal.notice_due = false;
+        let eq = portal.flow.expect("only flow control has notices");
+        let event = Event { pt, ..Event::new(EventKind::PtDisabled, self.node, 0) };
+        self.portal_of(pt).notice = self.post_notice(eq, event, effects);
+    }
+
+    /// Keeps room for events of a portal table entry with flow control; others take what is left.
+    pub(crate) fn expect_events(&mut self, pt: u32, events: u32) -> Result<(), Error> {
+        let Some(eq) = self.portal_of(pt).flow else { return Ok(()) };
+        if !self.has_room(eq, events) {
+            return Err(Error::EqFull { needed: events });
+        }
+        self.promise(eq, events);
+        Ok(())
+    }
+
+    /// Posts an event of a portal table entry that room was kept for; `None` is one that need not be told.
+    pub(crate) fn post_expected(&mut self, pt: u32, event: Option<Event>, effects: &mut Effects) {
+        let portal = self.portal_of(pt);
+        match (portal.flow, event) {
+            (Some(eq), event) => self.keep_promise(eq, event, effects),
+            (None, Some(event)) => {
+                let eq = portal.eq;
+                self.post(eq, event, effects);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+const NOT_IN_USE: Error = Error::ArgInvalid("this portal table index is not in use; take it with `pt_alloc`");

@@ -1,0 +1,163 @@
+//! What a host asks of its card as an initiator: the arguments of puts, gets and atomics ('Data Movement
+//! Operations').
+
+use crate::{AckRequest, Atomic, Header, HeaderKind, MdHandle, Operand};
+use nicety_types::NodeId;
+
+/// The arguments of a put (`PtlPut`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutRequest {
+    /// The memory descriptor.
+    pub md: MdHandle,
+    /// Where the message begins in the descriptor's memory, in bytes.
+    pub local_offset: u64,
+    /// Length of the message in bytes.
+    pub length: u64,
+    /// What to hear back.
+    pub ack: AckRequest,
+    /// The target's rank.
+    pub target: NodeId,
+    /// The portal table index at the target.
+    pub pt: u32,
+    /// The match bits.
+    pub match_bits: u64,
+    /// Where the message shall begin in the match entry's memory, in bytes; not used by an entry with
+    /// [`crate::MeOptions::MANAGE_LOCAL`].
+    pub remote_offset: u64,
+    /// The user's word for the SEND and ACK events.
+    pub user_ptr: u64,
+    /// The user's word for the target's event.
+    pub hdr_data: u64,
+}
+
+impl PutRequest {
+    /// A put of the first `length` bytes of `md`, with everything else zero.
+    pub const fn new(md: MdHandle, length: u64, target: NodeId, pt: u32, match_bits: u64) -> PutRequest {
+        PutRequest {
+            md,
+            local_offset: 0,
+            length,
+            ack: AckRequest::None,
+            target,
+            pt,
+            match_bits,
+            remote_offset: 0,
+            user_ptr: 0,
+            hdr_data: 0,
+        }
+    }
+}
+
+/// The arguments of a get (`PtlGet`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetRequest {
+    /// The memory descriptor of the memory to fill.
+    pub md: MdHandle,
+    /// Where the answer begins in the descriptor's memory, in bytes.
+    pub local_offset: u64,
+    /// Bytes to get.
+    pub length: u64,
+    /// The target's rank.
+    pub target: NodeId,
+    /// The portal table index at the target.
+    pub pt: u32,
+    /// The match bits.
+    pub match_bits: u64,
+    /// Where the bytes begin in the match entry's memory; not used by an entry with
+    /// [`crate::MeOptions::MANAGE_LOCAL`].
+    pub remote_offset: u64,
+    /// The user's word for the REPLY event.
+    pub user_ptr: u64,
+}
+
+impl GetRequest {
+    /// A get into the first `length` bytes of `md`, with everything else zero.
+    pub const fn new(md: MdHandle, length: u64, target: NodeId, pt: u32, match_bits: u64) -> GetRequest {
+        let (local_offset, remote_offset, user_ptr) = (0, 0, 0);
+        GetRequest { md, local_offset, length, target, pt, match_bits, remote_offset, user_ptr }
+    }
+}
+
+/// The arguments of an atomic (`PtlAtomic`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicRequest {
+    /// Where the data is, and where it goes: whole items.
+    pub put: PutRequest,
+    /// The operator, which is no swap, and the type.
+    pub atomic: Atomic,
+}
+
+/// The arguments of a fetch-and-atomic (`PtlFetchAtomic`) or swap (`PtlSwap`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// The memory descriptor of the memory that takes what was at the target before.
+    pub get_md: MdHandle,
+    /// Where that begins in the descriptor's memory, in bytes.
+    pub local_get_offset: u64,
+    /// Where the data is, and where it goes: whole items. The reply is the only answer, so `ack` is `None`.
+    pub put: PutRequest,
+    /// The operator and the type: a swap for [`crate::Interface::swap`], any other for
+    /// [`crate::Interface::fetch_atomic`].
+    pub atomic: Atomic,
+    /// The operand of a conditional or masked swap.
+    pub operand: Operand,
+}
+
+/// What all of them come down to. The header lacks the operation's number.
+pub(crate) struct Draft {
+    pub header: Header,
+    /// Where the data is: descriptor and offset.
+    pub from: Option<(MdHandle, u64)>,
+    /// Where the reply goes: descriptor and offset.
+    pub to: Option<(MdHandle, u64)>,
+    pub operand: Operand,
+    pub user_ptr: u64,
+}
+
+impl From<&PutRequest> for Draft {
+    fn from(put: &PutRequest) -> Draft {
+        let PutRequest { target, pt, match_bits, length, ack, remote_offset, hdr_data, .. } = *put;
+        // The interface is the source of all it sends.
+        let header = Header::put(target, target, pt, match_bits, length);
+        Draft {
+            header: Header { ack, remote_offset, hdr_data, ..header },
+            from: Some((put.md, put.local_offset)),
+            to: None,
+            operand: Operand::NONE,
+            user_ptr: put.user_ptr,
+        }
+    }
+}
+
+impl From<&GetRequest> for Draft {
+    fn from(get: &GetRequest) -> Draft {
+        let GetRequest { target, pt, match_bits, length, remote_offset, user_ptr, .. } = *get;
+        let header = Header::put(target, target, pt, match_bits, length);
+        Draft {
+            header: Header { kind: HeaderKind::Get, remote_offset, ..header },
+            from: None,
+            to: Some((get.md, get.local_offset)),
+            operand: Operand::NONE,
+            user_ptr,
+        }
+    }
+}
+
+impl From<&AtomicRequest> for Draft {
+    fn from(request: &AtomicRequest) -> Draft {
+        let mut draft = Draft::from(&request.put);
+        draft.header.kind = HeaderKind::Atomic;
+        draft.header.atomic = Some(request.atomic);
+        draft
+    }
+}
+
+impl Draft {
+    /// A fetch-and-atomic or a swap.
+    pub fn fetch(request: &FetchRequest, kind: HeaderKind) -> Draft {
+        let mut draft = Draft::from(&request.put);
+        draft.header.kind = kind;
+        draft.header.atomic = Some(request.atomic);
+        Draft { to: Some((request.get_md, request.local_get_offset)), operand: request.operand, ..draft }
+    }
+}
