@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -61,6 +63,52 @@ def test_any_sizes_can_be_drawn(sizes: list[int], tmp_path: Path) -> None:
     plots.save(figure, tmp_path / "p.png")
 
 
+@pytest.mark.parametrize("noise", [None, "1ms,25us,rank=1"])
+@pytest.mark.parametrize("pattern", ["pair", "bidirectional", "incast:4"])
+@pytest.mark.parametrize("benchmark", ["latency", "bandwidth", "message-rate"])
+def test_no_text_lies_on_another(benchmark: Any, pattern: str, noise: str | None) -> None:
+    if benchmark == "latency" and pattern == "incast:4":
+        pattern = "incast:1"
+    report = package.run_benchmark(
+        benchmark, nics=["spin-discrete"], sizes=[8, 4096], iterations=2, pattern=pattern, noise=noise
+    )
+    figure = plots.report_figure(report)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    circumstances = [text.get_text() for text in axes.texts]
+    usual = pattern == "pair" and noise is None
+    assert len(circumstances) == (0 if usual else 1)
+    assert all(part in circumstances[0] for part in (pattern, noise) if part not in (None, "pair"))
+    legend = axes.get_legend()
+    assert legend is not None
+    assert axes.get_title(loc="left")
+    texts = [axes._left_title, *axes.texts, legend, axes.xaxis.label, axes.yaxis.label]  # type: ignore[attr-defined]
+    texts += [tick for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()) if tick.get_text()]
+    boxes = [text.get_window_extent() for text in texts]
+    for one, other in combinations(boxes[:5] if not usual else boxes[:4], 2):
+        assert not one.overlaps(other)
+    for box in boxes[:5]:
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+    assert not any(legend.get_window_extent().overlaps(box) for box in boxes if box is not boxes[texts.index(legend)])
+
+
+def test_lines_on_top_of_each_other_are_all_seen() -> None:
+    sizes = [8 << power for power in range(6)]
+    report = package.run_benchmark("bandwidth", nics=["spin-discrete"], sizes=sizes, iterations=2)
+    for row in report["rows"]:
+        # Three modes alike, and one apart from them but for the largest size.
+        apart = row["mode"] == "rdma" and row["size_bytes"] < sizes[-1]
+        row["bandwidth_bytes_per_s"] = row["size_bytes"] * (1e6 if apart else 2e6)
+    (axes,) = plots.report_figure(report).axes
+    marked = {str(line.get_label()).split(", ")[1]: line.get_markevery() for line in axes.get_lines()}
+    assert marked == {"rdma": [0, 1, 2, 3, 4], "portals4": [0, 3, 5], "spin-store": [1, 4], "spin-stream": [2]}
+    widths = [list(underlay.get_linewidth()) for underlay in axes.collections]
+    assert [len(each) for each in widths] == [0, 5, 5, 0]
+    thin = axes.get_lines()[0].get_linewidth()
+    assert min(widths[1]) > max(widths[2]) > thin
+
+
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_the_same_picture_is_the_same_file(report: package.benchmarks.Report, tmp_path: Path, ending: str) -> None:
     for name in ("a", "b"):
@@ -96,6 +144,13 @@ def test_a_run_draws_its_timeline_and_breakdown(tmp_path: Path) -> None:
     assert ping_pong().plot(tmp_path / "b.png").axes[0].get_title(loc="left").startswith("Where the time of 2 messages")
     assert (tmp_path / "timeline.svg").exists()
     assert (tmp_path / "b.png").exists()
+
+
+def test_transfers_at_once_are_no_engines() -> None:
+    spans = {"node": [0] * 3, "resource": ["DMA"] * 3, "unit": [0, 1, 2], "start_ps": [0, 1, 2], "end_ps": [9, 9, 9]}
+    figure = plots.timeline_figure(package._native.Table(list(spans.items())))
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["node 0: DMA", "node 0: DMA, also under way (1)", "node 0: DMA, also under way (2)"]
 
 
 def test_what_cannot_be_drawn() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -43,6 +46,12 @@ _TITLES = {
 }
 _MOST_TRACKS = 64
 _MOST_SLICES = 20_000
+# The width of a line in points; by how much a line under another is wider, and the most that this comes to.
+_WIDTH = 1.3
+_STEP = 2.2
+_MOST_WIDTH = 8.0
+# From which part of an axis on two points are seen as two.
+_CLOSE = 0.012
 # From how wide a range of values on an axis is logarithmic.
 _LOGARITHMIC = 30
 # From when on nanoseconds have too many digits, and bytes a second.
@@ -97,31 +106,117 @@ def report_figure(report: Report) -> Figure:
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     value, label = _quantity(report)
     figure, axes = _figure(7.2, 4.4)
+    lines = [
+        (nic, mode, {row["size_bytes"]: value(row) for row in rows if (row["nic"], row["mode"]) == (nic, mode)})
+        for nic in nics
+        for mode in modes
+    ]
+    lines = [line for line in lines if line[2]]
     with mpl.rc_context(_RC):
-        for nic_number, nic in enumerate(nics):
-            for mode_number, mode in enumerate(modes):
-                own = [row for row in rows if (row["nic"], row["mode"]) == (nic, mode)]
-                if not own:
-                    continue
-                colour = _COLOURS[mode_number % len(_COLOURS)]
-                name = ", ".join(part for part, several in ((nic, True), (mode, True)) if several)
-                axes.plot(
-                    [row["size_bytes"] for row in own],
-                    [value(row) for row in own],
-                    label=name,
-                    color=colour,
-                    marker=_MARKERS[mode_number % len(_MARKERS)],
-                    # Where lines coincide, the ones below are seen as rings.
-                    markersize=max(3.5, 6.5 - mode_number),
-                    markerfacecolor=colour if nic_number % 2 == 0 else "white",
-                    linestyle=_STYLES[nic_number % len(_STYLES)],
-                    linewidth=1.3,
-                )
-        _size_axis(axes, sorted({row["size_bytes"] for row in rows}))
         _value_axis(axes, [value(row) for row in rows], label)
-        axes.set_title(_TITLES[report["benchmark"]] + _circumstances(report), loc="left", fontsize=10)
-        figure.legend(loc="outside right upper", frameon=False, fontsize=8, handlelength=3.2)
+        stacks = _stacks([points for _, _, points in lines], logarithmic=axes.get_yscale() == "log")
+        for (nic, mode, points), stack in zip(lines, stacks, strict=True):
+            nic_number, mode_number = nics.index(nic), modes.index(mode)
+            colour = _COLOURS[mode_number % len(_COLOURS)]
+            axes.plot(
+                list(points),
+                list(points.values()),
+                label=f"{nic}, {mode}",
+                color=colour,
+                marker=_MARKERS[mode_number % len(_MARKERS)],
+                markersize=5,
+                markerfacecolor=colour if nic_number % 2 == 0 else "white",
+                markevery=_turns(stack),
+                linestyle=_STYLES[nic_number % len(_STYLES)],
+                linewidth=_WIDTH,
+                zorder=3,
+            )
+            _underlay(axes, points, stack, colour)
+        _size_axis(axes, sorted({row["size_bytes"] for row in rows}))
+        _titles(axes, report)
+        # Beside the axes and below their top, where no title reaches.
+        axes.legend(
+            loc="upper left",
+            bbox_to_anchor=(1.02, 1.0),
+            borderaxespad=0,
+            frameon=False,
+            fontsize=8,
+            handlelength=3.2,
+        )
     return figure
+
+
+@dataclass(frozen=True)
+class _Place:
+    """How many lines lie under and on top of a line at one of its points."""
+
+    below: int
+    above: int
+
+    @property
+    def height(self) -> int:
+        return self.below + 1 + self.above
+
+
+def _stacks(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[_Place]]:
+    """Where lines lie on top of each other, for each line and point of it, in the order they are drawn in."""
+    every = [value for points in lines for value in points.values()]
+    most = max(every, default=0) or 1
+    extent = math.log(most / min(every)) if logarithmic else most
+
+    def meet(other: Mapping[int, float], size: int, value: float) -> bool:
+        if size not in other:
+            return False
+        apart = abs(math.log(other[size] / value)) if logarithmic else abs(other[size] - value)
+        return apart <= _CLOSE * extent
+
+    return [
+        [
+            _Place(
+                below=sum(meet(other, size, value) for other in lines[:at]),
+                above=sum(meet(other, size, value) for other in lines[at + 1 :]),
+            )
+            for size, value in points.items()
+        ]
+        for at, points in enumerate(lines)
+    ]
+
+
+def _turns(stack: Sequence[_Place]) -> list[int]:
+    """The points at which a line has its marker: lines on top of each other take turns."""
+    if any(place.height > len(stack) for place in stack):
+        return list(range(len(stack)))
+    return [at for at, place in enumerate(stack) if at % place.height == place.below]
+
+
+def _underlay(axes: Axes, points: Mapping[int, float], stack: Sequence[_Place], colour: str) -> None:
+    """Where other lines lie on a line, widen it, so that it is seen on both sides of them."""
+    places, segments, widths = list(points.items()), [], []
+    for (one, begin), (other, end) in pairwise(zip(places, stack, strict=True)):
+        above = min(begin.above, end.above)
+        if above:
+            segments.append([one, other])
+            widths.append(_WIDTH + min(_STEP, _MOST_WIDTH / max(begin.height, end.height)) * above)
+    axes.add_collection(
+        LineCollection(segments, colors=[colour], linewidths=widths, capstyle="round", zorder=2), autolim=False
+    )
+
+
+def _titles(axes: Axes, report: Report) -> None:
+    """What is drawn, and in a smaller line what is not as usual."""
+    circumstances = _circumstances(report)
+    axes.set_title(_TITLES[report["benchmark"]], loc="left", fontsize=10, pad=19 if circumstances else 6)
+    if circumstances:
+        axes.annotate(
+            circumstances,
+            (0, 1),
+            (0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=8,
+            color="#444444",
+            annotation_clip=False,
+        ).set_in_layout(False)
 
 
 def _circumstances(report: Report) -> str:
@@ -129,7 +224,7 @@ def _circumstances(report: Report) -> str:
     parts = [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
     if manifest.get("noise"):
         parts.append(f"noise {manifest['noise']}")
-    return f" ({', '.join(parts)})" if parts else ""
+    return ", ".join(parts)
 
 
 def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
@@ -253,6 +348,9 @@ def timeline_figure(resources: _native.Table) -> Figure:
         names, before = [], None
         for at, ((node, resource, number), bars) in enumerate(tracks.items()):
             name = f"{resource} {number}" if (node, resource) in several else resource
+            if resource == "DMA":
+                # One engine; what overlaps is told apart only to be seen.
+                name = resource if number == 0 else f"{resource}, also under way ({number})"
             names.append(f"node {node}: {name}")
             if before not in (None, node):
                 axes.axhline(at - 0.5, color="#666666", linewidth=0.6)
