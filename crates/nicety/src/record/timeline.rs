@@ -191,8 +191,13 @@ fn node_name(usages: &[Usage]) -> String {
 
 fn track_name(usage: &Usage, lane: u32) -> String {
     let name = usage.slice.resource.name();
+    if usage.slice.resource == Resource::Dma {
+        // One engine, whose transfers overlap: a number would read as that of an engine.
+        let others = usage.unit + lane;
+        return if others == 0 { name.to_owned() } else { format!("{name}, also under way ({others})") };
+    }
     let numbered = match usage.slice.resource {
-        Resource::HostCpu | Resource::Dma | Resource::SwitchPort(_) | Resource::Hpu(_) => true,
+        Resource::HostCpu | Resource::SwitchPort(_) | Resource::Hpu(_) => true,
         _ => usage.unit > 0,
     };
     let mut text = if numbered { format!("{name} {}", usage.unit) } else { name.to_owned() };
