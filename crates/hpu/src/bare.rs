@@ -38,6 +38,8 @@ pub enum BareError {
     Load(LoadError),
     /// Standard output could not be written.
     Output(io::Error),
+    /// Somebody stopped it.
+    Stopped,
 }
 
 impl fmt::Display for BareError {
@@ -45,6 +47,7 @@ impl fmt::Display for BareError {
         match self {
             BareError::Load(error) => error.fmt(f),
             BareError::Output(error) => write!(f, "the program's output could not be written: {error}"),
+            BareError::Stopped => f.write_str("the program was stopped"),
         }
     }
 }
@@ -62,6 +65,9 @@ struct Piece {
     writable: bool,
 }
 
+/// Cycles between two looks at whether a program shall go on: a few hundredths of a second.
+const SLICE: u64 = 10_000_000;
+
 /// Runs a program from `entry`, or from where the file says it begins, for `max_cycles` cycles at most.
 ///
 /// # Errors
@@ -71,6 +77,20 @@ pub fn run(
     entry: Option<&str>,
     max_cycles: u64,
     stdout: &mut dyn Write,
+) -> Result<BareResult, BareError> {
+    run_while(image, entry, max_cycles, stdout, &mut || true)
+}
+
+/// As [`run`], asking every now and then whether to go on.
+///
+/// # Errors
+/// As [`run`], and [`BareError::Stopped`] where `go_on` says no.
+pub fn run_while(
+    image: &Image,
+    entry: Option<&str>,
+    max_cycles: u64,
+    stdout: &mut dyn Write,
+    go_on: &mut dyn FnMut() -> bool,
 ) -> Result<BareResult, BareError> {
     let entry = match entry {
         Some(name) => image.require(name).map_err(BareError::Load)?,
@@ -89,7 +109,8 @@ pub fn run(
     let mut context = Context::new(0);
     context.call(image, entry, sp, &[], max_cycles);
     let (exit_code, trap) = loop {
-        match context.run(image, &mut space, &mut reservations, u64::MAX) {
+        let until = context.cycle().saturating_add(SLICE);
+        match context.run(image, &mut space, &mut reservations, until) {
             Exit::Return(code) => break (Some(code as i32), None),
             Exit::Trap(trap) => break (None, Some(trap)),
             Exit::Order(_) => {
@@ -115,7 +136,9 @@ pub fn run(
                     _ => break (None, Some(trap(TrapKind::UnknownCall { number, served: SERVED }))),
                 }
             }
-            Exit::Limit | Exit::Device(_) => unreachable!("a slice without end, in a space without devices"),
+            Exit::Limit if go_on() => {}
+            Exit::Limit => return Err(BareError::Stopped),
+            Exit::Device(_) => unreachable!("a space without devices"),
         }
     };
     stdout.flush().map_err(BareError::Output)?;

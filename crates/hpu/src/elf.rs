@@ -110,7 +110,7 @@ fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
         }
     }
     if !segments.iter().any(|s| s.executable) {
-        return Err(malformed("it has no code"));
+        return Err(malformed("it has no code; write at least one function that is not static"));
     }
     Ok(segments)
 }

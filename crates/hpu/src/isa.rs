@@ -112,6 +112,13 @@ pub struct IsaError {
     problem: String,
 }
 
+impl IsaError {
+    /// What is wrong with it.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+}
+
 impl fmt::Display for IsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "isa \"{}\": {}; write for example \"rv32imac_zicsr\"", self.isa, self.problem)

@@ -206,7 +206,7 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let clock = s.frequency("clock", "clock of the handler processors");
     let isa_text = s.text("isa", "instruction set");
     let isa = isa_text.parse::<Isa>().unwrap_or_else(|error| {
-        s.refuse("isa", &error.to_string(), "write for example \"rv32imac_zicsr\"");
+        s.refuse("isa", error.problem(), "write for example \"rv32imac_zicsr\"");
         Isa::RV32IMAC
     });
     let misaligned = match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {

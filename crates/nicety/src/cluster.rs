@@ -248,7 +248,7 @@ impl Cluster {
         }
     }
 
-    /// Messages that found no match entry explain many a deadlock.
+    /// Messages that found no match entry, and handlers that did not answer, explain many a deadlock.
     fn drop_lines(&self) -> String {
         let mut lines = String::new();
         for (rank, card) in self.cards.iter().enumerate() {
@@ -258,6 +258,17 @@ impl Cluster {
                     "\n  note: the card of rank {rank} dropped {dropped} message{} that no match entry took; was its \
                      recv posted too late, or with another tag? Meet at a barrier after posting it.",
                     if dropped == 1 { "" } else { "s" }
+                );
+            }
+            let handled = card.handler_statistics().runs;
+            if handled > 0 {
+                lines += &format!(
+                    "\n  note: {handled} handler{} ran on the card of rank {rank}, which sent {} packet{} in all; did \
+                     {} answer, and to the right rank, match bits and offset?",
+                    if handled == 1 { "" } else { "s" },
+                    card.packets_sent(),
+                    if card.packets_sent() == 1 { "" } else { "s" },
+                    if handled == 1 { "it" } else { "they" },
                 );
             }
         }

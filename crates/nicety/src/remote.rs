@@ -284,9 +284,9 @@ impl Program {
                     source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
                     options: named(&options, MeOptions::from_name, "match entry")?,
                     ct: ct_of(ct),
-                    min_free: 0,
                     handlers,
                     user_ptr,
+                    ..Me::default()
                 };
                 let appending: Appending = host.me_append(pt, me, List::Priority).await?;
                 if wait {

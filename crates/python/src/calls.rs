@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -80,17 +81,50 @@ pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
 }
 
-/// Runs a bare program on a handler processor; returns a JSON report and what the program wrote.
+/// Most bytes a bare program may write where nobody takes them.
+const KEPT: usize = 64 << 20;
+
+/// Hands what a bare program writes to Python as it comes, or keeps it.
+struct Output<'o> {
+    write: Option<&'o Py<PyAny>>,
+    kept: Vec<u8>,
+    raised: &'o Mutex<Option<PyErr>>,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.write {
+            None if self.kept.len() + bytes.len() > KEPT => {
+                return Err(io::Error::other(format!("the program wrote more than {KEPT} bytes")));
+            }
+            None => self.kept.extend_from_slice(bytes),
+            Some(write) => Python::attach(|py| write.call1(py, (bytes,))).map(drop).map_err(|error| {
+                *self.raised.lock().expect("nobody panics with it") = Some(error);
+                io::Error::other("nobody takes what the program writes")
+            })?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a bare program on a handler processor; returns a JSON report and what the program wrote, unless `write` was
+/// given and took it. Ctrl-C ends it.
 #[pyfunction]
-#[pyo3(signature = (elf, entry, max_cycles, spec))]
+#[pyo3(signature = (elf, entry, max_cycles, spec, write=None))]
 pub fn hpu_run(
     py: Python<'_>,
     elf: &[u8],
     entry: Option<&str>,
     max_cycles: Option<u64>,
     spec: Option<&str>,
+    write: Option<Py<PyAny>>,
 ) -> PyResult<(String, Vec<u8>)> {
-    py.detach(|| {
+    let raised = Mutex::new(None);
+    let result = py.detach(|| {
         guarded(|| {
             let core = match spec {
                 None => Core::default(),
@@ -101,19 +135,32 @@ pub fn hpu_run(
             };
             let wrong = |text: String| Error::Input(text);
             let image = Image::load(elf, &core).map_err(|error| wrong(error.to_string()))?;
-            let mut written = Vec::new();
+            let output = Output { write: write.as_ref(), kept: Vec::new(), raised: &raised };
+            let mut output = BufWriter::with_capacity(64 << 10, output);
             let limit = max_cycles.unwrap_or(u64::MAX);
-            let result =
-                bare::run(&image, entry, limit, &mut written).map_err(|error| wrong(error.to_string()))?;
+            let mut go_on = || match Python::attach(|py| py.check_signals()) {
+                Ok(()) => true,
+                Err(error) => {
+                    *raised.lock().expect("nobody panics with it") = Some(error);
+                    false
+                }
+            };
+            let result = bare::run_while(&image, entry, limit, &mut output, &mut go_on)
+                .map_err(|error| wrong(error.to_string()))?;
             let report = json!({
                 "exit_code": result.exit_code,
                 "instructions": result.instructions,
                 "cycles": result.cycles,
                 "trap": result.trap.map(|trap| trap.to_string()),
             });
-            Ok((report.to_string(), written))
+            let output = output.into_inner().map_err(|error| wrong(error.to_string()))?;
+            Ok((report.to_string(), output.kept))
         })
-    })
+    });
+    match raised.into_inner().expect("nobody panics with it") {
+        Some(error) => Err(error),
+        None => result,
+    }
 }
 
 /// What must be compiled before a benchmark is run; JSON to JSON.

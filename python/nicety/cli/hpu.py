@@ -21,16 +21,22 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
         elf = file.read_bytes()
     except OSError as error:
         raise InputError(f"{file}: cannot read it ({error.strerror})") from error
+    stream = sys.stderr if as_json else sys.stdout
+    written = b""
+
+    def take(part: bytes) -> None:
+        nonlocal written
+        written = part or written
+        stream.buffer.write(part)
+
+    stream.flush()
     try:
         with progress(f"running {file.name}"):
-            text, written = _native.hpu_run(elf, entry, max_cycles, spec)
+            text, _ = _native.hpu_run(elf, entry, max_cycles, spec, take)
     except InputError as error:
         # The processor saw bytes, not the file they came from.
         raise InputError(f"{file}: {error}") from error
     report = json.loads(text)
-    stream = sys.stderr if as_json else sys.stdout
-    stream.flush()
-    stream.buffer.write(written)
     stream.buffer.flush()
     if as_json:
         print_json(report)

@@ -75,6 +75,9 @@ pub struct HandlerStatistics {
     pub failed: u64,
 }
 
+/// Cycles of a slice at most, so that a run can be interrupted whatever its handlers do.
+const SLICE: u64 = 1_000_000;
+
 /// What one core keeps between runs.
 struct CoreState {
     context: Context,
@@ -375,7 +378,8 @@ impl Card {
                 let CoreState { context, stack, .. } = &mut *state;
                 let mut memory = application.memory.borrow_mut();
                 let mut space = space(&application, &mut memory, stack, &mut running.memory);
-                context.run(image, &mut space, &mut application.reservations.borrow_mut(), u64::MAX)
+                let until = context.cycle().saturating_add(SLICE);
+                context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };
             let cycle = core.state.borrow().context.cycle();
             self.sim.until(running.started + spec.clock.cycles(cycle)).await;
@@ -417,7 +421,8 @@ impl Card {
                         }
                     }
                 }
-                Exit::Limit | Exit::Device(_) => unreachable!("no slice limit and no devices here"),
+                Exit::Limit => {}
+                Exit::Device(_) => unreachable!("no devices here"),
             }
         };
         let ended = match (self.finish_transfers(running).await, ended) {

@@ -176,6 +176,11 @@ impl Card {
         *self.interface.borrow().statistics()
     }
 
+    /// Packets that this card has put on its link.
+    pub fn packets_sent(&self) -> u64 {
+        self.port.packets().0
+    }
+
     /// What the handlers of this card have done, added up.
     pub fn handler_statistics(&self) -> HandlerStatistics {
         self.hpus.statistics()

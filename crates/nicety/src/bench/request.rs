@@ -88,6 +88,9 @@ pub struct Request {
     pub handlers: bool,
 }
 
+/// Most iterations, measured or before: their figures are kept.
+const MOST_ITERATIONS: u64 = 10_000_000;
+
 /// Messages in a window unless said otherwise.
 pub(super) const DEFAULT_WINDOW: u64 = 64;
 
@@ -181,6 +184,11 @@ impl Request {
         for (name, value) in [("--iterations", self.iterations), ("--window", self.window)] {
             if value == Some(0) {
                 return wrong(format!("{name} is at least 1"));
+            }
+        }
+        for (name, value) in [("--iterations", self.iterations), ("--warmup", self.warmup)] {
+            if let Some(value) = value.filter(|&v| v > MOST_ITERATIONS) {
+                return wrong(format!("{name} is at most {MOST_ITERATIONS}, not {value}"));
             }
         }
         if let Some(window) = self.window.filter(|&w| w > 65_536) {
