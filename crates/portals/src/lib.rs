@@ -10,19 +10,22 @@
 //! - [`MeHandle`] and its siblings: names of resources that go stale when the resource is freed, over bounded
 //!   slabs. Nothing in the crate grows beyond [`Limits`].
 //! - [`MeOptions`], [`MdOptions`], [`Event`], [`FailType`], [`Error`]: the vocabulary of the specification.
+//! - [`Atomic`] (`atomic.rs`): operators and types of atomic operations, and their arithmetic on bytes.
 //! - [`Header`]: what goes over the wire, and its bytes.
 //! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations live with the counter they
 //!   wait on, and are started in the same call that moves the counter.
-//! - The initiator (`initiator.rs`): memory descriptors, [`Interface::put`], [`Interface::triggered_put`],
-//!   and the SEND and ACK that end an operation.
-//! - The target (`list.rs`, `target.rs`): portal table, match entries on priority and overflow lists,
+//! - The initiator (`request.rs`, `initiator.rs`): memory descriptors, [`Interface::put`],
+//!   [`Interface::get`], [`Interface::atomic`], [`Interface::fetch_atomic`], [`Interface::swap`], each also
+//!   triggered, and the SEND, ACK and REPLY that end an operation.
+//! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control,
+//!   match entries on priority and overflow lists, unexpected headers and their search,
 //!   [`Interface::arrive`] at a message's header and [`Interface::complete`] after its last byte.
 //!
 //! # One message
 //! `put` at the initiator gives an [`Outgoing`]: a header and a range of host memory. At the target, `arrive`
 //! searches the lists and answers with a [`Delivery`]: an address and how many of the bytes to keep. The
 //! match takes effect there and then (a use-once entry is gone, a local offset has moved), so messages match
-//! in the order in which their headers arrive, whatever their payloads do.`complete` then gives the events,
+//! in the order in which their headers arrive, whatever their payloads do. `complete` then gives the events,
 //! the acknowledgement, the counts, and the triggered operations they make due, in that order.
 //!
 //! ```
@@ -54,9 +57,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is not here yet
-//! Gets, atomics, searches of the unexpected headers and flow control. Headers of those kinds have their
-//! bytes, and a target drops and counts them.
+//! # A message that is answered with bytes
+//! A get, fetch-and-atomic or swap is matched in the same way. The card reads at [`Delivery::start`], sends
+//! what it reads behind the header that [`Delivery::reply`] gives, lets [`Atomic::apply`] work on the memory
+//! where the kind says so, and calls `complete`. At the initiator, `arrive` answers the reply's header with a
+//! [`Reply`], which says where the bytes go; [`Interface::complete_reply`] gives the REPLY event. A failure
+//! comes as a reply without bytes, so nobody waits for ever.
+//!
+//! Which of these operations there are is up to the card: [`Limits::features`]. Without the feature, the host
+//! cannot start one, and a target drops it as [`DropReason::Unsupported`] and says so to its initiator.
+//!
+//! # Flow control
+//! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables
+//! the entry: see `portal.rs`. Its sender, and every sender behind it, is told [`FailType::PtDisabled`] and
+//! may send again; the host is told once, by [`EventKind::PtDisabled`]. A message is let in only if there is
+//! room for all of its events, and a host command that would post more events than there is room for is
+//! refused with [`Error::EqFull`], so what was let in is never lost. A card that may be short of handler
+//! contexts asks with [`Interface::arrive_if`].
+//!
+//! # What is not here
+//! Non-matching interfaces, scattered memory (`PTL_IOVEC`) and long double.
 //!
 //! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.
 

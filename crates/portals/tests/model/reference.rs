@@ -32,6 +32,7 @@ pub struct ModelEntry {
     pub offset: u64,
     pub pending: u32,
     pub headers: u32,
+    pub holds: u32,
     pub unlink_said: bool,
     pub gone: bool,
 }
@@ -59,27 +60,31 @@ pub enum ModelAction {
 pub struct Model {
     pub eq: EqHandle,
     pub cts: [CtHandle; 2],
-    pub held: u32,
+    /// With flow control.
+    pub flow: bool,
+    /// Unread events.
+    pub queue: Vec<EventKind>,
+    pub notice_due: bool,
     pub disabled: bool,
     pub entries: Vec<ModelEntry>,
     pub messages: Vec<ModelMessage>,
     pub values: [CtEvent; 2],
     pub waiting: Vec<(usize, u64, ModelAction)>,
-    /// Puts are known by their header data.
+    /// Operations are known by their match bits.
     pub puts: u64,
     pub effects: Vec<Effect>,
 }
 
-/// An effect, with a started put known by its header data and not by its handle.
+/// An effect, with a started operation known by its match bits and not by its handle.
 pub fn plain(effect: &Effect) -> Effect {
     match *effect {
-        Effect::Start(out) => Effect::Start(outgoing(out.header.hdr_data)),
+        Effect::Start(out) => Effect::Start(outgoing(out.header.match_bits)),
         other => other,
     }
 }
 
-pub fn outgoing(hdr_data: u64) -> Outgoing {
-    let header = Header { hdr_data, ..header(0, 0, 0, 0, 0) };
+pub fn outgoing(match_bits: u64) -> Outgoing {
+    let header = Header { match_bits, ..header(0, 0, 0, 0, 0) };
     Outgoing { operation: OperationHandle::from_bits(0), header, start: 0, operand: Operand::NONE }
 }
 
@@ -102,6 +107,7 @@ pub fn header(source: u32, match_bits: u64, length: u64, remote_offset: u64, ack
 }
 
 impl Model {
+    /// The offset in the entry, and the bytes from there on.
     pub fn room(&self, i: usize, header: &Header) -> (u64, u64) {
         let entry = &self.entries[i];
         let local = entry.me.options.contains(MeOptions::MANAGE_LOCAL);
@@ -111,9 +117,39 @@ impl Model {
 
     pub fn matches(&self, i: usize, header: &Header) -> bool {
         let me = &self.entries[i].me;
-        (0..64).all(|b| me.ignore_bits >> b & 1 == 1 || (me.match_bits ^ header.match_bits) >> b & 1 == 0)
-            && (me.source == Source::Any || me.source == Source::Rank(header.source))
+        matches(me, header)
             && (!me.options.contains(MeOptions::NO_TRUNCATE) || self.room(i, header).1 >= header.length)
+    }
+
+    /// The messages that an append or a search takes.
+    pub fn wanted(&self, me: &Me) -> Vec<usize> {
+        let takes = |m: &usize| {
+            let ModelMessage { header, claimed, .. } = &self.messages[*m];
+            let local = me.options.contains(MeOptions::MANAGE_LOCAL);
+            let left = me.length.saturating_sub(if local { 0 } else { header.remote_offset });
+            let fits = !me.options.contains(MeOptions::NO_TRUNCATE) || header.length <= left;
+            claimed.is_none() && matches(me, header) && fits && refuses(me, header).is_none()
+        };
+        let all = self.remembered().into_iter().filter(takes);
+        all.take(if me.options.contains(MeOptions::USE_ONCE) { 1 } else { 100 }).collect()
+    }
+
+    /// Events that are sure to come, each of which has its room.
+    pub fn to_come(&self) -> usize {
+        let quiet = |i: usize, option| self.entries[i].me.options.contains(option);
+        let open = |m: &&ModelMessage| m.outcome.is_none() && !quiet(m.entry, MeOptions::EVENT_COMM_DISABLE);
+        let claimed = |m: &&ModelMessage| {
+            m.claimed.is_some_and(|i| !m.taken && !quiet(i, MeOptions::EVENT_OVER_DISABLE))
+        };
+        let unlinks = self.entries.iter().filter(|e| !e.linked && !e.gone);
+        let loud = unlinks.filter(|e| !e.me.options.contains(MeOptions::EVENT_UNLINK_DISABLE));
+        self.messages.iter().filter(open).count()
+            + self.messages.iter().filter(claimed).count()
+            + loud.map(|e| usize::from(!e.unlink_said) + usize::from(e.list == List::Overflow)).sum::<usize>()
+    }
+
+    pub fn has_room(&self, events: usize) -> bool {
+        !self.flow || events == 0 || self.queue.len() + self.to_come() + events < DEPTH as usize
     }
 
     pub fn on(&self, list: List) -> Vec<usize> {
@@ -130,10 +166,11 @@ impl Model {
 
     pub fn post(&mut self, event: Event) {
         let eq = self.eq;
-        if self.held == DEPTH {
+        if self.queue.len() == DEPTH as usize {
+            assert!(!self.flow, "flow control loses no event");
             self.effects.push(Effect::EventDropped { eq });
         } else {
-            self.held += 1;
+            self.queue.push(event.kind);
             self.effects.push(Effect::Event { eq, event });
         }
     }
@@ -151,32 +188,93 @@ impl Model {
         if self.alive() == LIMITS.entries as usize {
             return Err("PTL_NO_SPACE");
         }
-        let i = self.entries.len();
-        let (linked, offset, pending, headers) = (false, 0, 0, 0);
-        let (unlink_said, gone) = (false, false);
-        self.entries.push(ModelEntry { me, list, linked, offset, pending, headers, unlink_said, gone });
+        let taken = if list == List::Priority { self.wanted(&me) } else { vec![] };
         let once = me.options.contains(MeOptions::USE_ONCE);
-        let mut taken = Vec::new();
-        if list == List::Priority && me.options.contains(MeOptions::OP_PUT) {
-            for m in self.remembered() {
-                let free = self.messages[m].claimed.is_none() && (!once || taken.is_empty());
-                if free && self.matches(i, &self.messages[m].header) {
-                    self.messages[m].claimed = Some(i);
-                    self.entries[i].pending += 1;
-                    taken.push(m);
-                }
-            }
+        let used_up = once && !taken.is_empty();
+        let told = |option, events| if me.options.contains(option) { 0 } else { events };
+        let last = if used_up { MeOptions::EVENT_UNLINK_DISABLE } else { MeOptions::EVENT_LINK_DISABLE };
+        if !self.has_room(told(MeOptions::EVENT_OVER_DISABLE, taken.len()) + told(last, 1)) {
+            return Err("PTL_NO_SPACE");
         }
-        self.entries[i].linked = !once || taken.is_empty();
+        let i = self.insert(me, list);
+        self.take(i, taken, !used_up);
+        if self.entries[i].linked && !me.options.contains(MeOptions::EVENT_LINK_DISABLE) {
+            self.list_event(i, EventKind::Link);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, me: Me, list: List) -> usize {
+        let (linked, offset, pending, headers, holds) = (false, 0, 0, 0, 0);
+        let (unlink_said, gone) = (false, false);
+        self.entries.push(ModelEntry {
+            me,
+            list,
+            linked,
+            offset,
+            pending,
+            headers,
+            holds,
+            unlink_said,
+            gone,
+        });
+        self.entries.len() - 1
+    }
+
+    fn take(&mut self, i: usize, taken: Vec<usize>, linked: bool) {
+        for &m in &taken {
+            self.messages[m].claimed = Some(i);
+            self.entries[i].pending += 1;
+        }
+        self.entries[i].linked = linked;
         for m in taken {
             if self.messages[m].outcome.is_some() {
                 self.found(m);
             }
         }
-        if self.entries[i].linked && !me.options.contains(MeOptions::EVENT_LINK_DISABLE) {
-            self.list_event(i, EventKind::Link);
+    }
+
+    /// A search; entries that only search are entries, too.
+    pub fn search(&mut self, me: Me, delete: bool) -> Result<(), &'static str> {
+        if self.alive() == LIMITS.entries as usize {
+            return Err("PTL_NO_SPACE");
+        }
+        let found = self.wanted(&me);
+        let deletes = delete && !found.is_empty();
+        let option = if deletes { MeOptions::EVENT_OVER_DISABLE } else { MeOptions::EVENT_COMM_DISABLE };
+        if !me.options.contains(option) && !self.has_room(found.len().max(1)) {
+            return Err("PTL_NO_SPACE");
+        }
+        if deletes {
+            let i = self
+                .insert(Me { options: me.options | MeOptions::EVENT_UNLINK_DISABLE, ..me }, List::Priority);
+            self.take(i, found, false);
+            return Ok(());
+        }
+        if found.is_empty() {
+            let event = Event {
+                fail: FailType::NoMatch,
+                match_bits: me.match_bits,
+                ..blank(EventKind::Search, NODE, me.user_ptr, List::Priority)
+            };
+            self.searched(&me, event);
+        }
+        for m in found {
+            let message = &self.messages[m];
+            let outcome = Some(message.outcome.unwrap_or(FailType::Ok));
+            let message = ModelMessage { outcome, ..message.clone() };
+            let event = self.message_event(EventKind::Search, me.user_ptr, &message);
+            self.searched(&me, event);
         }
         Ok(())
+    }
+
+    fn searched(&mut self, me: &Me, event: Event) {
+        let quiet = event.fail == FailType::Ok && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE);
+        if !quiet && !me.options.contains(MeOptions::EVENT_COMM_DISABLE) {
+            self.post(event);
+        }
+        self.entry_count(me, event.fail, event.mlength, MeOptions::EVENT_CT_OVERFLOW);
     }
 
     pub fn found(&mut self, m: usize) {
@@ -186,7 +284,7 @@ impl Model {
         self.entries[i].pending -= 1;
         let me = self.entries[i].me;
         let disable = MeOptions::EVENT_OVER_DISABLE;
-        self.comm_event(EventKind::PutOverflow, i, &message, me, disable);
+        self.comm_event(kind_of(&message.header, true), i, &message, me, disable);
         self.settle(i);
         self.entries[message.entry].headers -= 1;
         self.settle(message.entry);
@@ -206,38 +304,61 @@ impl Model {
         if me.options.contains(disable) || quiet {
             return;
         }
+        let event = self.message_event(kind, i as u64, message);
+        self.post(event);
+    }
+
+    fn message_event(&self, kind: EventKind, user_ptr: u64, message: &ModelMessage) -> Event {
+        let fail = message.outcome.unwrap();
         let lies_in = &self.entries[message.entry].me;
-        let event = Event {
+        Event {
             fail,
             match_bits: message.header.match_bits,
+            uid: message.header.uid,
+            atomic: message.header.atomic,
             hdr_data: 99,
             rlength: message.header.length,
             mlength: if fail == FailType::Ok { message.mlength } else { 0 },
             remote_offset: message.offset,
             start: 0x1000 + message.offset.min(lies_in.length),
-            ..blank(kind, message.header.source, i as u64, message.list)
-        };
-        self.post(event);
+            ..blank(kind, message.header.source, user_ptr, message.list)
+        }
     }
 
     pub fn comm_count(&mut self, me: &Me, message: &ModelMessage, option: MeOptions) {
+        self.entry_count(me, message.outcome.unwrap(), message.mlength, option);
+    }
+
+    fn entry_count(&mut self, me: &Me, outcome: FailType, mlength: u64, option: MeOptions) {
         if !me.options.contains(option) {
             return;
         }
         let ct = self.cts.iter().position(|ct| Some(*ct) == me.ct).unwrap();
-        let by = match message.outcome.unwrap() {
-            FailType::Ok if me.options.contains(MeOptions::EVENT_CT_BYTES) => {
-                CtEvent::success(message.mlength)
-            }
+        let by = match outcome {
+            FailType::Ok if me.options.contains(MeOptions::EVENT_CT_BYTES) => CtEvent::success(mlength),
             FailType::Ok => CtEvent::success(1),
             _ => CtEvent::failure(1),
         };
         self.inc(ct, by);
     }
 
+    pub fn hold(&mut self, i: usize, hold: bool) -> Result<(), &'static str> {
+        let entry = &mut self.entries[i];
+        if entry.gone || !hold && entry.holds == 0 {
+            return Err("PTL_ARG_INVALID");
+        }
+        if hold {
+            entry.holds += 1;
+        } else {
+            entry.holds -= 1;
+            self.settle(i);
+        }
+        Ok(())
+    }
+
     pub fn settle(&mut self, i: usize) {
         let entry = self.entries[i].clone();
-        if entry.linked || entry.pending > 0 {
+        if entry.linked || entry.pending > 0 || entry.holds > 0 {
             return;
         }
         let loud = !entry.me.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
@@ -258,7 +379,7 @@ impl Model {
         if entry.gone {
             return Err("PTL_ARG_INVALID");
         }
-        if entry.pending > 0 || entry.headers > 0 {
+        if entry.pending > 0 || entry.headers > 0 || entry.holds > 0 {
             return Err("PTL_IN_USE");
         }
         (entry.linked, entry.gone) = (false, true);
@@ -273,42 +394,91 @@ impl Model {
         length: u64,
         remote_offset: u64,
     ) {
-        if header.ack != AckRequest::None {
-            let (source, target) = (NODE, header.source);
-            let kind = HeaderKind::Ack;
-            let answer =
-                Header { kind, ack, fail, source, target, length, remote_offset, hdr_data: 0, ..*header };
-            self.effects.push(Effect::Ack(answer));
+        let (source, target) = (NODE, header.source);
+        let (uid, atomic, hdr_data) = (0, None, 0);
+        let replies = matches!(header.kind, HeaderKind::Get | HeaderKind::FetchAtomic | HeaderKind::Swap);
+        let kind = if replies { HeaderKind::Reply } else { HeaderKind::Ack };
+        let ack = if replies { AckRequest::None } else { ack };
+        if if replies { fail != FailType::Ok } else { header.ack != AckRequest::None } {
+            self.effects.push(Effect::Ack(Header {
+                kind,
+                ack,
+                fail,
+                source,
+                target,
+                length,
+                remote_offset,
+                uid,
+                atomic,
+                hdr_data,
+                ..*header
+            }));
         }
     }
 
     /// The message, and how many entries were looked at.
-    pub fn arrive(&mut self, header: &Header) -> Result<(usize, usize), DropReason> {
-        let result = self.find(header);
-        if let Err(reason) = result {
-            self.answer(header, header.ack, reason.fail_type(), 0, header.remote_offset);
+    pub fn arrive(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), DropReason> {
+        let result = self.find(header, accept);
+        if let Err((reason, silent)) = result {
+            use DropReason::*;
+            let mut fail = reason.fail_type();
+            if self.flow && [NoMatch, NoEventRoom, NoContext, NoUnexpectedHeader].contains(&reason) {
+                fail = FailType::PtDisabled;
+                self.disabled = true;
+                self.notice_due |= !silent && !self.queue.contains(&EventKind::PtDisabled);
+                self.notify();
+            }
+            self.answer(header, header.ack, fail, 0, header.remote_offset);
         }
-        result
+        result.map_err(|(reason, _)| reason)
     }
 
-    pub fn find(&mut self, header: &Header) -> Result<(usize, usize), DropReason> {
+    pub fn notify(&mut self) {
+        if self.notice_due && self.messages.iter().all(|m| m.outcome.is_some()) {
+            self.notice_due = false;
+            self.post(blank(EventKind::PtDisabled, NODE, 0, List::Priority));
+        }
+    }
+
+    /// Or why it is refused, and whether flow control is silent about it.
+    fn find(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), (DropReason, bool)> {
         if self.disabled {
-            return Err(DropReason::PtDisabled);
+            return Err((DropReason::PtDisabled, true));
         }
         let order = [self.on(List::Priority), self.on(List::Overflow)].concat();
-        let at = order.iter().position(|&i| self.matches(i, header)).ok_or(DropReason::NoMatch)?;
+        let matching = order.iter().position(|&i| self.matches(i, header));
+        let at = matching.ok_or((DropReason::NoMatch, false))?;
         let i = order[at];
         let (offset, room) = self.room(i, header);
         let me = self.entries[i].me;
         let list = self.entries[i].list;
-        if !me.options.contains(MeOptions::OP_PUT) {
-            return Err(DropReason::OpViolation);
+        let silent = me.options.contains(MeOptions::EVENT_FLOWCTRL_DISABLE);
+        if let Some(reason) = refuses(&me, header) {
+            return Err((reason, silent));
         }
         let remembered = list == List::Overflow && !me.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
         if remembered && self.remembered().len() == LIMITS.unexpected_headers as usize {
-            return Err(DropReason::NoUnexpectedHeader);
+            return Err((DropReason::NoUnexpectedHeader, silent));
         }
-        let mlength = header.length.min(room);
+        if !accept {
+            return Err((DropReason::NoContext, silent));
+        }
+        let mut mlength = header.length.min(room);
+        while let Some(atomic) = header.atomic
+            && mlength % atomic.datatype().size() as u64 != 0
+        {
+            mlength -= 1;
+        }
+        let managed = me.options.contains(MeOptions::MANAGE_LOCAL);
+        let used_up = me.options.contains(MeOptions::USE_ONCE)
+            || managed && me.length - self.entries[i].offset - mlength < me.min_free;
+        let mut events = usize::from(!me.options.contains(MeOptions::EVENT_COMM_DISABLE));
+        if used_up && !me.options.contains(MeOptions::EVENT_UNLINK_DISABLE) {
+            events += if list == List::Overflow { 2 } else { 1 };
+        }
+        if !self.has_room(events) {
+            return Err((DropReason::NoEventRoom, silent));
+        }
         let entry = &mut self.entries[i];
         entry.pending += 1;
         entry.headers += u32::from(remembered);
@@ -330,7 +500,7 @@ impl Model {
         let i = message.entry;
         let me = self.entries[i].me;
         self.entries[i].pending -= 1;
-        self.comm_event(EventKind::Put, i, &message, me, MeOptions::EVENT_COMM_DISABLE);
+        self.comm_event(kind_of(&message.header, false), i, &message, me, MeOptions::EVENT_COMM_DISABLE);
         self.settle(i);
         let silent = me.options.contains(MeOptions::ACK_DISABLE);
         let ack = if silent { AckRequest::None } else { message.header.ack };
@@ -340,6 +510,7 @@ impl Model {
         if message.claimed.is_some() {
             self.found(m);
         }
+        self.notify();
     }
 
     pub fn inc(&mut self, ct: usize, by: CtEvent) {
@@ -381,6 +552,37 @@ impl Model {
             self.waiting.push((ct, threshold, action));
         }
     }
+}
+
+fn matches(me: &Me, header: &Header) -> bool {
+    (0..64).all(|b| me.ignore_bits >> b & 1 == 1 || (me.match_bits ^ header.match_bits) >> b & 1 == 0)
+        && (me.source == Source::Any || me.source == Source::Rank(header.source))
+}
+
+fn refuses(me: &Me, header: &Header) -> Option<DropReason> {
+    let get = me.options.contains(MeOptions::OP_GET);
+    let put = me.options.contains(MeOptions::OP_PUT);
+    let allowed = match header.kind {
+        HeaderKind::Put | HeaderKind::Atomic => put,
+        HeaderKind::Get => get,
+        _ => get && put,
+    };
+    match me.user {
+        User::Id(uid) if uid != header.uid => Some(DropReason::PermViolation),
+        _ if !allowed => Some(DropReason::OpViolation),
+        _ => None,
+    }
+}
+
+fn kind_of(header: &Header, overflow: bool) -> EventKind {
+    use EventKind::*;
+    let (plain, found) = match header.kind {
+        HeaderKind::Put => (Put, PutOverflow),
+        HeaderKind::Get => (Get, GetOverflow),
+        HeaderKind::Atomic => (Atomic, AtomicOverflow),
+        _ => (FetchAtomic, FetchAtomicOverflow),
+    };
+    if overflow { found } else { plain }
 }
 
 pub fn blank(kind: EventKind, initiator: NodeId, user_ptr: u64, list: List) -> Event {
