@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -9,15 +10,19 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import nicety as package
+from nicety.cli.app import app
 from nicety.programs import run_program
+from nicety.results import RecordingWarning
 
 CARDS = "spin-discrete,spin-integrated"
 PING = """
@@ -133,6 +138,54 @@ def test_the_same_seed_gives_the_same_bytes_and_noise_another_time(program: Call
     assert [row["result"] for row in program(text, "--json").json()["rows"]] == [1e6, 1e6]
 
 
+def test_rows_as_csv(program: Callable, tmp_path: Path) -> None:
+    text = """
+async def main(host):
+    return {"shared": 1.5, "fine": True} if host.rank == 0 else {"shared": "a, b", "only": None, "count": 7}
+"""
+    document = program(text, "--nic", CARDS, "--csv", "rows.csv", "--json").json()
+    head, *rows = csv.reader((tmp_path / "rows.csv").read_text().splitlines())
+    memory = [f"host_memory_{node}_{way}_bytes" for node in (0, 1) for way in ("read", "written")]
+    assert head == ["nic", "rank", "shared", "fine", "only", "count", "time_ns", *memory]
+    assert [row[:6] for row in rows] == [
+        [nic, *cells]
+        for nic in CARDS.split(",")
+        for cells in (["0", "1.5", "true", "", ""], ["1", "a, b", "", "", "7"])
+    ]
+    assert [float(row[6]) for row in rows] == [row["time_ns"] for row in document["rows"]]
+    assert program(SUM, "--csv", "rows.csv").status == 0
+    assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("spin-discrete,,2.5,")
+    clash = program(f"async def main(host):\n    return {{'{memory[0]}': 1}}\n", "--csv", "rows.csv")
+    assert clash.status == 2
+    assert f"a program returned '{memory[0]}'" in clash.stderr
+
+
+def test_a_timeline(program: Callable, tmp_path: Path) -> None:
+    plain = program(PING)
+    traced = program(PING, "--trace", "run.pftrace", "--trace-scale", "ps")
+    assert (traced.status, traced.stdout, traced.stderr) == (0, plain.stdout, "")
+    scope: dict = {}
+    exec(PING, scope)
+    run = package.Cluster(2, "spin-discrete", recording="everything").run(scope["main"])
+    run.trace(tmp_path / "same.pftrace", scale="ps")
+    assert (tmp_path / "run.pftrace").read_bytes() == (tmp_path / "same.pftrace").read_bytes()
+    with pytest.raises(package.InputError, match="a timeline is of one card; name one of spin-discrete, spin-int"):
+        run_program(tmp_path / "mine.py", nics=CARDS.split(","), trace=tmp_path / "t")
+
+
+def test_a_timeline_that_is_not_whole_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def incomplete(*_: object, **__: object) -> None:
+        warnings.warn("it lacks its end", RecordingWarning, stacklevel=1)
+
+    monkeypatch.setattr(package.Run, "trace", incomplete)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(SUM)
+    result = CliRunner().invoke(app, ["run", "mine.py", "--trace", "t"])
+    assert result.exit_code == 0
+    assert "it lacks its end" in result.stderr
+    assert "RecordingWarning" not in result.stderr
+
+
 SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
 
 
@@ -228,6 +281,10 @@ def test_files_that_are_none(nicety: Callable, tmp_path: Path) -> None:
         (["--noise", "1ms"], "PERIOD,DURATION"),
         (["--topology", "ring"], "pair, star"),
         (["--nodes", "0"], "--nodes"),
+        (["--nic", CARDS, "--trace", "t"], "--trace t: a timeline is of one card; name one with --nic"),
+        (["--trace-scale", "ps"], "--trace-scale: there is no timeline; name a file for one with --trace"),
+        (["--csv", "no/rows.csv"], "--csv no/rows.csv: there is no folder no; make it first"),
+        (["--csv", "x", "--trace", "x"], "--trace x: --csv writes there already; name another file"),
     ],
 )
 def test_what_is_refused_before_anything_runs(program: Callable, options: list[str], message: str) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety.cluster import Cluster, Program, Run
@@ -71,6 +71,8 @@ def run_program(
     seed: int = 1,
     noise: str | None = None,
     arguments: Sequence[str] = (),
+    trace: str | PathLike[str] | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ProgramReport:
     """Run the programs of a Python file on one card after the other, and collect what they return.
@@ -84,11 +86,13 @@ def run_program(
         seed: of every random stream.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
         arguments: what the file finds in `sys.argv` behind its own name.
+        trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of cards that are done, of how many, and the one that is next.
 
     Raises:
-        InputError: a card that is not known, which is said before anything runs; a file that is none, does not parse,
-            or defines no program; a result that is no row.
+        InputError: a card that is not known, or more than one for a timeline, which is said before anything runs; a
+            file that is none, does not parse, or defines no program; a result that is no row.
         Deadlock: where programs wait and nothing can happen any more.
         RunError: where a program raised an exception; the message has the lines it came through.
     """
@@ -97,6 +101,8 @@ def run_program(
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two of the cards are called {name}; give one another name in its file")
+    if trace is not None and len(names) > 1:
+        raise InputError(f"a timeline is of one card; name one of {', '.join(names)}")
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
@@ -112,6 +118,7 @@ def run_program(
                 seed=seed,
                 set=list(overrides),
                 noise=noise,
+                recording="messages" if trace is None else "everything",
             )
             for nic in nics
         ]
@@ -121,6 +128,8 @@ def run_program(
             with _explained(name):
                 run = cluster.run(file.programs)
             rows += _rows(name, run)
+            if trace is not None:
+                run.trace(trace, scale=trace_scale)
     return {
         "program": str(path),
         "version": _native.version(),

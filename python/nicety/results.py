@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nicety.benchmarks import Report
+    from nicety.programs import ProgramReport
 
 Table = _native.Table
 
@@ -275,10 +276,32 @@ def check_arrow(what: str) -> None:
 
 def csv_text(table: Table) -> str:
     """A table as CSV with a line of names; what has no value is empty, and truth is `true` or `false`."""
+    return _csv(table.columns, zip(*(table.column(name) for name in table.columns), strict=True))
+
+
+def program_csv(report: ProgramReport) -> str:
+    """What programs reported, as CSV: the fields of the rows in JSON, with memory as in `report_table`.
+
+    Raises:
+        InputError: where a program's own name is that of such a column.
+    """
+    rows = []
+    for row in report["rows"]:
+        fields = list(_flatten(row))
+        rows.append(dict(fields))
+        for name in row.keys() - {"host_memory"}:
+            if [field for field, _ in fields].count(name) > 1:
+                raise InputError(f"a program returned {name!r}, which is a column of its own; give it another name")
+    # Every row of a report has the same nodes; only what programs returned differs.
+    last = ["time_ns", *(name for name in rows[0] if name not in report["rows"][0])]
+    names = [*dict.fromkeys(name for row in rows for name in row if name not in last), *last]
+    return _csv(names, ([row.get(name) for name in names] for row in rows))
+
+
+def _csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    columns = [table.column(name) for name in table.columns]
-    for row in zip(*columns, strict=True):
+    writer.writerow(names)
+    for row in rows:
         writer.writerow(["" if cell is None else str(cell).lower() if isinstance(cell, bool) else cell for cell in row])
     return text.getvalue()

@@ -258,9 +258,18 @@ def _run(
     topology: TopologyName = None,
     noise: Noise = None,
     seed: Seed = 1,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as CSV.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
+    ] = None,
+    trace_scale: Annotated[
+        str | None,
+        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""
+    from nicety.cli.files import Files
     from nicety.cli.output import parse_names
     from nicety.cli.run import Request, run
 
@@ -275,5 +284,6 @@ def _run(
             noise=noise,
             arguments=arguments or [],
         ),
+        Files(csv=csv, trace=trace, trace_scale=trace_scale),
         as_json=as_json,
     )

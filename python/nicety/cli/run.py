@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nicety.cli.output import print_json
+from nicety.cli.files import Files
+from nicety.cli.output import note, print_json
 from nicety.cli.progress import progress
-from nicety.errors import RunError
+from nicety.errors import InputError, RunError
 from nicety.programs import run_program
+from nicety.results import RecordingWarning, program_csv, write_bytes
 from nicety.tables import program_text
 
 
@@ -29,11 +33,31 @@ class Request:
     arguments: Sequence[str]
 
 
-def run(request: Request, *, as_json: bool) -> None:
-    """Run the programs of a file, and print what they report."""
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Tells of a recording that is not whole as a note; the program's own warnings are shown as ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RecordingWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, RecordingWarning):
+                note(str(message))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
+def run(request: Request, files: Files, *, as_json: bool) -> None:
+    """Run the programs of a file, print what they report, and write the files."""
+    files.check()
+    if files.trace is not None and len(request.nics) > 1:
+        raise InputError(f"--trace {files.trace}: a timeline is of one card; name one with --nic")
     # Stdout is the document's alone.
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
-    with progress("running") as bar, prints:
+    with _notes(), progress("running") as bar, prints:
         try:
             report = run_program(
                 request.program,
@@ -44,12 +68,16 @@ def run(request: Request, *, as_json: bool) -> None:
                 seed=request.seed,
                 noise=request.noise,
                 arguments=request.arguments,
+                trace=files.trace,
+                trace_scale=files.scale,
                 progress=lambda done, total, nic: bar.advance(done, total, f"running on {nic}"),
             )
         except SystemExit as left:
             if isinstance(left.code, str):
                 raise RunError(left.code) from left
             raise
+    if files.csv is not None:
+        write_bytes(files.csv, program_csv(report).encode())
     if as_json:
         print_json(report)
     else:
