@@ -181,14 +181,14 @@ impl Interface {
             self.found.push(*unexpected);
             false
         });
-        entry.linked = !search && !(wanted.once && taken > 0);
-        let linked = entry.linked;
+        let used_up = search || wanted.once && taken > 0;
+        entry.linked = !used_up;
         let mut found = std::mem::take(&mut self.found);
         for unexpected in found.drain(..) {
             self.complete_unexpected(&unexpected, effects);
         }
         self.found = found;
-        !linked
+        used_up
     }
 
     /// Remembers a message that matched on the overflow list.

@@ -50,6 +50,61 @@ fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     b.ni.eq_consumed(b.eq, 16).unwrap();
 }
 
+/// A get and a swap from both ends, triggered, with flow control; a search; a full queue.
+fn replies(b: &mut Bench, md: MdHandle, pt: u32, eq: EqHandle) {
+    let request = |header: &Header| Header { pt, target: NODE, source: PEER, ..*header };
+    let get = GetRequest::new(md, 8, PEER, pt, 1);
+    let operand = Operand::new(&[0; 8]).unwrap();
+    let atomic = Atomic::new(AtomicOp::Mswap, Datatype::Int64).unwrap();
+    let put = PutRequest::new(md, 8, PEER, pt, 1);
+    let swap = FetchRequest { get_md: md, local_get_offset: 0, put, atomic, operand };
+    b.ni.triggered_get(&get, b.ct, 0, &mut b.effects).unwrap();
+    b.ni.triggered_swap(&swap, b.ct, 0, &mut b.effects).unwrap();
+    for _ in 0..2 {
+        let Some(&Effect::Start(out)) = b.effects.as_slice().first() else { panic!("it is due") };
+        let reply = b.receive(&request(&out.header)).reply().unwrap();
+        b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
+        let reply = Header { source: PEER, target: NODE, ..reply };
+        let Arrival::Reply(reply) = b.ni.arrive(&reply, &mut b.effects) else { panic!("it is awaited") };
+        b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
+        let second = b.effects.as_slice().iter().skip(1).find(|e| matches!(e, Effect::Start(_))).copied();
+        b.effects.clear();
+        if let Some(second) = second {
+            b.effects.push(second);
+        }
+    }
+    b.ni.eq_consumed(eq, 8).unwrap();
+    let all = Me { options: MeOptions::OP_GET | MeOptions::OP_PUT, ..me(1, MeOptions::empty()) };
+    for op in [SearchOp::Only, SearchOp::Delete] {
+        b.ni.me_search(pt, all, op, &mut b.effects).unwrap();
+    }
+    b.ni.arrive(&Header { match_bits: 2, ..request(&common::put(2, 8)) }, &mut b.effects);
+    assert_eq!(b.ni.pt_enabled(pt), Ok(false));
+    b.ni.pt_enable(pt).unwrap();
+    b.ni.eq_consumed(eq, 8).unwrap();
+    b.ni.eq_consumed(b.eq, 16).unwrap();
+    b.effects.clear();
+}
+
+#[test]
+fn gets_swaps_searches_and_flow_control_allocate_nothing() {
+    let mut b = bench_with(Limits { features: Features::all(), ..Limits::default() });
+    let md = b.ni.md_bind(Md { length: 100, eq: Some(b.eq), ..Md::default() }).unwrap();
+    let eq = b.ni.eq_alloc(8).unwrap();
+    let pt = b.ni.pt_alloc_with(None, Some(eq), PtOptions::FLOWCTRL).unwrap();
+    let options = MeOptions::OP_GET | MeOptions::OP_PUT;
+    b.ni.me_append(pt, Me { options, ..me(1, options) }, List::Overflow, &mut b.effects).unwrap();
+    b.effects.clear();
+    let count = || ALLOCATIONS.with(Cell::get);
+    replies(&mut b, md, pt, eq);
+    replies(&mut b, md, pt, eq);
+    let before = count();
+    for _ in 0..100 {
+        replies(&mut b, md, pt, eq);
+    }
+    assert_eq!(count() - before, 0);
+}
+
 #[test]
 fn a_message_in_steady_state_allocates_nothing() {
     let mut b = bench();

@@ -225,8 +225,9 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
                 seen.extend(events.drain(..count));
             }
             4 => {
-                let options = if n % 2 == 0 { MeOptions::USE_ONCE } else { MeOptions::EVENT_LINK_DISABLE };
-                let length = if n % 2 == 0 { 100 } else { 4 };
+                let options =
+                    if n.is_multiple_of(2) { MeOptions::USE_ONCE } else { MeOptions::EVENT_LINK_DISABLE };
+                let length = if n.is_multiple_of(2) { 100 } else { 4 };
                 let entry = Me { length, ..me(1, options) };
                 let _ = b.ni.me_append(1, entry, List::Priority, &mut b.effects);
             }
