@@ -83,6 +83,11 @@ typedef struct {
 
 typedef uint32_t ptl_dma_h;   /* a DMA under way */
 
+/* The three handlers by their usual names; a program has those that it needs. */
+int header_handler(const ptl_header_t h, void *state);
+int payload_handler(const ptl_payload_t p, void *state);
+int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
+
 /* Commands to the card: the number in a7, arguments from a0 on, the result in a0. */
 enum {
     NICETY_PUT_FROM_DEVICE = 0x101,

@@ -38,6 +38,11 @@ pub enum BareError {
     Load(LoadError),
     /// Standard output could not be written.
     Output(io::Error),
+    /// The file does not say where it begins.
+    NoEntry {
+        /// What it says instead.
+        entry: u32,
+    },
     /// Somebody stopped it.
     Stopped,
 }
@@ -47,6 +52,11 @@ impl fmt::Display for BareError {
         match self {
             BareError::Load(error) => error.fmt(f),
             BareError::Output(error) => write!(f, "the program's output could not be written: {error}"),
+            BareError::NoEntry { entry } => write!(
+                f,
+                "it does not say where it begins (entry {entry:#x}, where there is no code): a bare program has a \
+                 main; name another function with --entry, and try handlers with nicety bench --handlers"
+            ),
             BareError::Stopped => f.write_str("the program was stopped"),
         }
     }
@@ -92,11 +102,12 @@ pub fn run_while(
     stdout: &mut dyn Write,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<BareResult, BareError> {
+    let (mut pieces, sp) = memory(image).map_err(BareError::Load)?;
     let entry = match entry {
         Some(name) => image.require(name).map_err(BareError::Load)?,
-        None => image.entry(),
+        None if image.is_code(image.entry()) => image.entry(),
+        None => return Err(BareError::NoEntry { entry: image.entry() }),
     };
-    let (mut pieces, sp) = memory(image).map_err(BareError::Load)?;
     let mut space = AddressSpace::new();
     for piece in &mut pieces {
         space.push(match piece.writable {

@@ -208,6 +208,9 @@ pub struct Image {
     lines: Lines,
 }
 
+/// How far back a line is looked for, for an instruction that has none.
+const LINELESS_BYTES: u32 = 64;
+
 impl Image {
     /// Loads a linked 32-bit RISC-V ELF file.
     ///
@@ -296,10 +299,18 @@ impl Image {
     /// The place of an instruction in the source: function, file and line from DWARF, the innermost inlined
     /// function; or the function alone, from the symbols.
     pub fn locate(&self, pc: u32) -> Option<Location> {
-        self.lines.locate(pc).or_else(|| {
+        let found = self.lines.locate(pc).or_else(|| {
             let name = self.function_at(pc)?.to_owned();
             Some(Location { function: Some(name), file: None, line: None })
-        })
+        })?;
+        if found.line.is_some() || found.file.is_none() {
+            return Some(found);
+        }
+        // Optimised code has instructions that belong to no line; the one before it in the function says about where.
+        let before =
+            (2..=LINELESS_BYTES).step_by(2).filter_map(|back| self.lines.locate(pc.checked_sub(back)?));
+        let near = before.take_while(|at| at.function == found.function).find(|at| at.line.is_some());
+        Some(near.unwrap_or(found))
     }
 
     /// The function symbol at or before `pc`, within its size where it has one.

@@ -213,8 +213,14 @@ fn files_that_are_no_handlers_say_what_to_do() {
 #[test]
 fn damaged_program_headers_are_named() {
     let error = |loads: &[Load]| load(&elf(0, loads)).unwrap_err().to_string();
-    assert_eq!(error(&[]), "a damaged ELF file: it has no code");
-    assert_eq!(error(&[data(0x1000, &[1], 8)]), "a damaged ELF file: it has no code");
+    assert_eq!(
+        error(&[]),
+        "a damaged ELF file: it has no code; write at least one function that is not static"
+    );
+    assert_eq!(
+        error(&[data(0x1000, &[1], 8)]),
+        "a damaged ELF file: it has no code; write at least one function that is not static"
+    );
     assert_eq!(
         error(&[code(0x1000, &[ret()]), data(0x2000, &[1, 2], 1)]),
         "a damaged ELF file: the segment at 0x2000 is larger in the file than in memory"
@@ -314,6 +320,26 @@ fn bare_programs_that_do_not_fit_are_refused() {
     assert!(error(&large).contains("segments have 268435456 bytes at most"));
     let around = [code(0x1000, &[ret()]), data(0xfff0_0000, &[], 16)];
     assert!(error(&around).contains("there are no 16777216 bytes for a stack"), "{}", error(&around));
+}
+
+#[test]
+fn a_program_that_does_not_say_where_it_begins() {
+    let image = load(&elf(0, &[code(0x1000, &[ret()])])).unwrap();
+    let error = bare::run(&image, None, 10, &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("entry 0x0, where there is no code") && error.contains("--entry"), "{error}");
+}
+
+#[test]
+fn a_program_is_asked_whether_to_go_on() {
+    let image = load(&elf(0x1000, &[code(0x1000, &[j(0)])])).unwrap();
+    let mut looks = 0;
+    let mut go_on = || {
+        looks += 1;
+        looks < 3
+    };
+    let ended = bare::run_while(&image, None, u64::MAX, &mut Vec::new(), &mut go_on);
+    assert!(matches!(ended, Err(bare::BareError::Stopped)));
+    assert_eq!(looks, 3);
 }
 
 #[test]

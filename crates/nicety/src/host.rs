@@ -1,6 +1,7 @@
 //! A host as its programs see it.
 
 use crate::Error;
+use crate::error::fault_lines;
 use nicety_fabric::Barrier;
 use nicety_host::{Allocation, Cpus, HostBytes};
 use nicety_kernel::{Rng, Sim, describe};
@@ -416,13 +417,21 @@ impl Host {
     /// Waits until a counter has reached `threshold`.
     ///
     /// # Errors
-    /// When operations it counts have failed.
+    /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
         let (start, mut path) = (self.now(), self.path());
         let value = self.0.card.ct_wait(&self.0.cpus, &mut path, ct, threshold).await;
         self.0.path.replace(path);
         self.called("wait for a counter", start);
-        Ok(value?)
+        let faults = self.0.card.faults();
+        match value {
+            Err(CallError::Failures { failures }) if !faults.is_empty() => Err(Error::HandlerTrap(format!(
+                "{}\nso that {failures} of the operations that rank {} waited for failed",
+                fault_lines(&faults),
+                self.rank()
+            ))),
+            value => Ok(value?),
+        }
     }
 
     /// Waits for the first event in a queue that `wanted` accepts. `what` says what for, should it never come.
