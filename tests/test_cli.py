@@ -207,12 +207,22 @@ def test_stdout_that_is_closed_early() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c() -> None:
-    command = [sys.executable, "-m", "nicety", "bench", "latency", "--nic", "spin-discrete", "--mode", "rdma"]
-    command += ["--sizes", "8", "--iterations", "1000000000"]
+@pytest.mark.parametrize("what", ["bench", "bare program", "handler"])
+def test_ctrl_c(what: str, nicety: Callable, tmp_path: Path) -> None:
+    latency = ["bench", "latency", "--nic", "spin-discrete", "--sizes", "8"]
+    (tmp_path / "main.c").write_text("int main(void) { for (volatile int i = 0;; i++) ; }")
+    (tmp_path / "loop.c").write_text("""#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) { for (volatile int i = 0;; i++) ; }""")
+    assert nicety("cc", "main.c", "-o", "main.elf").status == 0
+    arguments = {
+        "bench": [*latency, "--mode", "rdma", "--iterations", "10000000"],
+        "bare program": ["hpu", "run", str(tmp_path / "main.elf")],
+        "handler": [*latency, "--handlers", str(tmp_path / "loop.c"), "--set", "hpu.cycle_limit=1000000000000"],
+    }[what]
+    command = [sys.executable, "-m", "nicety", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(2)
-        assert process.poll() is None, "the benchmark ended before it could be interrupted"
+        assert process.poll() is None, "it ended before it could be interrupted"
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -134,6 +134,30 @@ __handler int twice(const ptl_payload_t p, void *state) {
     assert run.nodes[1].handler_runs == 3
 
 
+def test_a_wait_that_fails_names_the_trap(tmp_path: Path) -> None:
+    source = tmp_path / "wild.c"
+    source.write_text("""#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    return *(volatile int *)0x123450;
+}
+""")
+
+    async def sender(host: nicety.Host) -> None:
+        await host.barrier()
+        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+
+    async def receiver(host: nicety.Host) -> None:
+        back, count = host.alloc(8), host.ct_alloc()
+        attached = host.attach(nicety.Handlers(source))
+        options = ["op_put", "event_ct_comm"]
+        await host.me_append(back, pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
+        await host.barrier()
+        await host.ct_wait(count, 1)
+
+    with pytest.raises(nicety.HandlerTrap, match=r"(?s)payload_handler at wild.c:3 .*rank 1 waited for failed"):
+        cluster().run({0: sender, 1: receiver})
+
+
 def test_slices_share_the_memory() -> None:
     async def program(host: nicety.Host) -> None:
         whole = host.alloc(16)
