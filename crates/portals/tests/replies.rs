@@ -133,6 +133,8 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
         b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
         if early {
             assert_eq!(b.ni.pending_operations(), 1);
+            let again = b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap_err();
+            assert!(again.to_string().contains("no reply"), "{again}");
             sent(&mut b);
         }
         assert_eq!(b.ni.pending_operations(), 0);
