@@ -31,7 +31,7 @@ def test_the_first_program_prints_what_the_readme_shows(capsys: pytest.CaptureFi
     program = block("## A first program", "python")
     assert len(program.splitlines()) <= 30
     exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out == block("It prints")
+    assert capsys.readouterr().out == block("first.py` prints")
 
 
 def test_the_targets_of_make_exist() -> None:
