@@ -292,7 +292,7 @@ def test_a_host_is_used_by_its_own_program_only() -> None:
     ("arguments", "message"),
     [
         ({"nodes": 3}, "a pair has 2 nodes, not 3"),
-        ({"nodes": -1}, "nodes is a whole number from 0 on"),
+        ({"nodes": -1}, "nodes is a whole number from 0 to"),
         ({"topology": "ring"}, "no topology 'ring'; there are: pair, star"),
         ({"nic": "spin-discreet"}, "did you mean spin-discrete"),
         ({"set": {"hpu.cores": 0}}, "whole number from 1 to 1024"),
@@ -332,3 +332,41 @@ def test_ctrl_c_ends_a_run() -> None:
     with pytest.raises(KeyboardInterrupt):
         cluster().run(program)
     timer.join()
+
+
+def test_numbers_that_do_not_fit() -> None:
+    def failure(call: Callable[[nicety.Host], object]) -> str:
+        async def program(host: nicety.Host) -> None:
+            await call(host)  # type: ignore[misc]
+
+        with pytest.raises(nicety.InputError) as caught:
+            nicety.Cluster(2, "spin-discrete").run({0: program})
+        return str(caught.value)
+
+    assert "tag is a whole number from 0 to 2^32 - 1" in failure(lambda h: h.send(h.alloc(8), to=1, tag=2**70))
+    assert "threshold is a whole number from 0 to 2^64 - 1, not -1" in failure(lambda h: h.ct_wait(0, -1))
+    assert "length_bytes is a whole number" in failure(lambda h: h.alloc(2**70))
+    assert "compute(ns=inf)" in failure(lambda h: h.compute(ns=float("inf")))
+    assert "compute(ns=1e+300)" in failure(lambda h: h.compute(ns=1e300))
+
+
+def test_a_forgotten_await() -> None:
+    async def forgets(host: nicety.Host) -> None:
+        host.send(host.alloc(8), to=1)
+
+    async def goes_on(host: nicety.Host) -> None:
+        host.compute(ns=1)
+        await host.barrier()
+
+    async def later(host: nicety.Host) -> float:
+        call = host.compute(ns=1)
+        await host.compute(ns=2)
+        await call
+        return host.now_ns
+
+    cluster = nicety.Cluster(2, "spin-discrete")
+    with pytest.raises(nicety.InputError, match=r"rank 0: host.send\(...\) at .*test_cluster.py:\d+ was never awaited"):
+        cluster.run({0: forgets})
+    with pytest.raises(nicety.InputError, match=r"write await host.compute\(...\)"):
+        cluster.run({0: goes_on})
+    assert cluster.run({0: later}).results == {0: 3.0}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
+from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, whole
 from nicety.compiler import compile_handlers, library_source
 
 BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
@@ -144,6 +145,15 @@ def run_benchmark(
         InputError: a card, mode, size, override or handler that does not exist or cannot be.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
     """
+    for name, value, most in (
+        ("iterations", iterations, MOST_ITERATIONS),
+        ("warmup", warmup, MOST_ITERATIONS),
+        ("window", window, MOST_WINDOW),
+        ("seed", seed, U64),
+        *(("a size", size, U64) for size in sizes),
+    ):
+        if value is not None or name == "seed":
+            whole(value, name, most)
     request = json.dumps(
         {
             "benchmark": benchmark,

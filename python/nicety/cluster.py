@@ -23,13 +23,15 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from nicety import _native
+from nicety._checks import U32, U64, text, whole
 from nicety.errors import InputError
 from nicety.handlers import Handlers
 from nicety.results import Level, Recorded
@@ -165,15 +167,41 @@ class Run(Recorded):
         return run_html(self)
 
 
-class _Call:
+_T = TypeVar("_T")
+
+
+class _Call(Generic[_T]):
     """A call whose virtual time passes while it is awaited."""
 
-    def __init__(self, host: Host, command: Mapping[str, Any]) -> None:
+    def __init__(self, host: Host, command: Mapping[str, Any], result: Callable[[Any], _T]) -> None:
         self.host = host
         self.command = command
+        self._result = result
+        self._awaited = False
+        # The line of the program: behind this, Host._call and the method of Host.
+        frame = sys._getframe(3)  # noqa: SLF001, the cheap way to know it
+        self._code, self._line = frame.f_code, frame.f_lineno
 
-    def __await__(self) -> Generator[_Call, Any, Any]:
-        return (yield self)
+    def __await__(self) -> Generator[_Call[_T], Any, _T]:
+        if self._awaited:
+            raise InputError(f"{self!r} was awaited before; call it again")
+        self._awaited = True
+        return self._result((yield self))
+
+    def __del__(self) -> None:
+        # Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
+        if not getattr(self, "_awaited", True) and hasattr(self, "_line"):
+            name = self.command["op"]
+            self.host._forgotten.append(  # noqa: SLF001, two classes of one module
+                f"rank {self.host.rank}: {self!r} was never awaited; write await host.{name}(...)"
+            )
+
+    def __repr__(self) -> str:
+        return f"host.{self.command['op']}(...) at {self._code.co_filename}:{self._line}"
+
+
+def _nothing(_: Any) -> None:
+    """The result of a call that has none."""
 
 
 class Host:
@@ -188,6 +216,7 @@ class Host:
         self._ranks = ranks
         self._now_ps = 0
         self._loaded: dict[Handlers, int] = {}
+        self._forgotten: list[str] = []
 
     @property
     def rank(self) -> int:
@@ -215,18 +244,19 @@ class Host:
         Raises:
             RunError: where the host has no more.
         """
-        number, memory = self._turns.at_once(self, {"op": "alloc", "bytes": _whole(length_bytes, "length_bytes")})
+        length_bytes = whole(length_bytes, "length_bytes")
+        number, memory = self._ask("alloc", bytes=length_bytes)
         return Buffer(self, number, memory, 0, length_bytes)
 
-    async def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> None:
+    def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
         """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
 
         Raises:
             RunError: where there is no such rank.
         """
-        await self._call("send", part=self._own(buffer), to=_whole(to, "to"), tag=_whole(tag, "tag"))
+        return self._call("send", part=self._own(buffer), to=to, tag=tag)
 
-    async def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Received:
+    def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
         A message that comes before its `recv` has been posted is dropped and counted; ranks that may run apart that
@@ -235,62 +265,61 @@ class Host:
         Raises:
             RunError: where the message is longer than the buffer, or there is no such rank.
         """
-        received = await self._call("recv", part=self._own(buffer), source=source, tag=tag)
-        return Received(**received)
+        return self._call("recv", lambda received: Received(**received), part=self._own(buffer), source=source, tag=tag)
 
-    async def compute(self, *, ns: float) -> None:
+    def compute(self, *, ns: float) -> Awaitable[None]:
         """Compute for that many nanoseconds, rounded up to whole picoseconds, on one of the host's CPUs."""
         try:
             # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
             ps = math.ceil(Decimal(str(ns)) * 1000)
         except (ArithmeticError, ValueError):
             ps = -1
-        if ps < 0:
-            raise InputError(f"compute(ns={ns}): a time is a number of nanoseconds from 0 on")
-        await self._call("compute", ps=ps)
+        if not 0 <= ps <= U64:
+            raise InputError(f"compute(ns={ns}): a time is a number of nanoseconds from 0 to 1.8e16, 2^64 picoseconds")
+        return self._call("compute", ps=ps)
 
-    async def barrier(self) -> None:
+    def barrier(self) -> Awaitable[None]:
         """Wait until every program of the cluster has come here, over the job launcher's own network."""
-        await self._call("barrier")
+        return self._call("barrier")
 
     def ct_alloc(self) -> int:
         """Allocate a counting event, at zero."""
-        return cast(int, self._turns.at_once(self, {"op": "ct_alloc"})[0])
+        return cast(int, self._ask("ct_alloc")[0])
 
     def ct_get(self, ct: int) -> int:
         """Successes a counter has counted, as the host sees it now."""
-        return cast(int, self._turns.at_once(self, {"op": "ct_get", "ct": ct})[0]["success"])
+        return cast(int, self._ask("ct_get", ct=ct)[0]["success"])
 
-    async def ct_wait(self, ct: int, threshold: int) -> int:
+    def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
         """Wait until a counter has reached a threshold; give its successes.
 
         Raises:
             RunError: where operations it counts have failed.
         """
-        return cast(int, await self._call("ct_wait", ct=ct, threshold=threshold))
+        return self._call("ct_wait", int, ct=ct, threshold=threshold)
 
     def eq_alloc(self, depth: int) -> int:
         """Allocate a queue for that many full events."""
-        return cast(int, self._turns.at_once(self, {"op": "eq_alloc", "depth": depth})[0])
+        return cast(int, self._ask("eq_alloc", depth=depth)[0])
 
-    async def eq_wait(self, eq: int) -> Event:
+    def eq_wait(self, eq: int) -> Awaitable[Event]:
         """Wait for the next event of a queue.
 
         Raises:
             RunError: where the queue has lost events.
         """
-        return Event(**await self._call("eq_wait", eq=eq))
+        return self._call("eq_wait", lambda event: Event(**event), eq=eq)
 
     def pt_alloc(self, *, pt: int | None = None, eq: int | None = None) -> int:
         """Allocate a portal table entry, this one or any. Entry 0 belongs to `send` and `recv`."""
-        return cast(int, self._turns.at_once(self, {"op": "pt_alloc", "pt": pt, "eq": eq})[0])
+        return cast(int, self._ask("pt_alloc", pt=pt, eq=eq)[0])
 
     def md_bind(
         self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
     ) -> int:
         """Bind a memory descriptor to a buffer. Options by their names in Portals 4, such as `event_ct_send`."""
-        command = {"op": "md_bind", "part": self._own(buffer), "options": list(options), "eq": eq, "ct": ct}
-        return cast(int, self._turns.at_once(self, command)[0])
+        asked = self._ask("md_bind", part=self._own(buffer), options=_options(options), eq=eq, ct=ct)
+        return cast(int, asked[0])
 
     def attach(self, handlers: Handlers, *, state: bytes = b"", memory: Buffer | None = None) -> int:
         """Put handlers on the card with their initial state, for one match entry.
@@ -303,14 +332,17 @@ class Host:
         Raises:
             InputError: where the program does not compile, has no handler, or does not fit.
         """
+        if not isinstance(handlers, Handlers):
+            raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise InputError(f"state is bytes, such as bytes(8), not {type(state).__name__}")
         number = self._loaded.get(handlers)
         if number is None:
             number = self._loaded[handlers] = self._turns.load(self, handlers)
         part = None if memory is None else self._own(memory)
-        command = {"op": "attach", "handlers": number, "state": list(state), "memory": part}
-        return cast(int, self._turns.at_once(self, command)[0])
+        return cast(int, self._ask("attach", handlers=number, state=list(state), memory=part)[0])
 
-    async def me_append(
+    def me_append(
         self,
         buffer: Buffer,
         *,
@@ -323,7 +355,7 @@ class Host:
         handlers: int | None = None,
         user_ptr: int = 0,
         wait: bool = True,
-    ) -> None:
+    ) -> Awaitable[None]:
         """Append a match entry to the priority list; with `wait`, until the card has done so.
 
         Args:
@@ -338,21 +370,21 @@ class Host:
             user_ptr: comes back in its events.
             wait: whether to wait for the card.
         """
-        await self._call(
+        return self._call(
             "me_append",
             part=self._own(buffer),
             pt=pt,
             match_bits=match_bits,
             ignore_bits=ignore_bits,
             source=source,
-            options=list(options),
+            options=_options(options),
             ct=ct,
             handlers=handlers,
             user_ptr=user_ptr,
-            wait=wait,
+            wait=bool(wait),
         )
 
-    async def put(
+    def put(
         self,
         md: int,
         length_bytes: int,
@@ -365,12 +397,12 @@ class Host:
         hdr_data: int = 0,
         user_ptr: int = 0,
         ack: bool = False,
-    ) -> None:
+    ) -> Awaitable[None]:
         """Post a put of a memory descriptor's bytes; returns when it has been posted."""
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        await self._call("put", put=put)
+        return self._call("put", put=put)
 
-    async def triggered_put(
+    def triggered_put(
         self,
         md: int,
         length_bytes: int,
@@ -385,13 +417,16 @@ class Host:
         hdr_data: int = 0,
         user_ptr: int = 0,
         ack: bool = False,
-    ) -> None:
+    ) -> Awaitable[None]:
         """Post a put that the card starts once a counter has reached a threshold."""
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        await self._call("triggered_put", put=put, ct=ct, threshold=threshold)
+        return self._call("triggered_put", put=put, ct=ct, threshold=threshold)
 
-    def _call(self, operation: str, **arguments: Any) -> _Call:
-        return _Call(self, {"op": operation, **arguments})
+    def _call(self, operation: str, result: Callable[[Any], Any] = _nothing, /, **arguments: Any) -> _Call[Any]:
+        return _Call(self, _command(operation, **arguments), result)
+
+    def _ask(self, operation: str, /, **arguments: Any) -> tuple[Any, Any]:
+        return self._turns.at_once(self, _command(operation, **arguments))
 
     def _own(self, buffer: Buffer) -> dict[str, int]:
         if not isinstance(buffer, Buffer):
@@ -417,23 +452,47 @@ def _put(
     ack: bool,
 ) -> dict[str, Any]:
     return {
-        "md": md,
-        "bytes": length_bytes,
-        "to": to,
-        "pt": pt,
-        "match_bits": match_bits,
-        "local_offset": local_offset,
-        "remote_offset": remote_offset,
-        "hdr_data": hdr_data,
-        "user_ptr": user_ptr,
-        "ack": ack,
+        "md": whole(md, "md"),
+        "bytes": whole(length_bytes, "length_bytes"),
+        "to": whole(to, "to", U32),
+        "pt": whole(pt, "pt", U32),
+        "match_bits": whole(match_bits, "match_bits"),
+        "local_offset": whole(local_offset, "local_offset"),
+        "remote_offset": whole(remote_offset, "remote_offset"),
+        "hdr_data": whole(hdr_data, "hdr_data"),
+        "user_ptr": whole(user_ptr, "user_ptr"),
+        "ack": bool(ack),
     }
 
 
-def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} is a whole number from 0 on, not {value!r}")
-    return value
+_MOST = {
+    **dict.fromkeys(("to", "source", "tag", "pt", "depth"), U32),
+    **dict.fromkeys(("md", "ct", "eq", "length_bytes", "threshold", "match_bits", "ignore_bits"), U64),
+    **dict.fromkeys(("local_offset", "remote_offset", "hdr_data", "user_ptr"), U64),
+}
+"""Numbers that calls take, and how large they may be."""
+
+_OPTIONAL = {
+    "recv": ("source", "tag"),
+    "pt_alloc": ("pt", "eq"),
+    "md_bind": ("eq", "ct"),
+    "me_append": ("source", "ct", "handlers"),
+}
+
+
+def _command(operation: str, /, **arguments: Any) -> dict[str, Any]:
+    """A call as the simulation takes it, its numbers checked."""
+    optional = _OPTIONAL.get(operation, ())
+    for name, value in arguments.items():
+        most = U32 if (operation, name) == ("me_append", "handlers") else _MOST.get(name)
+        if most is not None and not (value is None and name in optional):
+            arguments[name] = whole(value, name, most)
+    return {"op": operation, **arguments}
+
+
+def _options(options: Iterable[str]) -> list[str]:
+    names = [options] if isinstance(options, str) else list(options)
+    return [text(name, "an option", "op_put") for name in names]
 
 
 class _Turns:
@@ -516,9 +575,11 @@ class _Turns:
         """Run a program until it awaits a call of its host."""
         try:
             awaited = coroutine.send(result) if error is None else coroutine.throw(error)
-            while not (isinstance(awaited, _Call) and awaited.host is host):
-                awaited = coroutine.throw(_foreign(awaited, host))
+            while (wrong := _wrong(awaited, host)) is not None:
+                awaited = coroutine.throw(wrong)
         except StopIteration as end:
+            if host._forgotten:  # noqa: SLF001, two classes of one module
+                raise InputError(host._forgotten[0]) from None  # noqa: SLF001
             results[host.rank] = end.value
             self.simulation.finished()
         except RuntimeError as raised:
@@ -536,7 +597,12 @@ class _Turns:
 _AWAITABLE = "a host program may await only what its own host offers, such as host.recv(...) or host.compute(ns=...)"
 
 
-def _foreign(awaited: object, host: Host) -> InputError:
+def _wrong(awaited: object, host: Host) -> InputError | None:
+    """What is wrong with what a program awaits, or has not awaited before."""
+    if host._forgotten:  # noqa: SLF001, two classes of one module
+        return InputError(host._forgotten.pop(0))  # noqa: SLF001
+    if isinstance(awaited, _Call) and awaited.host is host:
+        return None
     if isinstance(awaited, _Call):
         return InputError(f"rank {host.rank} awaits a call of rank {awaited.host.rank}'s host; {_AWAITABLE}")
     what = type(awaited)
@@ -578,9 +644,17 @@ class Cluster:
         shards: int = 1,
     ) -> None:
         overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
-        self._nodes = _whole(nodes, "nodes")
-        rows = None if recorded_rows is None else _whole(recorded_rows, "recorded_rows")
-        fixed = (self._nodes, fspath(nic), topology, _whole(seed, "seed"), overrides, shards)
+        self._nodes = whole(nodes, "nodes", U32)
+        rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
+        if not isinstance(nic, str | PathLike):
+            raise InputError(f"nic is the name of a card or the path of its file, not {nic!r}")
+        for name, value, example in (("topology", topology, "star"), ("recording", recording, "packets")):
+            text(value, name, example)
+        if noise is not None:
+            text(noise, "noise", "1ms,25us")
+        for override in overrides:
+            text(override, "a change to the card", "hpu.cores=8")
+        fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), overrides, whole(shards, "shards"))
         self._arguments = (*fixed, noise, recording, rows)
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
@@ -595,7 +669,11 @@ class Cluster:
             Exception: what a program raised.
         """
         of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
-        for rank in of_rank:
-            if not 0 <= rank < self._nodes:
+        for rank, program in of_rank.items():
+            if not callable(program):
+                raise InputError(
+                    f"a program is an async function, not {program!r}; write run(main), or run({{0: ping, 1: pong}})"
+                )
+            if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
         return _Turns(_native.Simulation(*self._arguments), self._nodes).run(of_rank)

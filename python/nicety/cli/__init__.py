@@ -7,6 +7,8 @@ nothing else.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _report(error)
     else:
         status = 0
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = _report(error)
     if status == INTERRUPTED:
         print("nicety: interrupted", file=sys.stderr)
     return status
@@ -35,7 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     from nicety.errors import Error, InputError
 
+    # A file's own error names it; what has no name is stdout.
+    if isinstance(error, OSError) and error.filename is None:
+        return _unwritten(error)
     if not isinstance(error, Error):
         raise error
     print(f"nicety: {error}", file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
+
+
+def _unwritten(error: OSError) -> int:
+    """Stdout cannot be written; what is still to be, goes nowhere, so that Python does not try again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    # Who closes a pipe early, as `head` does, wants no more of it and no message either.
+    if not isinstance(error, BrokenPipeError):
+        print(f"nicety: cannot write stdout: {error.strerror or error}", file=sys.stderr)
+    return 1

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U32, U64
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -61,7 +63,7 @@ Noise = Annotated[
         "and ,rank=N for one host.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, metavar="N", help="Of every random stream.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]
 
 
 def _version(wanted: bool) -> None:
@@ -139,7 +141,9 @@ def _run_program(
     entry: Annotated[
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
-    max_cycles: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop with a trap after these.")] = None,
+    max_cycles: Annotated[
+        int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these.")
+    ] = None,
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card whose processor it runs on.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -169,10 +173,15 @@ def _bench(
             "Default 8:4Mi, and 8:4Ki for message-rate.",
         ),
     ] = None,
-    iterations: Annotated[int | None, typer.Option(min=1, metavar="N", help="Measured repetitions a size.")] = None,
-    warmup: Annotated[int | None, typer.Option(min=0, metavar="N", help="Repetitions before these.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, max=MOST_ITERATIONS, metavar="N", help="Measured repetitions a size.")
+    ] = None,
+    warmup: Annotated[
+        int | None, typer.Option(min=0, max=MOST_ITERATIONS, metavar="N", help="Repetitions before these.")
+    ] = None,
     window: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Messages under way at once; not for latency.")
+        int | None,
+        typer.Option(min=1, max=MOST_WINDOW, metavar="N", help="Messages under way at once; not for latency."),
     ] = None,
     handlers: Annotated[
         Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
@@ -254,7 +263,9 @@ def _run(
         typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files. Default spin-discrete."),
     ] = None,
     overrides: Overrides = None,
-    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Hosts, instead of what the file says.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, max=U32, metavar="N", help="Hosts, instead of what the file says.")
+    ] = None,
     topology: TopologyName = None,
     noise: Noise = None,
     seed: Seed = 1,

@@ -39,7 +39,7 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     report = json.loads(text)
     stream.buffer.flush()
     if as_json:
-        print_json(report)
+        print_json({name: report[name] for name in _REPORTED})
     else:
         if written and not written.endswith(b"\n"):
             sys.stdout.write("\n")
