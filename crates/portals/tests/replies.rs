@@ -190,7 +190,7 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
     };
     // The target says so.
     let (mut b, out) = start(true);
-    let header = answer(&out.header, FailType::OpViolation, 0);
+    let header = answer(&out.header, FailType::OpViolation, 5); // bytes of a failure are none
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     assert_eq!((reply.fail, reply.mlength), (FailType::OpViolation, 0));
     b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
