@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety import _native
 from nicety.errors import InputError
-from nicety.tables import align
+from nicety.tables import align, fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,10 +77,10 @@ class Breakdown:
         """The table as texts: stage, mean of all messages, share, and the messages that passed the stage."""
         total, rows = self.total_ns, [["Stage", "Mean (ns)", "Share", "Messages"]]
         for stage in self.stages:
-            mean, share = stage.total_ns / self.messages, stage.total_ns / total
-            rows.append([stage.stage, f"{mean:.3f}", f"{share:.1%}", str(stage.messages)])
+            mean, share = round(stage.total_ns * 1000) / (1000 * self.messages), stage.total_ns / total
+            rows.append([stage.stage, fixed(mean), f"{share:.1%}", str(stage.messages)])
         if self.stages:
-            rows.append(["sum", f"{total / self.messages:.3f}", "100.0%", str(self.messages)])
+            rows.append(["sum", fixed(round(total * 1000) / (1000 * self.messages)), "100.0%", str(self.messages)])
         return rows
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _MEANINGS = {
 }
 _UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
 _GAP = "  "
+_WIDE = Context(prec=400)
 
 _Table = tuple[str, list[list[str]]]
 """A title, and rows of which the first names the columns."""
@@ -38,6 +40,17 @@ def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]
         ]
         lines.append(_GAP.join(cells).rstrip())
     return lines
+
+
+def fixed(value: float, digits: int = 3) -> str:
+    """A number with so many decimals, halves rounded up as they are written, so that equal figures look equal.
+
+    Rounding the binary fraction instead turns 0.6225 to .622 and 5.6225 to .623.
+    """
+    if not math.isfinite(value):
+        return str(value)
+    exact = Decimal(repr(float(value)))
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE):f}"
 
 
 def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
@@ -107,7 +120,7 @@ def percentile_tables(report: Report) -> list[_Table]:
         times = [row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
         if not latency:
             times.insert(0, row["window_ns"])
-        cells = [str(row["size_bytes"]), _figure(report, row, row["verified"]), *(f"{ns:.3f}" for ns in times)]
+        cells = [str(row["size_bytes"]), _figure(report, row, row["verified"]), *(fixed(ns) for ns in times)]
         tables.setdefault((row["nic"], row["mode"]), [names]).append(cells)
     return [(f"{nic}, {mode}: {unit}", table) for (nic, mode), table in tables.items()]
 
@@ -119,7 +132,7 @@ def _directions(report: Report) -> list[_Table]:
         return []
     if any("fairness" in row for row in rows):
         title = "fairness, the smallest of the senders' figures over the largest"
-        return _tables(report, title, lambda row: f"{row['fairness']:.3f}")
+        return _tables(report, title, lambda row: fixed(row["fairness"]))
     tables: list[_Table] = []
     for index, way in enumerate(rows[0]["flows"] if rows else []):
         title = f"{_UNITS[report['benchmark']]} from rank {way['source']} to rank {way['target']}"
@@ -150,10 +163,10 @@ def _grid(columns: list[str], cells: dict[tuple[str, int], str]) -> list[list[st
 def _figure(report: Report, figures: Row | Flow, verified: bool = True) -> str:
     mark = "" if verified else "*"
     if report["benchmark"] == "latency":
-        return f"{figures['latency_ns']:.3f}{mark}"
+        return fixed(figures["latency_ns"]) + mark
     if report["benchmark"] == "bandwidth":
-        return f"{figures['bandwidth_bytes_per_s'] / 1e6:.2f}{mark}"
-    return f"{figures['messages_per_s']:.2f}{mark}"
+        return fixed(figures["bandwidth_bytes_per_s"] / 1e6, 2) + mark
+    return fixed(figures["messages_per_s"], 2) + mark
 
 
 def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
@@ -163,11 +176,11 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
     columns = [_by_stage(row) for row in rows]
     table = [["# Stage", *(row["mode"] for row in rows)]]
     table += [
-        [name, *(f"{column[name]:.3f}" if name in column else "-" for column in columns)]
+        [name, *(fixed(round(column[name], 6)) if name in column else "-" for column in columns)]
         for name in _merged([list(column) for column in columns])
     ]
     # Exact to the femtosecond, so that the sum and the latency it equals are rounded alike.
-    table.append(["sum", *(f"{round(math.fsum(column.values()), 6):.3f}" for column in columns)])
+    table.append(["sum", *(fixed(round(math.fsum(column.values()), 6)) for column in columns)])
     return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
 
 
@@ -220,5 +233,5 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3g}" if 0 < abs(value) < _SMALL else f"{value:.3f}"
+        return f"{value:.3g}" if 0 < abs(value) < _SMALL else fixed(value)
     return str(value)
