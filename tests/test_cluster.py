@@ -305,6 +305,14 @@ def test_clusters_that_cannot_be(arguments: dict[str, object], message: str) -> 
         nicety.Cluster(**{"nodes": 2, "nic": "spin-discrete", **arguments})
 
 
+def test_more_shards_than_hosts_are_no_more_work() -> None:
+    async def program(host: nicety.Host) -> int:
+        await host.compute(ns=5)
+        return host.now_ps
+
+    assert cluster(shards=2**31).run(program).results == {0: 5000, 1: 5000}
+
+
 def test_overrides_change_the_card() -> None:
     async def program(host: nicety.Host) -> float:
         await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)

@@ -146,7 +146,9 @@ impl Cluster {
                 nodes - 1
             )));
         }
-        let mut world = World::new(Config { seed, shards, interrupt, max_time: None });
+        // More shards than hosts would only be empty.
+        let mut world =
+            World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };
         let (ports, network) = topology.build(&mut world, &ids, &parts)?;
