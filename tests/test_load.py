@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 from hypothesis import given, settings
@@ -158,7 +159,9 @@ def test_percentiles_as_text(nicety: Callable) -> None:
     assert ["#", "Size", "mean", "min", "p50", "p99", "p99.9", "max"] in lines
     for row in nicety(*command, "--json").json()["rows"]:
         names = ("latency_ns", "min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns")
-        assert [str(row["size_bytes"]), *(f"{row[name]:.3f}" for name in names)] in lines
+        # Halves of a picosecond are rounded up in text.
+        exact = [Decimal(str(row[name])).quantize(Decimal("0.001"), ROUND_HALF_UP) for name in names]
+        assert [str(row["size_bytes"]), *map(str, exact)] in lines
     rate = nicety("bench", "message-rate", "--nic", NIC, "--mode", "rdma", "--sizes", "8", "--percentiles").stdout
     assert f"# {NIC}, rdma: Messages/s, and the time of a window (ns)\n" in rate
     assert "messages/s      mean       min" in rate
