@@ -1,7 +1,6 @@
 //! An interface with one portal table entry, and messages to it.
 
-// Every test file uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test file uses a part of it")]
 
 use nicety_portals::*;
 use nicety_types::NodeId;
