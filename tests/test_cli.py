@@ -22,7 +22,9 @@ def test_help_is_quick_to_load() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["specs"], ["specs", "show"], ["cc"], ["hpu", "run"], ["bench"], ["run"]])
+@pytest.mark.parametrize(
+    "command", [[], ["specs"], ["specs", "show"], ["cc"], ["hpu", "run"], ["bench"], ["bench", "latency"], ["run"]]
+)
 def test_help(nicety: Callable, command: list[str]) -> None:
     result = nicety(*command, "--help")
     assert result.status == 0
@@ -40,7 +42,7 @@ def test_version(nicety: Callable) -> None:
     ("command", "message"),
     [
         (["fly"], "fly"),
-        (["bench"], "benchmark"),
+        (["bench"], "Benchmarks"),
         (["bench", "speed", "--nic", "spin-discrete"], "message-rate"),
         (["bench", "latency"], "--nic"),
         (["bench", "latency", "--nic", "spin-discrete", "--iterations", "0"], "--iterations"),

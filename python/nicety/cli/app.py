@@ -2,68 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U32, U64
+from nicety._checks import U32, U64
+from nicety.cli.bench_commands import bench
+from nicety.cli.options import Compiler, Csv, Json, Noise, Overrides, Seed, TopologyName, group
 
-_SETTINGS = {"help_option_names": ["-h", "--help"]}
-
-
-def _group(text: str) -> typer.Typer:
-    return typer.Typer(
-        help=text,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=_SETTINGS,
-    )
-
-
-app = _group("Simulate programs that run on network cards: right, fast enough, and worth it?")
-specs = _group("The cards that nicety knows, and the user's own.")
-hpu = _group("Handler processors on their own.")
+app = group("Simulate programs that run on network cards: right, fast enough, and worth it?")
+specs = group("The cards that nicety knows, and the user's own.")
+hpu = group("Handler processors on their own.")
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 app.add_typer(hpu, name="hpu")
-
-
-class Benchmark(StrEnum):
-    """What `nicety bench` measures."""
-
-    LATENCY = "latency"
-    BANDWIDTH = "bandwidth"
-    MESSAGE_RATE = "message-rate"
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the card, for example hpu.cores=8."),
-]
-Compiler = Annotated[
-    str | None,
-    typer.Option("--cc", metavar="PROGRAM", help="A clang or RISC-V gcc, instead of the ziglang package's."),
-]
-
-
-TopologyName = Annotated[
-    str | None,
-    typer.Option("--topology", metavar="NAME", help="pair, or star: hosts around a switch. Default: what is needed."),
-]
-Noise = Annotated[
-    str | None,
-    typer.Option(
-        "--noise",
-        metavar="PERIOD,DURATION",
-        help="Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, "
-        "and ,rank=N for one host.",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:
@@ -157,96 +110,6 @@ def _run_program(
     run_program(file, entry, max_cycles, spec, as_json=as_json)
 
 
-@app.command("bench")
-def _bench(
-    benchmark: Annotated[Benchmark, typer.Argument(help="What to measure.")],
-    nic: Annotated[list[str], typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files.")],
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(metavar="M[,N]", help="Who answers; all modes of the card if left out."),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RANGE",
-            help="Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list. "
-            "Default 8:4Mi, and 8:4Ki for message-rate.",
-        ),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, max=MOST_ITERATIONS, metavar="N", help="Measured repetitions a size.")
-    ] = None,
-    warmup: Annotated[
-        int | None, typer.Option(min=0, max=MOST_ITERATIONS, metavar="N", help="Repetitions before these.")
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST_WINDOW, metavar="N", help="Messages under way at once; not for latency."),
-    ] = None,
-    handlers: Annotated[
-        Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
-    ] = None,
-    cc: Compiler = None,
-    overrides: Overrides = None,
-    pattern: Annotated[
-        str,
-        typer.Option(
-            metavar="PATTERN", help="pair, bidirectional, or incast:N, in which N hosts send to one more at once."
-        ),
-    ] = "pair",
-    topology: TopologyName = None,
-    noise: Noise = None,
-    seed: Seed = 1,
-    percentiles: Annotated[
-        bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
-    ] = False,
-    breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the figures into a file: .svg, .png or .pdf.")
-    ] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as CSV.")] = None,
-    arrow: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the rows as an Arrow file, for polars and others."),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a timeline of the first card, mode and size for ui.perfetto.dev."),
-    ] = None,
-    trace_scale: Annotated[
-        str | None,
-        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure latency, bandwidth or message rate between two hosts."""
-    from nicety.cli.bench import Request, bench
-    from nicety.cli.files import Files
-
-    bench(
-        Request(
-            benchmark=benchmark.value,
-            nics=nic,
-            modes=mode,
-            sizes=sizes,
-            iterations=iterations,
-            warmup=warmup,
-            window=window,
-            handlers=handlers,
-            cc=cc,
-            overrides=overrides or [],
-            pattern=pattern,
-            topology=topology,
-            noise=noise,
-            seed=seed,
-        ),
-        Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),
-        breakdown=breakdown,
-        percentiles=percentiles,
-        as_json=as_json,
-    )
-
-
 @app.command("run")
 def _run(
     program: Annotated[
@@ -269,7 +132,7 @@ def _run(
     topology: TopologyName = None,
     noise: Noise = None,
     seed: Seed = 1,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as CSV.")] = None,
+    csv: Csv = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
     ] = None,

@@ -1,0 +1,76 @@
+"""Options that several commands have, and how a group of commands is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from nicety._checks import MOST_ITERATIONS, U64
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class _Group(TyperGroup):
+    """Says which commands there are, where one is named that is not."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            names = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"{ctx.command_path} has no command {args[0]!r}; it has {names}")
+        return super().resolve_command(ctx, args)
+
+
+def group(text: str) -> typer.Typer:
+    """A command that has commands."""
+    return typer.Typer(
+        cls=_Group,
+        help=text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=SETTINGS,
+    )
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the card, for example hpu.cores=8."),
+]
+Compiler = Annotated[
+    str | None,
+    typer.Option("--cc", metavar="PROGRAM", help="A clang or RISC-V gcc, instead of the ziglang package's."),
+]
+Nics = Annotated[list[str], typer.Option("--nic", metavar="A[,B]", help="Cards: names, or paths of spec files.")]
+Iterations = Annotated[
+    int | None,
+    typer.Option("--iterations", min=1, max=MOST_ITERATIONS, metavar="N", help="Measured repetitions a size."),
+]
+Warmup = Annotated[
+    int | None, typer.Option("--warmup", min=0, max=MOST_ITERATIONS, metavar="N", help="Repetitions before these.")
+]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the figures into a file: .svg, .png or .pdf.")
+]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the rows as CSV.")]
+Arrow = Annotated[
+    Path | None, typer.Option("--arrow", metavar="FILE", help="Write the rows as an Arrow file, for polars and others.")
+]
+TopologyName = Annotated[
+    str | None,
+    typer.Option("--topology", metavar="NAME", help="pair, or star: hosts around a switch. Default: what is needed."),
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        "--noise",
+        metavar="PERIOD,DURATION",
+        help="Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, "
+        "and ,rank=N for one host.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]
