@@ -7,18 +7,22 @@
 //! | a host's commands, and what it sees of the card | `host.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs` |
-//! | handler processors: pool, queue, one handler's run | `hpus.rs` |
-//! | the commands a handler gives to the card | `commands.rs`, `printf.rs` |
+//! | handler processors and their queue | `hpus.rs` |
+//! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
+//! | the commands a handler gives to the card | `commands.rs`, `dma.rs`, `printf.rs` |
 //!
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
 //! by the `hpu` crate. Here they get time.
 
 mod commands;
+mod dma;
 mod handlers;
 mod host;
 mod hpus;
+mod outcome;
 mod printf;
 mod receive;
+mod run;
 mod send;
 mod view;
 

@@ -1,0 +1,303 @@
+//! One handler's run, from its start to its result.
+
+use super::Card;
+use super::commands::{Stop, command_name};
+use super::handlers::{Application, map};
+use super::hpus::{Core, CoreState, HandlerStatistics, Kind, Run, cycles_until};
+use super::outcome::Ended;
+use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap};
+use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
+use std::rc::Rc;
+
+/// Cycles of a slice at most, so that a run can be interrupted whatever its handlers do.
+const SLICE: u64 = 1_000_000;
+
+/// The bytes that a run may look at beside its application's memory.
+pub(super) struct RunMemory {
+    pub(super) packet: Buffer,
+    /// The payload where it has no bytes: there is nothing to map, and a handler that touches it is stopped.
+    phantom: Option<Payload>,
+    arguments: [u8; 64],
+}
+
+impl RunMemory {
+    fn new(payload: Payload, arguments: [u8; 64]) -> RunMemory {
+        if payload.is_real() {
+            let packet = payload.into_buffer().expect("every segment is real");
+            RunMemory { packet, phantom: None, arguments }
+        } else {
+            RunMemory { packet: Buffer::zeroed(0), phantom: Some(payload), arguments }
+        }
+    }
+
+    /// Whether all of these addresses are those of a packet without bytes.
+    pub(super) fn is_phantom(&self, address: u32, len: u32) -> bool {
+        let phantom = self.phantom.as_ref().map_or(0, Payload::len);
+        let end = u64::from(address) + u64::from(len);
+        address >= map::PACKET && end <= u64::from(map::PACKET) + phantom
+    }
+
+    fn into_payload(self) -> Payload {
+        self.phantom.unwrap_or_else(|| Payload::real(self.packet))
+    }
+}
+
+/// The address space of a run, built anew for each slice.
+pub(super) fn space<'a>(
+    application: &'a Application,
+    memory: &'a mut [u8],
+    stack: &'a mut [u8],
+    run: &'a mut RunMemory,
+) -> AddressSpace<'a> {
+    AddressSpace::new()
+        .with(Region::memory("HPU memory", map::MEMORY, memory))
+        .with(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD))
+        .with(Region::memory("the packet", map::PACKET, &mut run.packet))
+        .with(Region::read_only("the header", map::ARGUMENTS, &run.arguments))
+        .with(Region::read_only("program memory", map::CODE, &application.code))
+}
+
+/// A handler under way: what its commands need to know.
+pub(super) struct Running {
+    pub(super) core: usize,
+    pub(super) place: usize,
+    pub(super) message: MessageId,
+    pub(super) application: Rc<Application>,
+    pub(super) memory: RunMemory,
+    /// When its cycle 0 began.
+    pub(super) started: Time,
+    pub(super) path: Path,
+}
+
+impl Card {
+    /// A core: runs one handler after another.
+    pub(super) async fn serve_core(self: Rc<Card>, index: usize) {
+        self.hpus.release(index);
+        loop {
+            let run = self.hpus.next(index).await;
+            self.run(index, run).await;
+        }
+    }
+
+    async fn run(self: &Rc<Card>, index: usize, mut run: Run) {
+        let core = &self.hpus.core(index);
+        let (now, ready) = (self.sim.now(), run.path.at());
+        let message = self.incoming.borrow_mut().get(run.place).message;
+        if now > run.path.at() {
+            match core.state.borrow().last {
+                // A handler of the same message kept the core: its path is the critical one.
+                Some((last, path)) if last == message && path.at() == now => run.path = path,
+                _ => run.path.advance(Stage::HandlerQueued, now),
+            }
+        }
+        let (memory, entry, arguments) = self.arguments(&mut run);
+        let mut running = Running {
+            core: index,
+            place: run.place,
+            message,
+            application: self.application_of(run.place),
+            memory,
+            started: now,
+            path: run.path,
+        };
+        let ended = self.execute(core, &mut running, entry, arguments).await;
+        running.path.advance(Stage::Handler, self.sim.now());
+        core.state.borrow_mut().last = Some((message, running.path));
+        self.record_run(&running, &run, ready, &ended);
+        if let Some(packet) = &mut run.packet {
+            packet.payload = running.memory.into_payload();
+            packet.path = running.path;
+        }
+        // Before what follows from its result, which may be one more handler for this very core.
+        self.hpus.release(index);
+        self.ended(index, run, ended, running.path);
+    }
+
+    fn record_run(&self, running: &Running, run: &Run, ready: Time, ended: &Ended) {
+        let (start, end) = (running.started, self.sim.now());
+        let resource = Resource::Hpu(running.core as u32);
+        self.recorder.slice(resource, start, end, Some(running.message), run.kind.name());
+        if self.recorder.keeps(Level::Packets) {
+            self.recorder.handler_run(HandlerRun {
+                hpu: running.core as u32,
+                kind: run.kind.word(),
+                message: running.message,
+                offset: run.packet.as_ref().map(|packet| packet.offset),
+                ready,
+                start,
+                end,
+                cycles: cycles_until(self.spec.hpu.clock, start, end),
+                instructions: self.hpus.core(running.core).state.borrow().context.instret(),
+                outcome: ended.name(),
+            });
+        }
+    }
+
+    /// Lays out what a handler sees, and where it begins with which arguments.
+    fn arguments(&self, run: &mut Run) -> (RunMemory, u32, [u32; 3]) {
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(run.place);
+        let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
+        let program = &attachment.application.program;
+        let payload = run.packet.as_mut().map(|p| std::mem::take(&mut p.payload)).unwrap_or_default();
+        let delivery = incoming.delivery.expect("only matched messages run handlers");
+        let offset = run.packet.as_ref().map_or(0, |p| p.offset);
+        let kept = payload.len().min(delivery.mlength.saturating_sub(offset)) as u32;
+
+        let mut arguments = [0; 64];
+        let mut put = |at: usize, bytes: &[u8]| arguments[at..at + bytes.len()].copy_from_slice(bytes);
+        let (entry, registers) = match run.kind {
+            Kind::Header => {
+                let header = &incoming.header;
+                put(4, &(header.length as u32).to_le_bytes());
+                put(8, &header.source.0.to_le_bytes());
+                put(12, &header.target.0.to_le_bytes());
+                put(16, &header.match_bits.to_le_bytes());
+                put(24, &header.hdr_data.to_le_bytes());
+                put(32, &(delivery.remote_offset as u32).to_le_bytes());
+                put(36, &(delivery.mlength as u32).to_le_bytes());
+                put(40, &map::PACKET.to_le_bytes());
+                put(44, &kept.to_le_bytes());
+                (program.header, [map::ARGUMENTS, attachment.state, 0])
+            }
+            Kind::Payload => {
+                put(0, &map::PACKET.to_le_bytes());
+                put(4, &kept.to_le_bytes());
+                put(8, &(offset as u32).to_le_bytes());
+                (program.payload, [map::ARGUMENTS, attachment.state, 0])
+            }
+            // Flow control does not exist yet on this card: nothing disables a portal table entry.
+            Kind::Completion => (program.completion, [incoming.dropped_bytes as u32, 0, attachment.state]),
+        };
+        (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
+    }
+
+    /// Runs a handler's instructions in slices; between them time passes and commands are carried out.
+    async fn execute(
+        self: &Rc<Card>,
+        core: &Core,
+        running: &mut Running,
+        entry: u32,
+        arguments: [u32; 3],
+    ) -> Ended {
+        let spec = &self.spec.hpu;
+        let application = running.application.clone();
+        let image = &application.program.image;
+        {
+            let mut state = core.state.borrow_mut();
+            let stack_top = map::STACK + spec.stack;
+            state.context = Context::new(running.core as u32);
+            state.context.call(image, entry, stack_top, &arguments, spec.handler_start + spec.cycle_limit);
+            state.context.set_cycle(spec.handler_start);
+            // `time` goes on between handlers, `cycle` begins with each.
+            state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
+        }
+        let ended = loop {
+            let exit = {
+                let mut state = core.state.borrow_mut();
+                let CoreState { context, stack, .. } = &mut *state;
+                let mut memory = application.memory.borrow_mut();
+                let mut space = space(&application, &mut memory, stack, &mut running.memory);
+                let until = context.cycle().saturating_add(SLICE);
+                context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
+            };
+            let cycle = core.state.borrow().context.cycle();
+            self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+            match exit {
+                Exit::Return(value) => break Ended::Returned(value),
+                Exit::Trap(trap) => break stopped(running, &trap),
+                Exit::Order(_) => {
+                    let mut state = core.state.borrow_mut();
+                    let CoreState { context, stack, .. } = &mut *state;
+                    let mut memory = application.memory.borrow_mut();
+                    let mut space = space(&application, &mut memory, stack, &mut running.memory);
+                    let reservations = &mut application.reservations.borrow_mut();
+                    if let Err(trap) = context.perform(image, &mut space, reservations) {
+                        drop(space);
+                        break stopped(running, &trap);
+                    }
+                }
+                Exit::Ecall => {
+                    let asked = self.sim.now();
+                    running.path.advance(Stage::Handler, asked);
+                    let registers = core.state.borrow().context.args();
+                    let answer = self.command(running, registers).await;
+                    if self.sim.now() > asked {
+                        let (hpu, what) = (Resource::Hpu(running.core as u32), command_name(registers[7]));
+                        self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
+                    }
+                    match answer {
+                        Ok(result) => {
+                            let stalled = cycles_until(spec.clock, running.started, self.sim.now());
+                            let mut state = core.state.borrow_mut();
+                            state.context.finish_ecall(result, 0);
+                            // The command itself began at `cycle`; what it waited for is over at `stalled`.
+                            let context_cycle = state.context.cycle();
+                            state.context.set_cycle(context_cycle.max(stalled));
+                        }
+                        Err(stop) => {
+                            let pc = core.state.borrow().context.pc();
+                            break stop_in_command(running, image, pc, stop);
+                        }
+                    }
+                }
+                Exit::Limit => {}
+                Exit::Device(_) => unreachable!("no devices here"),
+            }
+        };
+        let ended = match (self.finish_transfers(running).await, ended) {
+            (Err(stop), Ended::Returned(_)) => {
+                let pc = core.state.borrow().context.pc();
+                stop_in_command(running, image, pc, stop)
+            }
+            (_, ended) => ended,
+        };
+        application.reservations.borrow_mut().release(running.core as u32);
+        let cycle = cycles_until(spec.clock, running.started, self.sim.now()) + spec.handler_end;
+        self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+
+        let instructions = core.state.borrow().context.instret();
+        self.hpus.count(|before| HandlerStatistics {
+            runs: before.runs + 1,
+            instructions: before.instructions + instructions,
+            cycles: before.cycles + cycle,
+            ..before
+        });
+        ended
+    }
+
+    /// Calls `act` on what a running handler may touch.
+    pub(super) fn with_space<R>(
+        &self,
+        running: &mut Running,
+        act: impl FnOnce(&mut AddressSpace<'_>) -> R,
+    ) -> R {
+        let mut state = self.hpus.core(running.core).state.borrow_mut();
+        let mut memory = running.application.memory.borrow_mut();
+        act(&mut space(&running.application, &mut memory, &mut state.stack, &mut running.memory))
+    }
+}
+
+/// Why a handler was stopped at an instruction.
+fn stopped(running: &Running, trap: &Trap) -> Ended {
+    let packet = running.memory.phantom.as_ref().map_or(0, Payload::len);
+    let phantom = trap.address().is_some_and(|address| running.memory.is_phantom(address, 1));
+    Ended::Stopped(match phantom {
+        true => format!(
+            "the payload is phantom, {packet} bytes long without contents, and a handler cannot touch it; send it from \
+             real memory: {trap}"
+        ),
+        false => trap.to_string(),
+    })
+}
+
+/// Why a handler was stopped in a command.
+fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
+    match stop {
+        Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
+        Stop::PhantomMemory { len } => Ended::Stopped(format!(
+            "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry \
+             real memory"
+        )),
+    }
+}
