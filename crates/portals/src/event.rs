@@ -97,6 +97,8 @@ named! {
         HandlerError = "PTL_NI_HANDLER_ERROR",
         /// A search of the unexpected headers has found none that matches.
         NoMatch = "PTL_NI_NO_MATCH",
+        /// The application of the message's handlers has used up its budget of cycles. sPIN's addition, too.
+        HandlerBudget = "PTL_NI_HANDLER_BUDGET",
     }
 }
 

@@ -110,6 +110,10 @@ impl<H: Handle, T> Slab<H, T> {
         }
     }
 
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+    }
+
     pub fn remove(&mut self, handle: H) -> Result<T, Error> {
         self.get(handle)?;
         let slot = &mut self.slots[handle.index() as usize];

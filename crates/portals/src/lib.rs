@@ -107,5 +107,5 @@ pub use interface::{Interface, Limits, Statistics};
 pub use list::{List, Me, Source, User};
 pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
 pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest};
-pub use target::{Arrival, Delivery, DropReason};
+pub use target::{Arrival, Delivery, DropReason, Prospect};
 pub use unexpected::SearchOp;

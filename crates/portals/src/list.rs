@@ -222,6 +222,19 @@ impl Interface {
         Ok(handle)
     }
 
+    /// A match entry that is on a list, or that a message or an unexpected header refers to.
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    pub fn me(&self, handle: MeHandle) -> Result<&Me, Error> {
+        Ok(&self.entries.get(handle)?.me)
+    }
+
+    /// Whether an entry has these handlers that is on a list, or that a message or an unexpected header refers to.
+    pub fn handlers_in_use(&self, handlers: u32) -> bool {
+        self.entries.values().any(|entry| entry.me.handlers == Some(handlers))
+    }
+
     /// Holds an entry open, as if one of its messages were not complete: where it has left its list by
     /// itself, it says so no earlier than [`Interface::me_release`], called as often, allows.
     ///

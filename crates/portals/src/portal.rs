@@ -144,6 +144,20 @@ impl Interface {
         portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
     }
 
+    /// The card is short of something that messages of this portal table entry need which it has let in. With flow
+    /// control, the entry is disabled as if a message had found it exhausted. Whether the entry has flow control.
+    pub fn pt_exhausted(&mut self, index: u32, effects: &mut Effects) -> bool {
+        match self.table.get(index as usize).and_then(Option::as_ref) {
+            Some(portal) if portal.flow.is_some() => {
+                if !portal.disabled {
+                    self.exhausted(index, false, effects);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn portal(&mut self, index: u32) -> Result<&mut PortalEntry, Error> {
         self.table.get_mut(index as usize).and_then(Option::as_mut).ok_or(NOT_IN_USE)
     }

@@ -96,6 +96,15 @@ const fn answer(
     }
 }
 
+/// What a message would match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prospect {
+    /// The handlers of the match entry.
+    pub handlers: Option<u32>,
+    /// Whether its portal table entry has flow control.
+    pub flow_control: bool,
+}
+
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $fail:ident;)*) => {
         /// Why a message was dropped.
@@ -199,6 +208,17 @@ impl Interface {
         Arrival::Dropped(reason)
     }
 
+    /// What a request would match if it arrived now, without any effect. None where it would not match.
+    pub fn prospect(&self, header: &Header) -> Option<Prospect> {
+        let portal = self.table.get(header.pt as usize)?.as_ref().filter(|portal| !portal.disabled)?;
+        if header.target != self.node || !header.kind.is_request() {
+            return None;
+        }
+        let found = self.find(header)?;
+        let handlers = self.entries.get(found.me).ok()?.me.handlers;
+        Some(Prospect { handlers, flow_control: portal.flow.is_some() })
+    }
+
     /// The card has done with the message what its [`Delivery`] says, or could not: `outcome` says which.
     /// Events, the acknowledgement, counts and triggered operations follow, in that order. Of an operation
     /// that is answered by a reply, no byte may have been sent where it fails: the reply that says so is among
@@ -210,6 +230,26 @@ impl Interface {
         &mut self,
         delivery: &Delivery,
         outcome: FailType,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.finish(delivery, outcome, true, effects)
+    }
+
+    /// The same for a message that handlers have dealt with and that the host hears nothing of: it leaves no event
+    /// and counts nothing. Its initiator gets the acknowledgement it asked for. With [`Interface::me_hold`] the
+    /// entry stays open for messages that do end with an event.
+    ///
+    /// # Errors
+    /// As [`Interface::complete`].
+    pub fn complete_silently(&mut self, delivery: &Delivery, effects: &mut Effects) -> Result<(), Error> {
+        self.finish(delivery, FailType::Ok, false, effects)
+    }
+
+    fn finish(
+        &mut self,
+        delivery: &Delivery,
+        outcome: FailType,
+        audible: bool,
         effects: &mut Effects,
     ) -> Result<(), Error> {
         let Delivery { header, remote_offset, .. } = delivery;
@@ -225,7 +265,7 @@ impl Interface {
         let me = entry.me;
         let mlength = if outcome.is_ok() { delivery.mlength } else { 0 };
         if !me.options.contains(MeOptions::EVENT_COMM_DISABLE) {
-            let told = !(outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
+            let told = audible && !(outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
             let event = Event {
                 fail: outcome,
                 pt,
@@ -245,7 +285,9 @@ impl Interface {
         self.settle(delivery.me, effects);
         let ack = if me.options.contains(MeOptions::ACK_DISABLE) { AckRequest::None } else { header.ack };
         self.answer(header, ack, outcome, mlength, *remote_offset, effects);
-        self.count_entry(&me, MeOptions::EVENT_CT_COMM, outcome, mlength, effects);
+        if audible {
+            self.count_entry(&me, MeOptions::EVENT_CT_COMM, outcome, mlength, effects);
+        }
         if let Some(id) = delivery.unexpected {
             self.deposited_unexpected(pt, id, delivery.mlength, outcome, effects);
         }

@@ -37,7 +37,7 @@ fn what_is_no_header_is_refused_with_the_byte_at_fault() {
         (broken(1, 0), HeaderError::Kind(0), "no message has kind 0"),
         (broken(1, 8), HeaderError::Kind(8), "no message has kind 8"),
         (broken(2, 4), HeaderError::Ack(4), "no acknowledgement has number 4"),
-        (broken(3, 10), HeaderError::Fail(10), "no failure has number 10"),
+        (broken(3, 200), HeaderError::Fail(200), "no failure has number 200"),
         (broken(59, 1), HeaderError::Reserved, "must be zero"),
         (broken(56, 1), HeaderError::Atomic(1, 0), "operator 1 on type 0"),
         (broken(1, 5), HeaderError::Atomic(0, 0), "does not belong"),
