@@ -130,7 +130,8 @@ def run_benchmark(
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         pattern: `pair`, rank 0 sends to rank 1; `bidirectional`, both send at once; or `incast:N`, N ranks send to one
             more at once.
-        topology: how the hosts are joined, `pair` or `star`; what the pattern needs where it is left out.
+        topology: how the hosts are joined: `pair`, `star`, or for example `fat-tree:36`; what the pattern needs
+            where it is left out.
         noise: background noise on the hosts' CPUs: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they
             are wanted, as in `1ms,25us`.
         seed: of every random stream; the same seed gives the same report to the last byte.

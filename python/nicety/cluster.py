@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from dataclasses import dataclass, field
 from decimal import Decimal
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from nicety import _native
 from nicety._checks import U32, U64, text, whole
@@ -615,7 +615,8 @@ class Cluster:
     Args:
         nodes: how many hosts.
         nic: the card: the name of a spec, or the path of a TOML file.
-        topology: how they are joined: `pair`, two hosts and a wire, or `star`, any number of hosts around a switch.
+        topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; or `fat-tree:36`,
+            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out).
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
@@ -635,7 +636,7 @@ class Cluster:
         nodes: int,
         nic: str | PathLike[str],
         *,
-        topology: Literal["pair", "star"] = "pair",
+        topology: str = "pair",
         seed: int = 1,
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
         noise: str | None = None,

@@ -114,7 +114,7 @@ def run_program(
             Cluster(
                 file.nodes,
                 nic,
-                topology=cast(Any, file.topology),  # checked behind the border, like the command line's
+                topology=file.topology,
                 seed=seed,
                 set=list(overrides),
                 noise=noise,

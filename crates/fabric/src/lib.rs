@@ -4,9 +4,10 @@
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
 //!   the other end. [`pair`] is both at once.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
-//! - [`Topology`] joins hosts, by switches or without, into a [`Network`].
+//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
+mod fat_tree;
 mod launcher;
 mod link;
 mod meter;
@@ -16,6 +17,7 @@ mod routing;
 mod switch;
 mod topology;
 
+pub use fat_tree::{FatTree, UpRouting};
 pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};

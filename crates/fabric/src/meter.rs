@@ -29,8 +29,19 @@ pub struct PortStatistics {
 pub struct SwitchStatistics {
     /// The switch.
     pub node: NodeId,
-    /// Its ports, by number.
+    /// How many levels of switches are below it.
+    pub level: u32,
+    /// Its number among the switches of its level, by what is below them.
+    pub index: u32,
+    /// Its ports, by number: links down in the order of what is below, and behind them links up.
     pub ports: Vec<PortStatistics>,
+}
+
+impl SwitchStatistics {
+    /// A port's name in the network: `LEVEL/INDEX/PORT`.
+    pub fn port_name(&self, port: usize) -> String {
+        format!("{}/{}/{port}", self.level, self.index)
+    }
 }
 
 /// What the network's ports have seen.

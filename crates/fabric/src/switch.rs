@@ -34,7 +34,11 @@ pub struct SwitchSpec {
 }
 
 /// A switch of the network; it works by itself, and here it can be asked.
-pub struct Switch(Rc<Inside>);
+pub struct Switch {
+    inside: Rc<Inside>,
+    level: u32,
+    index: u32,
+}
 
 struct Inside {
     sim: Sim,
@@ -129,25 +133,36 @@ impl Switch {
         for (number, wire) in wires.into_iter().enumerate() {
             sim.spawn(inside.clone().serve(number, wire));
         }
-        Switch(inside)
+        Switch { inside, level: 0, index: 0 }
+    }
+
+    /// The same switch, known as number `index` of this level.
+    pub(crate) fn placed(self, level: u32, index: u32) -> Switch {
+        Switch { level, index, ..self }
     }
 
     /// The node it is.
     pub fn node(&self) -> NodeId {
-        self.0.sim.node()
+        self.inside.sim.node()
     }
 
     /// Has the use of its outputs recorded, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
-        for (number, port) in (0..).zip(self.0.ports.borrow_mut().iter_mut()) {
+        for (number, port) in (0..).zip(self.inside.ports.borrow_mut().iter_mut()) {
             port.output.record(recorder, Resource::SwitchPort(number));
         }
     }
 
     /// What its ports have seen so far.
     pub fn statistics(&self) -> SwitchStatistics {
-        let ports = self.0.ports.borrow();
-        SwitchStatistics { node: self.node(), ports: ports.iter().map(|port| port.meter.read()).collect() }
+        let ports = self.inside.ports.borrow();
+        let Switch { level, index, .. } = *self;
+        SwitchStatistics {
+            node: self.node(),
+            level,
+            index,
+            ports: ports.iter().map(|port| port.meter.read()).collect(),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
 use crate::meter::{Meter, NetworkStatistics};
-use crate::{Delivery, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
+use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
 use std::error::Error;
@@ -14,8 +14,10 @@ pub enum Topology {
     /// Two hosts, one link.
     #[default]
     Pair,
-    /// Any number of hosts around one switch.
+    /// Hosts around one switch.
     Star,
+    /// Levels of switches that give every host its full bandwidth.
+    FatTree(FatTree),
 }
 
 /// What a network's parts are described by.
@@ -31,6 +33,12 @@ pub struct NetworkSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError(String);
 
+impl TopologyError {
+    pub(crate) fn new(text: String) -> TopologyError {
+        TopologyError(text)
+    }
+}
+
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -40,16 +48,8 @@ impl fmt::Display for TopologyError {
 impl Error for TopologyError {}
 
 impl Topology {
-    /// All topologies.
-    pub const ALL: &'static [Topology] = &[Topology::Pair, Topology::Star];
-
-    /// The name, as it is written on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Topology::Pair => "pair",
-            Topology::Star => "star",
-        }
-    }
+    /// The names of all topologies.
+    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree"];
 
     /// Whether that many hosts can be joined so.
     ///
@@ -60,7 +60,7 @@ impl Topology {
         let wrong = |text| Err(TopologyError(text));
         match self {
             Topology::Pair if hosts > 2 => wrong(format!(
-                "a pair has 2 nodes, not {hosts}; write nodes = 2, or topology star for up to {ports}"
+                "a pair has 2 nodes, not {hosts}; write nodes = 2, or topology star for up to {ports}, or fat-tree"
             )),
             Topology::Pair if hosts < 2 => wrong(format!("a pair has 2 nodes, not {hosts}; write nodes = 2")),
             Topology::Star if hosts < 2 => {
@@ -68,8 +68,9 @@ impl Topology {
             }
             Topology::Star if hosts > ports => wrong(format!(
                 "a star of {hosts} nodes needs a switch of {hosts} ports, and switch.ports is {ports}; write \
-                 nodes = {ports} or fewer, or set switch.ports={hosts}"
+                 nodes = {ports} or fewer, or set switch.ports={hosts}, or topology fat-tree"
             )),
+            Topology::FatTree(tree) => tree.shape(hosts, spec).map(|_| ()),
             Topology::Pair | Topology::Star => Ok(()),
         }
     }
@@ -108,6 +109,10 @@ impl Topology {
                 let routing = RoutingTable::new(hosts.iter().enumerate().map(|(port, &host)| (host, port)));
                 switches.push(Switch::install(&spec.switch, ends, Box::new(routing)));
             }
+            Topology::FatTree(tree) => {
+                let shape = tree.shape(hosts.len(), &spec.switch)?;
+                (ports, switches) = tree.build(shape, world, hosts, spec);
+            }
         }
         let meters = ports.iter().map(Port::meter).collect();
         Ok((ports, Network { hosts: meters, switches }))
@@ -116,7 +121,11 @@ impl Topology {
 
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match self {
+            Topology::Pair => f.write_str("pair"),
+            Topology::Star => f.write_str("star"),
+            Topology::FatTree(tree) => tree.fmt(f),
+        }
     }
 }
 
@@ -124,18 +133,21 @@ impl FromStr for Topology {
     type Err = TopologyError;
 
     fn from_str(text: &str) -> Result<Topology, TopologyError> {
-        if let Some(topology) = Topology::ALL.iter().find(|t| t.name() == text) {
-            return Ok(*topology);
+        let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+        match (name, rest) {
+            ("pair", "") => return Ok(Topology::Pair),
+            ("star", "") => return Ok(Topology::Star),
+            ("fat-tree", _) => return FatTree::parse(rest).map(Topology::FatTree),
+            _ => {}
         }
         // A name far longer than any cannot be near one, and distance takes quadratic time.
-        let distance = |t: &Topology| strsim::damerau_levenshtein(&text.to_lowercase(), t.name());
-        let near = Topology::ALL
+        let distance = |t: &str| strsim::damerau_levenshtein(&name.to_lowercase(), t);
+        let near = Topology::NAMES
             .iter()
-            .filter(|t| text.len() < 32 && distance(t) <= t.name().len() / 2)
+            .filter(|t| name.len() < 32 && distance(t) <= t.len() / 2)
             .min_by_key(|t| distance(t));
         let meant = near.map_or(String::new(), |t| format!("; did you mean {t}?"));
-        let names: Vec<&str> = Topology::ALL.iter().map(|t| t.name()).collect();
-        Err(TopologyError(format!("no topology '{text}'; there are: {}{meant}", names.join(", "))))
+        Err(TopologyError(format!("no topology '{text}'; there are: {}{meant}", Topology::NAMES.join(", "))))
     }
 }
 

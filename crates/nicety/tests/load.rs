@@ -297,6 +297,6 @@ fn a_report_says_under_what_circumstances() {
         ..request(Benchmark::Latency, "rdma", 8)
     };
     let manifest = measure(&request).unwrap().manifest;
-    assert_eq!((manifest.pattern.as_str(), manifest.topology), ("incast:2", "star"));
+    assert_eq!((manifest.pattern.as_str(), manifest.topology.as_str()), ("incast:2", "star"));
     assert_eq!(manifest.noise.as_deref(), Some("10us,1us"));
 }

@@ -184,11 +184,14 @@ fn what_cannot_be_joined_says_what_to_write() {
     assert_eq!(
         refused(37, &[]),
         "a star of 37 nodes needs a switch of 37 ports, and switch.ports is 36; write nodes = 36 or fewer, or set \
-         switch.ports=37"
+         switch.ports=37, or topology fat-tree"
     );
     assert!(star(37, 1, &["switch.ports=37"]).is_ok());
     assert!(star(36, 1, &[]).is_ok());
     let wrong = latency("stra", &[8], &[]).unwrap_err();
-    assert_eq!(wrong, Error::Input("no topology 'stra'; there are: pair, star; did you mean star?".into()));
+    assert_eq!(
+        wrong,
+        Error::Input("no topology 'stra'; there are: pair, star, fat-tree; did you mean star?".into())
+    );
     assert!(matches!(refused(2, &["switch.buffer=0"]), text if text.contains("switch.buffer")));
 }

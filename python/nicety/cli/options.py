@@ -62,7 +62,11 @@ Arrow = Annotated[
 ]
 TopologyName = Annotated[
     str | None,
-    typer.Option("--topology", metavar="NAME", help="pair, or star: hosts around a switch. Default: what is needed."),
+    typer.Option(
+        "--topology",
+        metavar="NAME",
+        help="pair; star: hosts around a switch; or fat-tree:PORTS, as in fat-tree:36. Default: what is needed.",
+    ),
 ]
 Noise = Annotated[
     str | None,

@@ -71,9 +71,13 @@ pub struct Net {
 
 impl Net {
     pub fn star(hosts: u32, shards: usize, spec: &NetworkSpec) -> Net {
+        Net::joined(Topology::Star, hosts, shards, spec)
+    }
+
+    pub fn joined(topology: Topology, hosts: u32, shards: usize, spec: &NetworkSpec) -> Net {
         let mut world = World::new(Config { shards, ..Config::default() });
         let hosts: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
-        let (ports, network) = Topology::Star.build(&mut world, &hosts, spec).unwrap();
+        let (ports, network) = topology.build(&mut world, &hosts, spec).unwrap();
         Net::new(world, ports, network)
     }
 

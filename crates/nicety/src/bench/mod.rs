@@ -149,7 +149,7 @@ pub struct Manifest {
     /// Who sends to whom.
     pub pattern: String,
     /// How the nodes are joined.
-    pub topology: &'static str,
+    pub topology: String,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
 }
@@ -352,7 +352,7 @@ fn measure(
             specs: loaded.iter().map(manifest_of).collect(),
             overrides: request.overrides.clone(),
             pattern: pattern.to_string(),
-            topology: topology.name(),
+            topology: topology.to_string(),
             noise: request.noise.clone(),
         },
         rows,

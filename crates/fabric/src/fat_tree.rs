@@ -1,0 +1,374 @@
+//! Fat trees: folded Clos networks of equal switches, in which every switch below the top has as many links up as it
+//! has places for links down.
+//!
+//! With k ports a switch and h = k/2, a *subtree* of level l holds h^(l+1) hosts: level 0 is a switch with h of them,
+//! and level l joins h subtrees of level l - 1. It has h^l switches at its top, which are told apart by their *plane*.
+//! Going up from plane p of level l by its link u leads to plane p + u h^l of level l + 1, and going down from plane p
+//! leads to plane p mod h^(l-1) of the subtree below: whatever the way up, the way down is given. Switches of the
+//! highest level have all k ports down, so a tree of L levels holds 2 h^L hosts.
+//!
+//! Hosts take the places in order, and what no packet can come to is not built: a switch without hosts below it, and
+//! levels above one where a single subtree holds all hosts. What is built has all its links up, so there are always as
+//! many links between two levels as hosts below at least: full bisection bandwidth, whatever the number of hosts.
+//!
+//! A packet goes up until its destination is below, and then down, and never up again. A packet on its way up waits for
+//! buffers further up or on the way down, one on its way down for buffers further down, and at the end of every way is
+//! a card: nothing waits in a circle, so a fat tree cannot lock up, however small its buffers.
+
+use crate::{
+    Delivery, LinkEnd, NetworkSpec, Packet, Port, Routing, Switch, SwitchSpec, Symbol, Terminal,
+    TopologyError, link,
+};
+use nicety_kernel::World;
+use nicety_types::NodeId;
+use std::fmt;
+use std::rc::Rc;
+
+/// Most ports that a switch can have, as in the specification.
+const MOST_PORTS: u32 = 4096;
+/// Most levels: with more than two ports, far fewer hold 2^32 hosts.
+const MOST_LEVELS: u32 = 32;
+
+/// How a switch of a fat tree chooses among its links up, all of which lead to the destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UpRouting {
+    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has a way down
+    /// of its own, so whoever sends to others than his neighbours meets them at the receiver only.
+    #[default]
+    DModK,
+    /// By a hash of source and destination: flows are spread, and packets of a flow stay in order.
+    Hash,
+    /// By a hash of source, destination and message: messages are spread. Packets of a message stay in order, but
+    /// messages between two nodes can overtake each other.
+    HashMessage,
+}
+
+impl UpRouting {
+    /// All of them.
+    pub const ALL: &'static [UpRouting] = &[UpRouting::DModK, UpRouting::Hash, UpRouting::HashMessage];
+
+    /// The name, as it is written on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UpRouting::DModK => "d-mod-k",
+            UpRouting::Hash => "hash",
+            UpRouting::HashMessage => "hash-message",
+        }
+    }
+}
+
+/// A fat tree, without hosts yet. The default takes its ports from the card's specification of switches, as many levels
+/// as the hosts need, and [`UpRouting::DModK`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FatTree {
+    /// Ports of each switch, and levels, where they are chosen.
+    size: Option<(u16, Option<u8>)>,
+    up: UpRouting,
+}
+
+impl FatTree {
+    /// A fat tree of switches with so many `ports`, and so many `levels` of them: as many as it takes where none are
+    /// named.
+    ///
+    /// # Errors
+    /// When there is no such tree.
+    pub fn new(ports: u32, levels: Option<u32>) -> Result<FatTree, TopologyError> {
+        check_ports(ports)?;
+        if let Some(levels) = levels.filter(|levels| !(1..=MOST_LEVELS).contains(levels)) {
+            return Err(TopologyError::new(format!(
+                "a fat tree has 1 to {MOST_LEVELS} levels, not {levels}; write fat-tree:{ports} for as many as it takes"
+            )));
+        }
+        Ok(FatTree {
+            size: Some((ports as u16, levels.map(|levels| levels as u8))),
+            up: UpRouting::default(),
+        })
+    }
+
+    /// The same tree with another way up.
+    pub fn routed(self, up: UpRouting) -> FatTree {
+        FatTree { up, ..self }
+    }
+
+    /// The way up.
+    pub fn up(self) -> UpRouting {
+        self.up
+    }
+
+    /// Reads what stands behind `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`, each of them or none, in this order.
+    pub(crate) fn parse(text: &str) -> Result<FatTree, TopologyError> {
+        let wrong = |why: String| {
+            let shown: String = text.chars().take(32).collect();
+            Err(TopologyError::new(format!(
+                "fat-tree{shown}: {why}; write fat-tree:PORTS, fat-tree:PORTS:LEVELS, and behind it :d-mod-k, :hash \
+                 or :hash-message where that is wanted, as in fat-tree:36:3:hash"
+            )))
+        };
+        let mut fields = text.split(':').skip(1).peekable();
+        let mut number = |what: &str| {
+            // A number begins like one; other words are routings.
+            let numeric = |field: &&str| field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+            match fields.next_if(numeric) {
+                None => Ok(None),
+                Some(field) => match field.parse::<u32>() {
+                    Ok(number) if !field.starts_with('+') => Ok(Some(number)),
+                    _ => Err(format!("the number of {what} is a whole number")),
+                },
+            }
+        };
+        let (ports, levels) = match (number("ports"), number("levels")) {
+            (Ok(ports), Ok(levels)) => (ports, levels),
+            (Err(why), _) | (_, Err(why)) => return wrong(why),
+        };
+        let tree = match ports {
+            Some(ports) => FatTree::new(ports, levels)?,
+            None => FatTree::default(),
+        };
+        let up = match fields.next() {
+            None => UpRouting::default(),
+            Some(word) => match UpRouting::ALL.iter().find(|up| up.name() == word) {
+                Some(up) => *up,
+                None if word.is_empty() => {
+                    return wrong("nothing stands between two colons or behind the last".into());
+                }
+                None => return wrong("no such way up".into()),
+            },
+        };
+        match fields.next() {
+            None => Ok(tree.routed(up)),
+            Some(_) => wrong("something stands behind the end".into()),
+        }
+    }
+
+    /// Where the hosts are in it.
+    pub(crate) fn shape(self, hosts: usize, spec: &SwitchSpec) -> Result<Shape, TopologyError> {
+        let wrong = |text| Err(TopologyError::new(text));
+        let (ports, levels) = match self.size {
+            Some((ports, levels)) => (u32::from(ports), levels.map(u32::from)),
+            None => (spec.ports, None),
+        };
+        check_ports(ports)?;
+        if ports > spec.ports {
+            return wrong(format!(
+                "{self} is made of switches with {ports} ports, and switch.ports is {has}; write fat-tree:{even}, or \
+                 set switch.ports={ports}",
+                has = spec.ports,
+                even = spec.ports & !1,
+            ));
+        }
+        if hosts < 2 {
+            return wrong(format!("a fat tree has 2 nodes at least, not {hosts}; write nodes = 2 or more"));
+        }
+        let half = u64::from(ports / 2);
+        let holds = |levels: u32| half.saturating_pow(levels).saturating_mul(2);
+        let needed = (1..=MOST_LEVELS).find(|&levels| holds(levels) >= hosts as u64);
+        match (needed, levels) {
+            (None, _) => wrong(format!(
+                "a fat tree of {ports}-port switches holds {} nodes at most, not {hosts}; write a tree of larger \
+                 switches, as in fat-tree:36",
+                holds(MOST_LEVELS)
+            )),
+            (Some(needed), Some(levels)) if needed > levels => wrong(format!(
+                "a fat tree of {ports}-port switches with {levels} level{} holds {most} nodes, not {hosts}; write \
+                 nodes = {most} or fewer, or fat-tree:{ports}:{needed}, or fat-tree:{ports} for as many levels as it \
+                 takes",
+                if levels == 1 { "" } else { "s" },
+                most = holds(levels),
+            )),
+            (Some(needed), levels) => {
+                let last = levels.unwrap_or(needed) - 1;
+                // Levels above the first subtree that holds everybody would never see a packet.
+                let top = (0..last).find(|&l| half.saturating_pow(l + 1) >= hosts as u64).unwrap_or(last);
+                Ok(Shape { half, hosts: hosts as u64, top })
+            }
+        }
+    }
+
+    /// Joins the hosts.
+    pub(crate) fn build(
+        self,
+        shape: Shape,
+        world: &mut World<Symbol>,
+        hosts: &[NodeId],
+        spec: &NetworkSpec,
+    ) -> (Vec<Port>, Vec<Switch>) {
+        let terminal = |node| Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
+        // Switches by level and, in a level, by subtree and plane.
+        let levels: Vec<Vec<NodeId>> =
+            (0..=shape.top).map(|l| (0..shape.switches(l)).map(|_| world.add_node()).collect()).collect();
+        // Of each switch: its links down, in the order of what is below, and then its links up.
+        let mut ends: Vec<Vec<Vec<LinkEnd>>> =
+            levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
+        let mut ports = Vec::with_capacity(hosts.len());
+        for (rank, &node) in (0..).zip(hosts) {
+            let leaf = (rank / shape.below(0)) as usize;
+            let card = Terminal { node, buffer: spec.link.buffer, delivery: Delivery::Whole };
+            let (near, far) = link(world, card, terminal(levels[0][leaf]), spec.link);
+            ports.push(Port::new(near));
+            ends[0][leaf].push(far);
+        }
+        for level in 0..shape.top {
+            let (l, planes) = (level as usize, shape.planes(level));
+            for index in 0..shape.switches(level) {
+                let (subtree, plane) = (index / planes, index % planes);
+                for up in 0..shape.half {
+                    let above = shape.parent(level, subtree) * shape.planes(level + 1) + plane + up * planes;
+                    let (lower, upper) = (levels[l][index as usize], levels[l + 1][above as usize]);
+                    let (near, far) = link(world, terminal(lower), terminal(upper), spec.link);
+                    ends[l][index as usize].push(near);
+                    ends[l + 1][above as usize].push(far);
+                }
+            }
+        }
+        let ranks = ranks(hosts);
+        let mut switches = Vec::new();
+        for (level, of_level) in (0..).zip(ends) {
+            for (index, ends) in (0..).zip(of_level) {
+                let down = ends.len() as u64 - if level < shape.top { shape.half } else { 0 };
+                let subtree = index / shape.planes(level);
+                let route = Route {
+                    ranks: ranks.clone(),
+                    first: subtree * shape.below(level),
+                    below: shape.below(level),
+                    stride: shape.planes(level),
+                    half: shape.half,
+                    down,
+                    level,
+                    up: self.up,
+                };
+                let switch = Switch::install(&spec.switch, ends, Box::new(route));
+                switches.push(switch.placed(level, index as u32));
+            }
+        }
+        (ports, switches)
+    }
+}
+
+fn check_ports(ports: u32) -> Result<(), TopologyError> {
+    let wrong = |text| Err(TopologyError::new(text));
+    match ports {
+        0 | 1 => {
+            wrong(format!("a fat tree's switches have 2 ports at least, not {ports}; write fat-tree:36"))
+        }
+        _ if ports > MOST_PORTS => wrong(format!(
+            "a fat tree's switches have {MOST_PORTS} ports at most, not {ports}; write fat-tree:36"
+        )),
+        _ if !ports.is_multiple_of(2) => wrong(format!(
+            "a fat tree's switches have an even number of ports, half of them up, not {ports}; write fat-tree:{} or \
+             fat-tree:{}",
+            ports - 1,
+            ports + 1
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Ranks of nodes, by node.
+fn ranks(hosts: &[NodeId]) -> Rc<[u32]> {
+    let mut ranks = vec![u32::MAX; hosts.iter().map(|host| host.0 as usize + 1).max().unwrap_or(0)];
+    for (rank, host) in (0..).zip(hosts) {
+        ranks[host.0 as usize] = rank;
+    }
+    ranks.into()
+}
+
+impl fmt::Display for FatTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fat-tree")?;
+        if let Some((ports, levels)) = self.size {
+            write!(f, ":{ports}")?;
+            if let Some(levels) = levels {
+                write!(f, ":{levels}")?;
+            }
+        }
+        if self.up != UpRouting::default() {
+            write!(f, ":{}", self.up.name())?;
+        }
+        Ok(())
+    }
+}
+
+/// A fat tree with its hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Half of a switch's ports.
+    half: u64,
+    hosts: u64,
+    /// The highest level that is built, from 0.
+    top: u32,
+}
+
+impl Shape {
+    /// How many hosts a subtree of this level has places for; at the top, as many as there can be.
+    fn below(self, level: u32) -> u64 {
+        if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }
+    }
+
+    /// How many switches a subtree of this level has at its top.
+    fn planes(self, level: u32) -> u64 {
+        self.half.pow(level)
+    }
+
+    /// How many switches there are at this level.
+    fn switches(self, level: u32) -> u64 {
+        self.hosts.div_ceil(self.below(level)) * self.planes(level)
+    }
+
+    /// The subtree of the next level that a subtree is in.
+    fn parent(self, level: u32, subtree: u64) -> u64 {
+        if level + 1 == self.top { 0 } else { subtree / self.half }
+    }
+}
+
+/// The routing of one switch: down by the destination's place, up as the tree has it.
+struct Route {
+    /// Ranks of nodes, by node.
+    ranks: Rc<[u32]>,
+    /// The first rank below, and how many there are places for.
+    first: u64,
+    below: u64,
+    /// How many ranks are behind each link down; also what the digit of a rank that counts here is worth.
+    stride: u64,
+    half: u64,
+    /// How many links down there are.
+    down: u64,
+    level: u32,
+    up: UpRouting,
+}
+
+impl Route {
+    fn link_up(&self, packet: &Packet, rank: u64) -> u64 {
+        let pair = u64::from(packet.source.0) << 32 | u64::from(packet.destination.0);
+        let hash = match self.up {
+            UpRouting::DModK => return rank / self.stride % self.half,
+            UpRouting::Hash => mix(pair),
+            UpRouting::HashMessage => mix(mix(pair) ^ packet.message.sequence),
+        };
+        // Every level draws anew, or those that have met at one would stay together.
+        let drawn = mix(hash ^ u64::from(self.level));
+        ((u128::from(drawn) * u128::from(self.half)) >> 64) as u64
+    }
+}
+
+impl Routing for Route {
+    fn port(&self, packet: &Packet, _: usize) -> usize {
+        let to = packet.destination;
+        let Some(rank) = self.ranks.get(to.0 as usize).copied().filter(|&rank| rank != u32::MAX) else {
+            panic!("a switch has no route to {to}, where a packet of {} is for", packet.source)
+        };
+        let place = u64::from(rank).wrapping_sub(self.first);
+        let port = match place < self.below {
+            true => place / self.stride,
+            false => self.down + self.link_up(packet, u64::from(rank)),
+        };
+        port as usize
+    }
+}
+
+/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input moves half of the bits.
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

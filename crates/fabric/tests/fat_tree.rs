@@ -1,0 +1,236 @@
+//! Fat trees, by hand: how long a way is, where packets go up, what is built, and what cannot be.
+
+mod switch_support;
+
+use nicety_fabric::{FatTree, NetworkStatistics, SwitchSpec, Topology, UpRouting};
+use nicety_kernel::{Config, World};
+use nicety_types::{NodeId, Stage};
+use switch_support::{Net, Received, SPIN, Send, at, ps, send};
+
+const LINK: u64 = 33_400;
+const SWITCH: u64 = 50_000;
+/// Serialisation of 4 KiB.
+const PACKET: u64 = 81_920;
+
+fn tree(text: &str) -> Topology {
+    text.parse().unwrap()
+}
+
+fn run(topology: &str, hosts: u32, sends: &[(u32, Send)]) -> (Vec<Received>, NetworkStatistics) {
+    let mut net = Net::joined(tree(topology), hosts, 1, &SPIN);
+    for host in 0..hosts {
+        let mine: Vec<Send> = sends.iter().filter(|(from, _)| *from == host).map(|(_, s)| *s).collect();
+        net.sends(host, &mine);
+    }
+    let (_, received, statistics) = net.run();
+    (received, statistics)
+}
+
+/// How many switches there are at each level.
+fn levels(statistics: &NetworkStatistics) -> Vec<usize> {
+    let top = statistics.switches.iter().map(|s| s.level).max().unwrap();
+    (0..=top).map(|l| statistics.switches.iter().filter(|s| s.level == l).count()).collect()
+}
+
+#[test]
+fn a_way_leads_through_one_three_or_five_switches() {
+    // Two hosts at a leaf, four in a pod, sixteen in all; 8 bytes are 160 ps on the wire, once.
+    for (to, switches) in [(1, 1), (2, 3), (3, 3), (4, 5), (15, 5)] {
+        let way = switches * SWITCH + (switches + 1) * LINK;
+        assert_eq!([116_800, 283_600, 450_400][switches as usize / 2], way);
+        for (bytes, serialisation) in [(8, 160), (4096, PACKET)] {
+            let (received, _) = run("fat-tree:4:3", 16, &[(0, send(to, bytes, 0))]);
+            assert_eq!(received[0].when, at(serialisation + way), "to {to}, {bytes} B");
+            let path = &received[0].path;
+            assert_eq!(path.total(Stage::Switch), ps(switches * SWITCH));
+            assert_eq!(path.total(Stage::Link), ps(serialisation + (switches + 1) * LINK));
+            assert_eq!(path.stages().count(), 2);
+        }
+    }
+    // With 36 ports: 18 hosts at a leaf, 324 in a pod.
+    for (from, to, switches) in [(0, 17, 1), (17, 18, 3), (0, 323, 3), (323, 324, 5), (0, 1023, 5)] {
+        let (received, _) = run("fat-tree:36", 1024, &[(from, send(to, 8, 0))]);
+        assert_eq!(received[0].when, at(160 + switches * SWITCH + (switches + 1) * LINK));
+    }
+}
+
+#[test]
+fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_way() {
+    let built = |topology: &str, hosts| levels(&run(topology, hosts, &[]).1);
+    assert_eq!(built("fat-tree:36", 2), [1]);
+    assert_eq!(built("fat-tree:36", 36), [1]);
+    assert_eq!(built("fat-tree:36", 37), [3, 18]);
+    assert_eq!(built("fat-tree:36", 648), [36, 18]);
+    assert_eq!(built("fat-tree:36", 649), [37, 54, 324]);
+    assert_eq!(built("fat-tree:36", 1024), [57, 72, 324]);
+    assert_eq!(built("fat-tree", 1024), [57, 72, 324]);
+    assert_eq!(built("fat-tree:4", 16), [8, 8, 4]);
+    assert_eq!(built("fat-tree:4", 17), [9, 10, 12, 8]);
+    // More levels than needed: the hosts are in the first pod, or at the first leaf, of a larger tree.
+    assert_eq!(built("fat-tree:36:2", 36), [2, 18]);
+    assert_eq!(built("fat-tree:36:3", 18), [1]);
+    assert_eq!(built("fat-tree:36:3", 324), [18, 18]);
+    assert_eq!(built("fat-tree:36:3", 325), [19, 36, 324]);
+    assert_eq!(built("fat-tree:36:9", 324), [18, 18]);
+    assert_eq!(built("fat-tree:2:2", 2), [2, 1]);
+    assert_eq!(built("fat-tree:2:32", 2).len(), 32);
+}
+
+#[test]
+fn ports_are_numbered_from_the_links_down_to_the_links_up() {
+    // Leaves of two and one hosts, below two planes.
+    let (_, statistics) = run("fat-tree:4:2", 3, &[(0, send(2, 8, 0)), (2, send(1, 8, 0))]);
+    assert_eq!(levels(&statistics), [2, 2]);
+    let mut used = Vec::new();
+    for switch in &statistics.switches {
+        for (number, port) in switch.ports.iter().enumerate() {
+            if port.sent_packets > 0 {
+                used.push(switch.port_name(number));
+            }
+        }
+    }
+    // To 2: up by link 2 mod 2 = 0 (port 2 of a leaf with two hosts), down to leaf 1, to its host. To 1: by link 1 mod
+    // 2 = 1, which is port 2 of a leaf with one host.
+    assert_eq!(used, ["0/0/1", "0/0/2", "0/1/0", "0/1/2", "1/0/1", "1/1/0"]);
+    let nodes: Vec<NodeId> = statistics.switches.iter().map(|s| s.node).collect();
+    assert_eq!(nodes, [3, 4, 5, 6].map(NodeId));
+    let indices: Vec<u32> = statistics.switches.iter().map(|s| s.index).collect();
+    assert_eq!(indices, [0, 1, 0, 1]);
+}
+
+/// What each host sends to the one so many places on, all at once.
+fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
+    let message = |host: u32| {
+        (0..4).map(move |k| (host, Send { offset: k * 4096, ..send((host + by) % hosts, 4096, 0) }))
+    };
+    (0..hosts).flat_map(message).collect()
+}
+
+#[test]
+fn with_d_mod_k_a_shift_in_a_full_tree_meets_nobody() {
+    for (topology, hosts) in
+        [("fat-tree:4:2", 8), ("fat-tree:4:3", 16), ("fat-tree:6:3", 54), ("fat-tree:36", 648)]
+    {
+        for by in [1, 2, 3, hosts / 2, hosts / 2 + 1, hosts - 1] {
+            let (received, _) = run(topology, hosts, &shift(hosts, by));
+            assert_eq!(received.len(), 4 * hosts as usize);
+            for packet in &received {
+                assert_eq!(packet.path.total(Stage::SwitchQueued), ps(0), "{topology} by {by}: {packet:?}");
+            }
+        }
+    }
+    // A hash sends some of them the same way.
+    let (received, _) = run("fat-tree:6:3:hash", 54, &shift(54, 27));
+    assert!(received.iter().any(|packet| packet.path.total(Stage::SwitchQueued) > ps(0)));
+}
+
+#[test]
+fn ways_up_are_balanced() {
+    // Host 0 to everybody else; 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
+    let to_all: Vec<(u32, Send)> = (4..32).map(|to| (0, send(to, 8, 0))).collect();
+    let count = |topology: &str, sends: &[(u32, Send)]| {
+        let (_, statistics) = run(topology, 32, sends);
+        statistics.switches[0].ports[4..].iter().map(|p| p.sent_packets).collect::<Vec<u64>>()
+    };
+    assert_eq!(count("fat-tree:8:2", &to_all), [7, 7, 7, 7]);
+    // All pairs from the leaf by a hash: 112 flows, 28 a link on average, 4.6 the standard deviation.
+    let from_all: Vec<(u32, Send)> =
+        (0..4).flat_map(|from| (4..32).map(move |to| (from, send(to, 8, u64::from(from))))).collect();
+    let spread = count("fat-tree:8:2:hash", &from_all);
+    assert_eq!(spread.iter().sum::<u64>(), 112);
+    assert!(spread.iter().all(|&n| (14..=42).contains(&n)), "{spread:?}");
+    // One flow takes one way, unless its messages are spread.
+    let one: Vec<(u32, Send)> = (0..200).map(|k| (0, send(31, 8, k * 1_000_000))).collect();
+    for (topology, ways) in [("fat-tree:8:2", 1), ("fat-tree:8:2:hash", 1), ("fat-tree:8:2:hash-message", 4)]
+    {
+        let used = count(topology, &one);
+        assert_eq!(used.iter().filter(|&&n| n > 0).count(), ways, "{topology}: {used:?}");
+        assert!(ways == 1 || used.iter().all(|&n| (30..=70).contains(&n)), "{used:?}");
+    }
+}
+
+#[test]
+fn texts_are_read_and_written() {
+    for text in [
+        "fat-tree",
+        "fat-tree:36",
+        "fat-tree:36:3",
+        "fat-tree:hash",
+        "fat-tree:4:hash",
+        "fat-tree:4:1:hash-message",
+    ] {
+        assert_eq!(tree(text).to_string(), text);
+    }
+    assert_eq!(tree("fat-tree:36:3:d-mod-k").to_string(), "fat-tree:36:3");
+    assert_eq!(tree("fat-tree:36"), Topology::FatTree(FatTree::new(36, None).unwrap()));
+    let hashed = FatTree::new(8, Some(2)).unwrap().routed(UpRouting::Hash);
+    assert_eq!((tree("fat-tree:8:2:hash"), hashed.up()), (Topology::FatTree(hashed), UpRouting::Hash));
+    let error = |text: &str| text.parse::<Topology>().unwrap_err().to_string();
+    for (text, why) in [
+        ("fat-tree:", "nothing stands between"),
+        ("fat-tree::3", "nothing stands between"),
+        ("fat-tree:36:", "nothing stands between"),
+        ("fat-tree:x", "no such way up; write fat-tree:PORTS"),
+        ("fat-tree:36:3:hsh", "no such way up"),
+        ("fat-tree:36:3:hash:hash", "something stands behind the end"),
+        ("fat-tree:36:3:3", "no such way up"),
+        ("fat-tree:3.5", "the number of ports is a whole number"),
+        ("fat-tree:-4", "the number of ports is a whole number"),
+        ("fat-tree:+4", "the number of ports is a whole number"),
+        ("fat-tree:36:99999999999", "the number of levels is a whole number"),
+        ("fat-tree:0", "2 ports at least, not 0"),
+        ("fat-tree:1", "2 ports at least, not 1"),
+        ("fat-tree:35", "an even number of ports, half of them up, not 35; write fat-tree:34 or fat-tree:36"),
+        ("fat-tree:5000", "4096 ports at most, not 5000"),
+        ("fat-tree:36:0", "1 to 32 levels, not 0; write fat-tree:36 for"),
+        ("fat-tree:36:33", "1 to 32 levels, not 33"),
+        ("fattree:36", "no topology 'fattree:36'; there are: pair, star, fat-tree; did you mean fat-tree?"),
+        ("pair:2", "did you mean pair?"),
+    ] {
+        assert!(error(text).contains(why), "{text}: {}", error(text));
+    }
+    assert!(error(&format!("fat-tree:{}", "x".repeat(100_000))).len() < 300);
+}
+
+#[test]
+fn what_cannot_be_built_says_what_to_write() {
+    let refused = |text: &str, hosts, ports| {
+        let spec = SwitchSpec { ports, ..SPIN.switch };
+        tree(text).check(hosts, &spec).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("fat-tree:36", 1, 36),
+        "a fat tree has 2 nodes at least, not 1; write nodes = 2 or more"
+    );
+    assert_eq!(
+        refused("fat-tree:36:2", 1024, 36),
+        "a fat tree of 36-port switches with 2 levels holds 648 nodes, not 1024; write nodes = 648 or fewer, or \
+         fat-tree:36:3, or fat-tree:36 for as many levels as it takes"
+    );
+    assert!(refused("fat-tree:4:1", 5, 36).contains("with 1 level holds 4 nodes"));
+    assert_eq!(
+        refused("fat-tree:2", 3, 36),
+        "a fat tree of 2-port switches holds 2 nodes at most, not 3; write a tree of larger switches, as in fat-tree:36"
+    );
+    assert_eq!(
+        refused("fat-tree:64", 100, 37),
+        "fat-tree:64 is made of switches with 64 ports, and switch.ports is 37; write fat-tree:36, or set \
+         switch.ports=64"
+    );
+    assert!(refused("fat-tree", 100, 37).contains("an even number of ports"));
+    for (text, hosts) in
+        [("fat-tree:36", 1 << 30), ("fat-tree:4:3", 16), ("fat-tree:36:3", 11_664), ("fat-tree:2:5", 2)]
+    {
+        assert_eq!(tree(text).check(hosts, &SPIN.switch), Ok(()));
+    }
+    let mut world = World::new(Config::default());
+    let hosts: Vec<NodeId> = (0..9).map(|_| world.add_node()).collect();
+    assert!(tree("fat-tree:4:2").build(&mut world, &hosts, &SPIN).is_err());
+    assert_eq!(world.nodes(), 9, "a topology that cannot be leaves the world alone");
+}
+
+#[test]
+#[should_panic(expected = "a switch has no route to node 9, where a packet of node 0 is for")]
+fn a_destination_that_is_not_there_is_named() {
+    run("fat-tree:4:2", 8, &[(0, send(9, 8, 0))]);
+}
