@@ -1,7 +1,9 @@
 //! Delivered packets a second through a switch of 36 ports, from port to port of cards: all to all in turns, and 35
 //! into one. Prints `name  value  unit` lines; the figures are medians.
 
-use nicety_fabric::{HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology};
+use nicety_fabric::{
+    Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+};
 use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
 use std::rc::Rc;
@@ -24,6 +26,7 @@ async fn send(sim: Sim, port: Rc<Port>, packets: u64, to: impl Fn(u64) -> u32) {
             source,
             destination: NodeId(to(sequence)),
             message: MessageId { source, sequence },
+            channel: Channel::Data,
             offset: 0,
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(4096),

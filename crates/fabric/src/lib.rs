@@ -4,10 +4,12 @@
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
 //!   the other end. [`pair`] is both at once.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
+//! - [`Faults`] are what goes wrong on links, by chance or by script.
 //! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
 mod fat_tree;
+mod faults;
 mod launcher;
 mod link;
 mod meter;
@@ -18,10 +20,13 @@ mod switch;
 mod topology;
 
 pub use fat_tree::{FatTree, UpRouting};
+pub use faults::{
+    Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates,
+};
 pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
-pub use packet::{HeaderBytes, Packet, Symbol};
+pub use packet::{Channel, HeaderBytes, Packet, Symbol};
 pub use port::{LinkSpec, Port, Turn, pair};
 pub use routing::{Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};

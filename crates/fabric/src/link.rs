@@ -1,8 +1,10 @@
 //! Links: two wires between two nodes, and what each end knows of the other.
 
-use crate::{LinkSpec, Symbol};
+use crate::faults::{Faults, Injector, Place, Verdict};
+use crate::{LinkSpec, Packet, Symbol};
 use nicety_kernel::{Sim, WireRx, WireTx, World};
-use nicety_types::NodeId;
+use nicety_types::{Flight, NodeId, Stage, Time};
+use std::rc::Rc;
 
 /// When a packet is given to what is at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,79 @@ pub struct Terminal {
     pub buffer: u32,
     /// When it is given a packet.
     pub delivery: Delivery,
+}
+
+/// One direction of a link, seen from where it begins.
+pub(crate) struct Line {
+    wire: WireTx<Symbol>,
+    delivery: Delivery,
+    faults: Option<Rc<Injector>>,
+}
+
+impl Line {
+    pub(crate) fn new(wire: WireTx<Symbol>, delivery: Delivery) -> Line {
+        Line { wire, delivery, faults: None }
+    }
+
+    /// The node where it ends.
+    pub(crate) fn to(&self) -> NodeId {
+        self.wire.to()
+    }
+
+    /// Has things go wrong on it, where `faults` has any for it.
+    pub(crate) fn inject(&mut self, faults: &Faults, from: Place, to: Place) -> Option<Rc<Injector>> {
+        self.faults = Injector::new(faults, self.wire.link(), from, to);
+        self.faults.clone()
+    }
+
+    /// Gives a packet to the wire that comes out of it as `flight` says. Returns a second one where there is to be one:
+    /// it goes the same way by [`Line::repeat`].
+    pub(crate) fn send(&self, mut packet: Packet, mut flight: Flight) -> Option<Packet> {
+        let Some(faults) = &self.faults else {
+            self.give(packet, flight);
+            return None;
+        };
+        let start = Time::from_ps(flight.head.ps() - self.wire.min_latency().ps());
+        let intact = faults.duplicates().then(|| packet.share());
+        let Verdict { lost, delay, again } = faults.judge(&mut packet, start);
+        if lost {
+            if !packet.is_control() {
+                self.wire.send(flight.tail, Symbol::Lost);
+            }
+            return None;
+        }
+        (flight.head, flight.tail) = (flight.head + delay, flight.tail + delay);
+        flight.path.advance(Stage::Link, flight.head);
+        self.give(packet, flight);
+        intact.filter(|_| again)
+    }
+
+    /// Gives the second one of a packet to the wire.
+    pub(crate) fn repeat(&self, packet: Packet, flight: Flight) {
+        if let Some(faults) = &self.faults {
+            faults.duplicated();
+        }
+        self.give(packet, flight);
+    }
+
+    fn give(&self, mut packet: Packet, flight: Flight) {
+        match self.delivery {
+            Delivery::Whole => {
+                packet.path = flight.landed();
+                self.wire.send(flight.tail, Symbol::Packet(packet));
+            }
+            Delivery::Head => {
+                packet.path = flight.path;
+                let Flight { head, tail, slowest, .. } = flight;
+                self.wire.send(head, Symbol::Head { packet, tail, slowest });
+            }
+        }
+    }
+
+    /// Gives back places of this end's buffer, from `when` on.
+    pub(crate) fn credit(&self, when: Time) {
+        self.wire.send(when + self.wire.min_latency(), Symbol::Credits(1));
+    }
 }
 
 /// A node's end of a link, to be made into a port of a card or of a switch.

@@ -1,5 +1,6 @@
 //! What ports count.
 
+use crate::faults::FaultStatistics;
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -51,6 +52,8 @@ pub struct NetworkStatistics {
     pub hosts: Vec<PortStatistics>,
     /// The switches; none where hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
+    /// What faults did, for each direction of a link on which anything could happen.
+    pub faults: Vec<FaultStatistics>,
 }
 
 /// A port's statistics, written by the port and read after the run.

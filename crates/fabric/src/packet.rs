@@ -24,6 +24,26 @@ impl HeaderBytes {
         HeaderBytes { len: header.len() as u8, bytes }
     }
 
+    /// The header with `more` behind it.
+    ///
+    /// # Panics
+    /// When both together are longer than 96 bytes.
+    pub fn followed_by(&self, more: &[u8]) -> HeaderBytes {
+        let mut whole = *self;
+        let (start, end) = (usize::from(self.len), usize::from(self.len) + more.len());
+        whole.bytes[start..end].copy_from_slice(more);
+        whole.len = end as u8;
+        whole
+    }
+
+    /// Turns over the bits `mask` of byte `at`, as a bad wire does.
+    ///
+    /// # Panics
+    /// When there is no such byte.
+    pub(crate) fn damage(&mut self, at: usize, mask: u8) {
+        self.bytes[..usize::from(self.len)][at] ^= mask;
+    }
+
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -36,6 +56,17 @@ impl fmt::Debug for HeaderBytes {
     }
 }
 
+/// How a packet is let through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// It takes a place in every buffer on its way, and a credit for each.
+    #[default]
+    Data,
+    /// It needs no place, so it never waits for data that waits for it: an acknowledgement, which is used up where it
+    /// arrives. It takes its turn on every link like any other.
+    Control,
+}
+
 /// A packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -45,6 +76,8 @@ pub struct Packet {
     pub destination: NodeId,
     /// The message it is part of.
     pub message: MessageId,
+    /// How it is let through.
+    pub channel: Channel,
     /// Where its payload begins in the message's, in bytes. The packet at offset 0 is the header packet.
     pub offset: u64,
     /// The header.
@@ -53,6 +86,18 @@ pub struct Packet {
     pub payload: Payload,
     /// Where the time went until it is here.
     pub path: Path,
+}
+
+impl Packet {
+    /// Another packet like it; its payload is the same memory.
+    pub fn share(&mut self) -> Packet {
+        Packet { payload: self.payload.share(), ..*self }
+    }
+
+    /// Whether it needs no place in buffers.
+    pub fn is_control(&self) -> bool {
+        self.channel == Channel::Control
+    }
 }
 
 /// What passes over a wire.
@@ -69,6 +114,8 @@ pub enum Symbol {
         /// The stage that the time from first to last byte belongs to.
         slowest: Stage,
     },
+    /// What was a packet, and takes no place: it has been lost on the way.
+    Lost,
     /// That many packet buffer slots are free again at the end that sent this.
     Credits(u32),
     /// The launcher's: a program has reached a barrier, or may leave it.

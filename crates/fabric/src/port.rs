@@ -1,10 +1,13 @@
 //! A node's end of a link.
 
+use crate::faults::{Faults, Injector, Place};
+use crate::link::Line;
 use crate::meter::{Meter, PortStatistics};
 use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
-use nicety_kernel::{Credits, Permit, Sim, WireRx, WireTx, World};
+use nicety_kernel::{Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// What a link is described by.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +25,8 @@ pub struct LinkSpec {
 /// A packet's turn on a link; dropped without a launch, its credit goes back.
 pub struct Turn {
     flight: Flight,
-    credit: Permit,
+    /// None on the control channel.
+    credit: Option<Permit>,
     /// When the credit was there.
     granted: Time,
     /// How long the packet was ready and waited.
@@ -38,9 +42,7 @@ pub struct Port {
     spec: LinkSpec,
     link: RefCell<Stream>,
     credits: Credits,
-    /// When what is at the other end is given a packet.
-    delivery: Delivery,
-    outgoing: WireTx<Symbol>,
+    outgoing: Line,
     incoming: WireRx<Symbol>,
     /// Packets in this end's buffer.
     in_buffer: Cell<u32>,
@@ -56,8 +58,7 @@ impl Port {
             spec,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::Link, Stage::LinkQueued)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
-            delivery: far.delivery,
-            outgoing,
+            outgoing: Line::new(outgoing, far.delivery),
             incoming,
             in_buffer: Cell::new(0),
             meter: Meter::default(),
@@ -105,44 +106,79 @@ impl Port {
         let credit = self.credits.acquire(1).await;
         let granted = self.sim.now();
         self.sim.until(flight.head.max(self.free())).await;
-        Turn { flight, credit, granted, waited: self.sim.now().since(ready) }
+        Turn { flight, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
+    }
+
+    /// As [`Port::turn`], for a packet of the control channel.
+    pub async fn control_turn(&self, flight: Flight) -> Turn {
+        let asked = self.sim.now();
+        let ready = asked.max(flight.head);
+        self.sim.until(flight.head.max(self.free())).await;
+        Turn { flight, credit: None, granted: asked, waited: self.sim.now().since(ready) }
     }
 
     /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
     /// to the link.
-    pub fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
+    ///
+    /// # Panics
+    /// When the packet is of another channel than the turn.
+    pub fn launch(&self, packet: Packet, turn: Turn) -> Path {
         let Turn { flight, credit, granted, waited } = turn;
-        credit.forget();
+        assert_eq!(credit.is_none(), packet.is_control(), "data takes a credit, and control none");
+        if let Some(credit) = credit {
+            credit.forget();
+        }
         let bytes = packet.payload.len() + self.spec.header;
         let (crossed, handed) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, waited, self.busy());
         let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
-        self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
-        match self.delivery {
-            Delivery::Whole => {
-                packet.path = crossed.landed();
-                self.outgoing.send(crossed.tail, Symbol::Packet(packet));
-            }
-            Delivery::Head => {
-                packet.path = crossed.path;
-                let Flight { head, tail, slowest, .. } = crossed;
-                self.outgoing.send(head, Symbol::Head { packet, tail, slowest });
-            }
+        if !packet.is_control() {
+            self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
+        }
+        if let Some(again) = self.outgoing.send(packet, crossed) {
+            self.repeat(again, granted, flight);
         }
         handed
     }
 
-    /// The next packet that has come, whole. Takes the credits that come between packets.
+    /// The network makes a second one of a packet, if there is a place for it at the other end.
+    fn repeat(&self, packet: Packet, granted: Time, flight: Flight) {
+        if !packet.is_control() {
+            let Some(credit) = self.credits.try_acquire(1) else { return };
+            credit.forget();
+        }
+        let bytes = packet.payload.len() + self.spec.header;
+        let (crossed, _) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
+        self.meter.sent(bytes, Duration::ZERO, self.busy());
+        self.outgoing.repeat(packet, crossed);
+    }
+
+    /// Has things go wrong on the way out, where `faults` has any for it, in a network of so many hosts.
+    pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
+        let (from, to) = self.direction(hosts);
+        self.outgoing.inject(faults, from, to)
+    }
+
+    /// Where the way out begins and ends.
+    pub(crate) fn direction(&self, hosts: u32) -> (Place, Place) {
+        (Place::of(self.sim.node(), hosts), Place::of(self.outgoing.to(), hosts))
+    }
+
+    /// The next packet that has come, whole. Takes the credits that come between packets. One of the control channel has
+    /// no slot to be freed.
     pub async fn receive(&self) -> Packet {
         loop {
             match self.incoming.recv().await {
                 Symbol::Packet(packet) => {
-                    self.in_buffer.set(self.in_buffer.get() + 1);
+                    if !packet.is_control() {
+                        self.in_buffer.set(self.in_buffer.get() + 1);
+                    }
                     let bytes = packet.payload.len() + self.spec.header;
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet;
                 }
                 Symbol::Credits(slots) => self.credits.release(u64::from(slots)),
+                Symbol::Lost => self.outgoing.credit(self.sim.now()),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
@@ -152,7 +188,7 @@ impl Port {
     /// Tells the other end that a slot of this end's packet buffer is free again.
     pub fn free_slot(&self) {
         self.in_buffer.set(self.in_buffer.get() - 1);
-        self.outgoing.send(self.sim.now() + self.spec.latency, Symbol::Credits(1));
+        self.outgoing.credit(self.sim.now());
     }
 }
 

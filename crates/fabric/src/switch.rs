@@ -13,8 +13,10 @@
 //! Nothing can overtake in a queue, so a packet that has its credit has its time, too: the switch gives it to the wire
 //! at once, with the instants at which it will begin and end. A packet costs one event, and each credit one.
 
+use crate::faults::{Faults, Injector, Place};
+use crate::link::Line;
 use crate::meter::{Meter, SwitchStatistics};
-use crate::{Delivery, LinkEnd, Packet, Routing, Symbol};
+use crate::{LinkEnd, Packet, Routing, Symbol};
 use nicety_kernel::{Sim, WireRx};
 use nicety_types::{Duration, Flight, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
@@ -63,8 +65,7 @@ struct SwitchPort {
 /// A link's end without its incoming wire, which the port's task has.
 struct Outgoing {
     spec: crate::LinkSpec,
-    delivery: Delivery,
-    wire: nicety_kernel::WireTx<Symbol>,
+    line: Line,
 }
 
 /// A packet that has been routed.
@@ -115,7 +116,7 @@ impl Switch {
         let mut wires = Vec::with_capacity(ends.len());
         for LinkEnd { spec, far, buffer, outgoing, incoming, .. } in ends {
             ports.push(SwitchPort {
-                end: Outgoing { spec, delivery: far.delivery, wire: outgoing },
+                end: Outgoing { spec, line: Line::new(outgoing, far.delivery) },
                 buffer: InputBuffer {
                     size: buffer,
                     used: 0,
@@ -153,6 +154,23 @@ impl Switch {
         }
     }
 
+    /// Where the ways out of its ports begin and end, in a network of so many hosts.
+    pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
+        let from = Place::of(self.node(), hosts);
+        self.inside.ports.borrow().iter().map(|port| (from, Place::of(port.end.line.to(), hosts))).collect()
+    }
+
+    /// Has things go wrong on the ways out of its ports, where `faults` has any for them.
+    pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
+        let from = Place::of(self.node(), hosts);
+        let mut ports = self.inside.ports.borrow_mut();
+        let inject = |port: &mut SwitchPort| {
+            let to = Place::of(port.end.line.to(), hosts);
+            port.end.line.inject(faults, from, to)
+        };
+        ports.iter_mut().filter_map(inject).collect()
+    }
+
     /// What its ports have seen so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let ports = self.inside.ports.borrow();
@@ -173,6 +191,7 @@ impl Inside {
             match wire.recv().await {
                 Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
                 Symbol::Credits(slots) => self.credit(port, slots),
+                Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
                 Symbol::Packet(_) => unreachable!("switches are given heads"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
@@ -185,7 +204,8 @@ impl Inside {
         let to = self.routing.port(&packet, from);
         let ports = &mut *self.ports.borrow_mut();
         let input = &mut ports[from];
-        let in_buffer = input.buffer.take(now);
+        let control = packet.is_control();
+        let in_buffer = if control { input.buffer.used } else { input.buffer.take(now) };
         input.meter.received(packet.payload.len() + input.end.spec.header, in_buffer);
 
         // A stage with a latency and no gap: every byte comes out as much later.
@@ -193,7 +213,9 @@ impl Inside {
         path.advance(Stage::Switch, now + self.latency);
         let flight = Flight { head: now + self.latency, tail: tail + self.latency, path, slowest };
         let waiting = Waiting { packet, from, flight };
-        if ports[to].credits > 0 {
+        if control {
+            forward(ports, to, waiting, now);
+        } else if ports[to].credits > 0 {
             debug_assert!(ports[to].queue.is_empty(), "packets wait only where there are no credits");
             forward(ports, to, waiting, now);
         } else {
@@ -214,33 +236,49 @@ impl Inside {
 
 /// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
 fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time) {
-    let Waiting { mut packet, from, flight } = waiting;
-    let SwitchPort { end, output, credits, meter, .. } = &mut ports[to];
-    *credits -= 1;
-    let bytes = packet.payload.len() + end.spec.header;
-    let occupied = end.spec.gap.cover(bytes);
-    let mut path = flight.path;
-    let start = output.claim_after(granted, packet.message, flight.head, occupied, &mut path);
-    // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
-    let slowest = if flight.tail > start + occupied { flight.slowest } else { Stage::Link };
-    output.hold(flight.tail);
-    let left = output.free();
-    meter.sent(bytes, start.since(flight.head), output.busy());
-
-    path.advance(Stage::Link, start + end.spec.latency);
-    let out = Flight { head: start + end.spec.latency, tail: left + end.spec.latency, path, slowest };
-    match end.delivery {
-        Delivery::Whole => {
-            packet.path = out.landed();
-            end.wire.send(out.tail, Symbol::Packet(packet));
-        }
-        Delivery::Head => {
-            packet.path = out.path;
-            end.wire.send(out.head, Symbol::Head { packet, tail: out.tail, slowest });
-        }
+    let Waiting { packet, from, flight } = waiting;
+    let control = packet.is_control();
+    let out = &mut ports[to];
+    let (left, again) = out.send(packet, flight, granted, |line, packet, out| line.send(packet, out));
+    if let Some(again) = again.filter(|_| control || out.credits > 0) {
+        out.send(again, flight, granted, |line, packet, out| {
+            line.repeat(packet, out);
+            None
+        });
     }
+    if !control {
+        let input = &mut ports[from];
+        input.buffer.leaving.push(Reverse(left));
+        input.end.line.credit(left);
+    }
+}
 
-    let input = &mut ports[from];
-    input.buffer.leaving.push(Reverse(left));
-    input.end.wire.send(left + input.end.spec.latency, Symbol::Credits(1));
+impl SwitchPort {
+    /// Gives a packet its time on the output, and what becomes of it to `give`. Returns when its last byte will have left,
+    /// and what `give` does.
+    fn send(
+        &mut self,
+        packet: Packet,
+        flight: Flight,
+        granted: Time,
+        give: impl FnOnce(&Line, Packet, Flight) -> Option<Packet>,
+    ) -> (Time, Option<Packet>) {
+        let SwitchPort { end, output, credits, meter, .. } = self;
+        if !packet.is_control() {
+            *credits -= 1;
+        }
+        let bytes = packet.payload.len() + end.spec.header;
+        let occupied = end.spec.gap.cover(bytes);
+        let mut path = flight.path;
+        let start = output.claim_after(granted, packet.message, flight.head, occupied, &mut path);
+        // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
+        let slowest = if flight.tail > start + occupied { flight.slowest } else { Stage::Link };
+        output.hold(flight.tail);
+        let left = output.free();
+        meter.sent(bytes, start.since(flight.head), output.busy());
+
+        path.advance(Stage::Link, start + end.spec.latency);
+        let out = Flight { head: start + end.spec.latency, tail: left + end.spec.latency, path, slowest };
+        (left, give(&end.line, packet, out))
+    }
 }

@@ -1,11 +1,13 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
+use crate::faults::{Faults, FaultsError, Injector, LostPacket};
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
 use std::error::Error;
 use std::fmt;
+use std::rc::Rc;
 use std::str::FromStr;
 
 /// How hosts are joined.
@@ -115,7 +117,7 @@ impl Topology {
             }
         }
         let meters = ports.iter().map(Port::meter).collect();
-        Ok((ports, Network { hosts: meters, switches }))
+        Ok((ports, Network { hosts: meters, switches, faults: Vec::new() }))
     }
 }
 
@@ -155,9 +157,31 @@ impl FromStr for Topology {
 pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
+    faults: Vec<Rc<Injector>>,
 }
 
 impl Network {
+    /// Has things go wrong in the network; `ports` are those of its hosts, by rank.
+    ///
+    /// # Errors
+    /// When a link or node is named that does not exist.
+    pub fn inject(&mut self, faults: &Faults, ports: &mut [Port]) -> Result<(), FaultsError> {
+        let hosts = ports.len() as u32;
+        let of_switches = self.switches.iter().flat_map(|switch| switch.directions(hosts));
+        let directions: Vec<_> = ports.iter().map(|port| port.direction(hosts)).chain(of_switches).collect();
+        faults.check(&directions)?;
+        self.faults = ports.iter_mut().filter_map(|port| port.inject(faults, hosts)).collect();
+        self.faults.extend(self.switches.iter().flat_map(|switch| switch.inject(faults, hosts)));
+        Ok(())
+    }
+
+    /// Packets that were lost, in the order of time: the first hundred of each direction of a link.
+    pub fn lost_packets(&self) -> Vec<LostPacket> {
+        let mut lost: Vec<LostPacket> = self.faults.iter().flat_map(|link| link.lost_packets()).collect();
+        lost.sort_by_key(|packet| (packet.time, packet.from, packet.to));
+        lost
+    }
+
     /// Has the use of the switches' ports recorded by the recorder that each switch's node has.
     pub fn record(&self, mut recorder_of: impl FnMut(NodeId) -> Recorder) {
         for switch in &self.switches {
@@ -170,6 +194,7 @@ impl Network {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),
             switches: self.switches.iter().map(Switch::statistics).collect(),
+            faults: self.faults.iter().map(|link| link.statistics()).collect(),
         }
     }
 }

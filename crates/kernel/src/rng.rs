@@ -10,7 +10,8 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    pub(crate) fn named(seed: u64, node: NodeId, name: &str) -> Rng {
+    /// The stream of a seed, a node and a name. That of a run's own seed is [`Sim::rng`](crate::Sim::rng).
+    pub fn named(seed: u64, node: NodeId, name: &str) -> Rng {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         bytes[8..].copy_from_slice(&node.0.to_le_bytes());

@@ -49,6 +49,12 @@ stages! {
     Link = "link";
     /// Waiting for the link, or for a credit of the receiver.
     LinkQueued = "link, queued";
+    /// Reliable transport: a packet is checked, or its acknowledgement is on the way.
+    Transport = "transport";
+    /// Waiting for room among the packets that are not acknowledged yet.
+    TransportQueued = "transport, queued";
+    /// Waiting until what the network lost is sent again.
+    Retransmit = "transport, retransmit";
     /// Through a switch.
     Switch = "switch";
     /// Waiting inside a switch.

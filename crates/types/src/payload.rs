@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// The smallest buffer kept, and how many powers of two above it are pooled (64 B to 1 MiB).
 const SMALLEST_CLASS: u32 = 6;
@@ -21,9 +22,36 @@ fn class_of(len: usize) -> usize {
     (len.max(1).next_power_of_two().ilog2().max(SMALLEST_CLASS) - SMALLEST_CLASS) as usize
 }
 
+/// Memory that goes back to the thread's pool.
+struct Pooled(Box<[u8]>);
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.0);
+        let class = class_of(bytes.len());
+        if !bytes.is_empty() && class < CLASSES {
+            // A thread that is ending has no pool any more; its buffers are simply freed.
+            let _ = POOL.try_with(|pool| {
+                let free = &mut pool.borrow_mut()[class];
+                if (free.len() + 1) * bytes.len() <= POOLED_BYTES {
+                    free.push(bytes);
+                }
+            });
+        }
+    }
+}
+
+/// Whose memory it is.
+enum Store {
+    /// One buffer's alone.
+    Owned(Pooled),
+    /// Several buffers', which only read it.
+    Shared(Arc<Pooled>),
+}
+
 /// Bytes of a payload, in recycled memory.
 pub struct Buffer {
-    bytes: Box<[u8]>,
+    store: Store,
     len: usize,
 }
 
@@ -34,7 +62,7 @@ impl Buffer {
         let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
         let bytes =
             pooled.unwrap_or_else(|| vec![0; 1 << (class as u32 + SMALLEST_CLASS)].into_boxed_slice());
-        Buffer { bytes, len }
+        Buffer { store: Store::Owned(Pooled(bytes)), len }
     }
 
     /// A buffer of `len` zero bytes.
@@ -55,34 +83,37 @@ impl Buffer {
     pub fn copy_of(bytes: &[u8]) -> Buffer {
         Buffer::filled_by(bytes.len(), |to| to.copy_from_slice(bytes))
     }
-}
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        let class = class_of(bytes.len());
-        if !bytes.is_empty() && class < CLASSES {
-            // A thread that is ending has no pool any more; its buffers are simply freed.
-            let _ = POOL.try_with(|pool| {
-                let free = &mut pool.borrow_mut()[class];
-                if (free.len() + 1) * bytes.len() <= POOLED_BYTES {
-                    free.push(bytes);
-                }
-            });
-        }
+    /// Another buffer of the same bytes, in the same memory. Who writes to either has a copy made first.
+    pub fn share(&mut self) -> Buffer {
+        let shared = match std::mem::replace(&mut self.store, Store::Owned(Pooled(Box::default()))) {
+            Store::Owned(pooled) => Arc::new(pooled),
+            Store::Shared(shared) => shared,
+        };
+        self.store = Store::Shared(shared.clone());
+        Buffer { store: Store::Shared(shared), len: self.len }
     }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        match &self.store {
+            Store::Owned(pooled) => &pooled.0[..self.len],
+            Store::Shared(shared) => &shared.0[..self.len],
+        }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[..self.len]
+        if matches!(self.store, Store::Shared(_)) {
+            *self = Buffer::copy_of(self);
+        }
+        match &mut self.store {
+            Store::Owned(pooled) => &mut pooled.0[..self.len],
+            Store::Shared(_) => unreachable!("just copied"),
+        }
     }
 }
 
@@ -147,12 +178,14 @@ impl std::error::Error for PhantomRead {}
 pub struct Payload {
     first: Option<Segment>,
     rest: Vec<Segment>,
+    /// Whether a bit that is not there has been turned over on the way.
+    damaged: bool,
 }
 
 impl Payload {
     /// No bytes.
     pub const fn empty() -> Payload {
-        Payload { first: None, rest: Vec::new() }
+        Payload { first: None, rest: Vec::new(), damaged: false }
     }
 
     /// Real bytes.
@@ -171,7 +204,8 @@ impl Payload {
     }
 
     fn from_segment(segment: Segment) -> Payload {
-        if segment.is_empty() { Payload::empty() } else { Payload { first: Some(segment), rest: Vec::new() } }
+        let first = (!segment.is_empty()).then_some(segment);
+        Payload { first, ..Payload::empty() }
     }
 
     /// Adds a segment at the end.
@@ -203,6 +237,45 @@ impl Payload {
     /// Whether every byte is real.
     pub fn is_real(&self) -> bool {
         self.segments().all(|s| matches!(s, Segment::Real(_)))
+    }
+
+    /// Another payload of the same bytes, in the same memory; see [`Buffer::share`].
+    pub fn share(&mut self) -> Payload {
+        let share = |segment: &mut Segment| match segment {
+            Segment::Real(buffer) => Segment::Real(buffer.share()),
+            Segment::Phantom(len) => Segment::Phantom(*len),
+        };
+        Payload {
+            first: self.first.as_mut().map(share),
+            rest: self.rest.iter_mut().map(share).collect(),
+            damaged: self.damaged,
+        }
+    }
+
+    /// Turns over the bits `mask` of byte `at`, as a bad wire does. Of bytes that are not there it is only noted:
+    /// see [`Payload::is_damaged`].
+    ///
+    /// # Panics
+    /// When there is no such byte.
+    pub fn damage(&mut self, at: u64, mask: u8) {
+        let mut begin = 0;
+        for segment in self.first.iter_mut().chain(self.rest.iter_mut()) {
+            let end = begin + segment.len();
+            if at < end {
+                match segment {
+                    Segment::Real(buffer) => buffer[(at - begin) as usize] ^= mask,
+                    Segment::Phantom(_) => self.damaged = true,
+                }
+                return;
+            }
+            begin = end;
+        }
+        panic!("byte {at} of a payload of {begin}");
+    }
+
+    /// Whether phantom bytes have been damaged: what real ones would show to a checksum.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
     }
 
     /// The bytes in one piece, copied only where they lie in several segments.
@@ -252,6 +325,37 @@ mod tests {
         payload.push(Segment::Phantom(1 << 40));
         assert_eq!(payload.len(), (1 << 40) + 3);
         assert_eq!(payload.into_buffer(), Err(PhantomRead));
+    }
+
+    #[test]
+    fn shared_bytes_are_copied_before_they_are_written() {
+        let mut kept = Payload::copy_of(b"abcdef");
+        kept.push(Segment::Real(Buffer::copy_of(b"gh")));
+        kept.push(Segment::Phantom(3));
+        let mut sent = kept.share();
+        assert_eq!(sent, kept);
+        sent.damage(7, 0x01);
+        assert_ne!(sent, kept);
+        assert!(!sent.is_damaged());
+        sent.damage(8, 0x80);
+        assert!(sent.is_damaged() && !kept.is_damaged());
+        let bytes = |payload: &Payload| {
+            let real = |segment: &Segment| match segment {
+                Segment::Real(buffer) => buffer.to_vec(),
+                Segment::Phantom(_) => Vec::new(),
+            };
+            payload.segments().flat_map(real).collect::<Vec<u8>>()
+        };
+        assert_eq!((bytes(&sent), bytes(&kept)), (b"abcdefgi".to_vec(), b"abcdefgh".to_vec()));
+        // The last one gives the memory back.
+        let mut first = Buffer::copy_of(&[7; 300]);
+        let address = first.as_ptr();
+        let second = first.share();
+        assert_eq!((second.as_ptr(), first.as_ptr()), (address, address));
+        drop(first);
+        assert_ne!(Buffer::zeroed(300).as_ptr(), address);
+        drop(second);
+        assert_eq!(Buffer::zeroed(300).as_ptr(), address);
     }
 
     #[test]

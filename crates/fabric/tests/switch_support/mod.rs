@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use nicety_fabric::{
-    HeaderBytes, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec, Symbol,
-    Topology,
+    Channel, HeaderBytes, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,
+    Symbol, Topology,
 };
 use nicety_kernel::{Config, Server, Sim, Summary, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
@@ -106,6 +106,7 @@ impl Net {
                     source: NodeId(host),
                     destination: NodeId(s.to),
                     message: MessageId { source: NodeId(host), sequence: s.message },
+                    channel: Channel::Data,
                     offset: s.offset,
                     header: HeaderBytes::new(&[]),
                     payload: Payload::copy_of(&content(host, s.message, s.offset, s.bytes)),

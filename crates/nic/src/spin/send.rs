@@ -1,7 +1,7 @@
 //! The way out: one send engine, one message after another, packet behind packet.
 
 use super::Card;
-use nicety_fabric::{HeaderBytes, Packet};
+use nicety_fabric::{Channel, HeaderBytes, Packet};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, OperationHandle};
@@ -142,6 +142,7 @@ impl Card {
                     source: self.node,
                     destination: NodeId(header.target.0),
                     message,
+                    channel: Channel::Data,
                     offset,
                     header: wire_header,
                     payload,

@@ -1,0 +1,224 @@
+//! What decides over the packets of one direction of a link.
+
+use super::{Cause, FaultStatistics, Faults, LostPacket, NodeFailure, Outage, Place, Rates};
+use crate::Packet;
+use nicety_kernel::Rng;
+use nicety_types::{Duration, LinkId, NodeId, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Most lost packets that a direction keeps; the others are counted.
+const LOST_KEPT: usize = 100;
+
+/// What becomes of a packet.
+pub(crate) struct Verdict {
+    /// Whether it never arrives.
+    pub(crate) lost: bool,
+    /// How much later it comes.
+    pub(crate) delay: Duration,
+    /// Whether a second one follows.
+    pub(crate) again: bool,
+}
+
+/// Decides over the packets of one direction of a link.
+pub(crate) struct Injector {
+    from: Place,
+    to: Place,
+    nodes: Vec<NodeFailure>,
+    down: Vec<Outage>,
+    /// In ascending order.
+    drop: Vec<u64>,
+    state: RefCell<State>,
+}
+
+struct State {
+    rng: Rng,
+    loss: Happening,
+    corruption: Happening,
+    duplication: Happening,
+    reordering: Happening,
+    delay: Duration,
+    statistics: FaultStatistics,
+    lost: Vec<LostPacket>,
+}
+
+/// What happens to some packets: always with one probability, or in bursts.
+struct Happening {
+    /// In the good state, or always; in units of 2^-53.
+    begin: u64,
+    /// That a burst goes on.
+    go_on: u64,
+    bad: bool,
+}
+
+impl Happening {
+    /// With this rate and, where it is not zero, this mean length of bursts.
+    fn new(rate: f64, burst: f64) -> Happening {
+        let chance = |probability: f64| (probability * (1u64 << 53) as f64) as u64;
+        if burst == 0.0 || rate >= 1.0 {
+            return Happening { begin: chance(rate), go_on: chance(rate), bad: false };
+        }
+        // In the mean `burst` packets in the bad state and (1 - rate) / rate times as many in the good one.
+        let begin = rate / (burst * (1.0 - rate));
+        Happening { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
+    }
+
+    /// Whether it happens to the next packet. What can never happen draws nothing.
+    fn draw(&mut self, rng: &mut Rng) -> bool {
+        if self.begin == 0 {
+            return false;
+        }
+        let below = if self.bad { self.go_on } else { self.begin };
+        self.bad = rng.next_u64() >> 11 < below;
+        self.bad
+    }
+}
+
+impl Injector {
+    /// That of a direction of a link; none where nothing can happen on it.
+    pub(crate) fn new(faults: &Faults, link: LinkId, from: Place, to: Place) -> Option<Rc<Injector>> {
+        let own = faults.links.iter().find(|link| (link.from, link.to) == (from, to));
+        let rates = own.map_or(faults.rates, |link| link.rates);
+        let (down, mut drop) = own.map_or_else(Default::default, |own| (own.down.clone(), own.drop.clone()));
+        let ends = |failure: &NodeFailure| failure.node == from || failure.node == to;
+        let nodes: Vec<NodeFailure> = faults.nodes.iter().copied().filter(ends).collect();
+        if rates.are_zero() && down.is_empty() && drop.is_empty() && nodes.is_empty() {
+            return None;
+        }
+        drop.sort_unstable();
+        let Rates { loss, corruption, duplication, reordering, delay, burst } = rates;
+        let state = State {
+            rng: Rng::named(faults.seed, NodeId(link.0), "faults of a link"),
+            loss: Happening::new(loss, burst),
+            corruption: Happening::new(corruption, burst),
+            duplication: Happening::new(duplication, 0.0),
+            reordering: Happening::new(reordering, 0.0),
+            delay,
+            statistics: FaultStatistics {
+                from,
+                to,
+                packets: 0,
+                lost: 0,
+                corrupted: 0,
+                duplicated: 0,
+                reordered: 0,
+            },
+            lost: Vec::new(),
+        };
+        Some(Rc::new(Injector { from, to, nodes, down, drop, state: RefCell::new(state) }))
+    }
+
+    /// Decides over a packet whose first byte goes out at `start`, and damages it where that is decided.
+    pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
+        let state = &mut *self.state.borrow_mut();
+        let State { rng, statistics, .. } = state;
+        statistics.packets += 1;
+        let (loss, corrupted) = (state.loss.draw(rng), state.corruption.draw(rng));
+        let (again, late) = (state.duplication.draw(rng), state.reordering.draw(rng));
+        let delay = match late {
+            true if !state.delay.is_zero() => Duration::from_ps(1 + rng.below(state.delay.ps())),
+            _ => Duration::ZERO,
+        };
+        // Where the damage is depends on the packet's length, so it is drawn whether the packet arrives or not.
+        let damage = corrupted.then(|| (rng.next_u64(), 1 + rng.below(255) as u8));
+
+        let cause = self.failed(start).or_else(|| {
+            let named = self.drop.binary_search(&statistics.packets).is_ok();
+            named.then_some(Cause::Dropped).or_else(|| loss.then_some(Cause::Chance))
+        });
+        if let Some(cause) = cause {
+            statistics.lost += 1;
+            if state.lost.len() < LOST_KEPT && !packet.is_control() {
+                state.lost.push(self.lost(packet, start, cause));
+            }
+            return Verdict { lost: true, delay: Duration::ZERO, again: false };
+        }
+        if let Some((at, mask)) = damage {
+            let header = packet.header.as_slice().len() as u64;
+            let length = header + packet.payload.len();
+            if length > 0 {
+                statistics.corrupted += 1;
+                match at % length {
+                    at if at < header => packet.header.damage(at as usize, mask),
+                    at => packet.payload.damage(at - header, mask),
+                }
+            }
+        }
+        statistics.reordered += u64::from(!delay.is_zero());
+        Verdict { lost: false, delay, again }
+    }
+
+    /// Whether there are ever second ones.
+    pub(crate) fn duplicates(&self) -> bool {
+        self.state.borrow().duplication.begin > 0
+    }
+
+    /// A second one of a packet was sent.
+    pub(crate) fn duplicated(&self) {
+        self.state.borrow_mut().statistics.duplicated += 1;
+    }
+
+    fn failed(&self, start: Time) -> Option<Cause> {
+        let node = self.nodes.iter().find(|failure| failure.at <= start).copied().map(Cause::NodeDown);
+        node.or_else(|| self.down.iter().find(|outage| outage.covers(start)).copied().map(Cause::LinkDown))
+    }
+
+    fn lost(&self, packet: &Packet, time: Time, cause: Cause) -> LostPacket {
+        LostPacket {
+            time,
+            from: self.from,
+            to: self.to,
+            source: packet.source,
+            destination: packet.destination,
+            message: packet.message,
+            offset: packet.offset,
+            bytes: packet.payload.len(),
+            cause,
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> FaultStatistics {
+        self.state.borrow().statistics
+    }
+
+    /// The first packets that were lost, control packets not among them.
+    pub(crate) fn lost_packets(&self) -> Vec<LostPacket> {
+        self.state.borrow().lost.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(rate: f64, burst: f64) -> (f64, f64) {
+        let mut rng = Rng::named(3, NodeId(0), "a test");
+        let mut happening = Happening::new(rate, burst);
+        let happened: Vec<bool> = (0..2_000_000).map(|_| happening.draw(&mut rng)).collect();
+        let hits = happened.iter().filter(|&&hit| hit).count();
+        let bursts = happened.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        (hits as f64 / 2_000_000.0, hits as f64 / bursts.max(1) as f64)
+    }
+
+    #[test]
+    fn rates_and_bursts_come_out() {
+        for (rate, burst) in [(0.1, 0.0), (0.1, 1.0), (0.1, 4.0), (0.01, 20.0), (0.5, 3.0)] {
+            let (found, length) = share(rate, burst);
+            assert!((found / rate - 1.0).abs() < 0.1, "{rate} {burst}: {found}");
+            let expected = if burst == 0.0 { 1.0 / (1.0 - rate) } else { burst };
+            assert!((length / expected - 1.0).abs() < 0.1, "{rate} {burst}: {length}");
+        }
+        assert_eq!(share(0.0, 4.0).0, 0.0);
+        assert_eq!(share(1.0, 0.0).0, 1.0);
+    }
+
+    #[test]
+    fn a_direction_without_faults_has_no_injector() {
+        let (a, b) = (Place::Host(0), Place::Host(1));
+        let nodes = vec![NodeFailure { node: Place::Host(2), at: Time::ZERO }];
+        let faults = Faults { nodes, ..Faults::default() };
+        assert!(Injector::new(&faults, LinkId(0), a, b).is_none());
+        let rates = Rates { loss: 0.1, ..Rates::default() };
+        assert!(Injector::new(&Faults { rates, ..faults }, LinkId(0), a, b).is_some());
+    }
+}
