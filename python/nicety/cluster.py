@@ -215,7 +215,6 @@ class Host:
         self._rank = rank
         self._ranks = ranks
         self._now_ps = 0
-        self._loaded: dict[Handlers, int] = {}
         self._forgotten: list[str] = []
 
     @property
@@ -336,9 +335,7 @@ class Host:
             raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
         if not isinstance(state, bytes | bytearray | memoryview):
             raise InputError(f"state is bytes, such as bytes(8), not {type(state).__name__}")
-        number = self._loaded.get(handlers)
-        if number is None:
-            number = self._loaded[handlers] = self._turns.load(self, handlers)
+        number = self._turns.load(self, handlers)
         part = None if memory is None else self._own(memory)
         return cast(int, self._ask("attach", handlers=number, state=list(state), memory=part)[0])
 
@@ -502,6 +499,7 @@ class _Turns:
         self.simulation = simulation
         self.ranks = ranks
         self.hosts: dict[int, Host] = {}
+        self.loaded: dict[Handlers, int] = {}
         self.running: Host | None = None
 
     def at_once(self, host: Host, command: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -511,11 +509,14 @@ class _Turns:
         return self._answer()
 
     def load(self, host: Host, handlers: Handlers) -> int:
-        """Hand a compiled program over; give its number."""
+        """Compile a program and hand it over, once for all hosts; give its number."""
         self._check(host)
-        program = handlers.compile(isa=self.simulation.isa())
-        self.simulation.load(program.elf, handlers.header, handlers.payload, handlers.completion)
-        return cast(int, self._answer()[0])
+        number = self.loaded.get(handlers)
+        if number is None:
+            program = handlers.compile(isa=self.simulation.isa())
+            self.simulation.load(program.elf, handlers.header, handlers.payload, handlers.completion)
+            number = self.loaded[handlers] = cast(int, self._answer()[0])
+        return number
 
     def _check(self, host: Host) -> None:
         if self.running is not host:

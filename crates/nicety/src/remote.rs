@@ -13,6 +13,8 @@ use nicety_portals::{
 use nicety_types::{Duration, NodeId};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A part of a buffer of the program's host.
@@ -139,7 +141,7 @@ pub struct Reply {
 pub enum Next {
     /// It asks for something.
     Command(Command),
-    /// It has handlers for its card; the reply numbers them for `attach`.
+    /// It has handlers for the cluster's cards; the reply numbers them for `attach`, on any host.
     Load {
         /// The compiled program.
         elf: Vec<u8>,
@@ -155,12 +157,17 @@ pub enum Next {
 /// Goes on with the program until it asks for something.
 pub type Driver = Box<dyn FnMut(Reply) -> Next>;
 
+/// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
+/// attach by its number. Cheap to clone; a clone is the same list.
+#[derive(Clone, Default)]
+pub struct Loaded(Rc<RefCell<Vec<Handlers>>>);
+
 /// Runs a program that lives elsewhere on a host.
 ///
 /// # Errors
 /// What the program failed with.
-pub async fn drive(host: Host, mut driver: Driver) -> Result<(), Error> {
-    let mut program = Program { host, handlers: Vec::new(), buffers: Vec::new() };
+pub async fn drive(host: Host, loaded: Loaded, mut driver: Driver) -> Result<(), Error> {
+    let mut program = Program { host, loaded, buffers: Vec::new() };
     let mut reply = program.reply(Ok(Value::Null));
     loop {
         match driver(reply) {
@@ -169,8 +176,9 @@ pub async fn drive(host: Host, mut driver: Driver) -> Result<(), Error> {
             Next::Command(command) => reply = program.answer(command).await,
             Next::Load { elf, names } => {
                 let loaded = program.host.load_handlers(&elf, &names).map(|handlers| {
-                    program.handlers.push(handlers);
-                    json!(program.handlers.len() - 1)
+                    let mut loaded = program.loaded.0.borrow_mut();
+                    loaded.push(handlers);
+                    json!(loaded.len() - 1)
                 });
                 reply = program.reply(loaded);
             }
@@ -180,7 +188,7 @@ pub async fn drive(host: Host, mut driver: Driver) -> Result<(), Error> {
 
 struct Program {
     host: Host,
-    handlers: Vec<Handlers>,
+    loaded: Loaded,
     buffers: Vec<Buffer>,
 }
 
@@ -232,8 +240,8 @@ impl Program {
                 json!(host.md_bind(md)?.to_bits())
             }
             Command::Attach { handlers, state, memory } => {
-                let handlers = self
-                    .handlers
+                let loaded = self.loaded.0.borrow();
+                let handlers = loaded
                     .get(handlers)
                     .ok_or_else(|| Error::Program(format!("there are no handlers {handlers}")))?;
                 let memory = memory.map(|part| self.part(part)).transpose()?;

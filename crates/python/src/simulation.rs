@@ -7,7 +7,7 @@
 use crate::calls::{LOOK_EVERY, print_line};
 use crate::errors::{InputError, broken, guarded, raised};
 use crate::tables::Recording;
-use nicety::remote::{Command, Next, Reply, drive};
+use nicety::remote::{Command, Loaded, Next, Reply, drive};
 use nicety::{Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
@@ -125,6 +125,7 @@ impl Simulation {
         let thread = std::thread::spawn(move || {
             let heard = std::rc::Rc::new(heard);
             let result = Cluster::new(config).and_then(|mut cluster| {
+                let loaded = Loaded::default();
                 for rank in ranks {
                     let (tell, heard) = (tell.clone(), heard.clone());
                     let stopped = || Next::Failed("the run was stopped".to_string());
@@ -132,7 +133,7 @@ impl Simulation {
                         Ok(()) => heard.recv().unwrap_or_else(|_| stopped()),
                         Err(_) => stopped(),
                     };
-                    cluster.program(rank, |host| drive(host, Box::new(driver)));
+                    cluster.program(rank, |host| drive(host, loaded.clone(), Box::new(driver)));
                 }
                 cluster.run()
             });
