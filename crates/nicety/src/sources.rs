@@ -2,6 +2,9 @@
 
 /// Path inside the folder `handlers`, and text, of every file.
 pub const FILES: &[(&str, &str)] = &[
+    ("broadcast_store.c", include_str!("../../../handlers/broadcast_store.c")),
+    ("broadcast_stream.c", include_str!("../../../handlers/broadcast_stream.c")),
+    ("include/broadcast.h", include_str!("../../../handlers/include/broadcast.h")),
     ("include/nicety.h", include_str!("../../../handlers/include/nicety.h")),
     ("include/pingpong.h", include_str!("../../../handlers/include/pingpong.h")),
     ("pingpong_store.c", include_str!("../../../handlers/pingpong_store.c")),

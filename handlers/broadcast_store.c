@@ -1,0 +1,27 @@
+/* Broadcast, store and forward: a message of one packet goes on to the children from the card; a larger one is
+ * deposited in host memory, and goes on from there once it is complete. */
+#include <broadcast.h>
+
+__handler int header_handler(const ptl_header_t h, void *state) {
+    broadcast_t *s = state;
+    s->length = h.length;
+    if (h.length > s->packet_bytes)
+        return PROCEED;
+    FOR_EACH_CHILD(s, child) {
+        if (PtlHandlerPutFromDevice(h.base, h.length, 0, PTL_NO_ACK_REQ, child, s->match_bits, 0, NULL, 0) != PTL_OK)
+            return FAIL;
+    }
+    return PROCEED; /* the card deposits it meanwhile */
+}
+
+__handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+    (void)dropped_bytes, (void)flow_control_triggered;
+    const broadcast_t *s = state;
+    if (s->length <= s->packet_bytes)
+        return SUCCESS; /* the header handler has sent it on */
+    FOR_EACH_CHILD(s, child) {
+        if (PtlHandlerPutFromHost(0, s->length, 0, PTL_NO_ACK_REQ, child, s->match_bits, 0, NULL, 0) != PTL_OK)
+            return FAIL;
+    }
+    return SUCCESS;
+}

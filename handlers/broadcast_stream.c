@@ -1,0 +1,28 @@
+/* Broadcast, streaming: every packet goes on to the children as soon as it is there, and then to host memory. */
+#include <broadcast.h>
+
+static int forward(const broadcast_t *s, const void *bytes, ptl_size_t length, ptl_size_t offset) {
+    FOR_EACH_CHILD(s, child) {
+        int sent = PtlHandlerPutFromDevice(bytes, length, 0, PTL_NO_ACK_REQ, child, s->match_bits, offset, NULL, 0);
+        if (sent != PTL_OK)
+            return sent;
+    }
+    return PTL_OK;
+}
+
+/* What a card sends from its own memory is a message of one packet, so below the root's children every packet is a
+ * message. Where its bytes belong stands in its header only, and several such messages share this state while they are
+ * under way: so the header handler forwards them, which has all of the message before it, and leaves the deposit to
+ * the card. */
+__handler int header_handler(const ptl_header_t h, void *state) {
+    if (h.length > h.packet_length)
+        return PROCESS_DATA; /* the root's own message, of several packets: theirs is the payload handler */
+    return forward(state, h.base, h.length, h.offset) == PTL_OK ? PROCEED : FAIL;
+}
+
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    /* The children first: the host waits for the last byte anyway, and others wait for this packet. */
+    if (forward(state, p.base, p.length, p.offset) != PTL_OK)
+        return FAIL;
+    return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == PTL_OK ? SUCCESS : FAIL;
+}

@@ -1,0 +1,18 @@
+"""Use cases: what offloads of real programs buy, each as C handlers and a host program in every mode that applies.
+
+    import nicety
+    from nicety.usecases import Broadcast
+
+    report = nicety.run_usecase(Broadcast(nodes=[2, 4, 8], sizes=[8, 65536]), nics=["spin-discrete"])
+    for row in report["rows"]:
+        print(row["mode"], row["nodes"], row["size_bytes"], row["latency_ns"])
+
+A use case's programs are written against what every user has: `nicety.Cluster`, its hosts, and handlers in C from the
+library (`nicety.compiler.library_source`). So each of the modules is an example to read and to start from. Every run
+compares the bytes that it leaves with a plain computation in numpy.
+"""
+
+from nicety.usecases.broadcast import Broadcast
+from nicety.usecases.driver import Card, Outcome, Trial, UseCase, UseCaseReport, require_equal, run_usecase
+
+__all__ = ["Broadcast", "Card", "Outcome", "Trial", "UseCase", "UseCaseReport", "require_equal", "run_usecase"]

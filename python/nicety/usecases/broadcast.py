@@ -1,0 +1,148 @@
+"""Broadcast: the bytes of rank 0 to every other rank, along a binomial tree.
+
+| mode | who sends the bytes on |
+|---|---|
+| `rdma` | the host's CPU: it notices the message and posts a put to each child, o each |
+| `portals4` | the card, by triggered puts that were set up beforehand, once the message is in host memory |
+| `spin-store` | handlers: from the card where the message is one packet, from host memory once it is complete otherwise |
+| `spin-stream` | handlers, packet by packet, from the card |
+
+The time runs from the root's first post until the last process has noticed that it has every byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nicety.cluster import Buffer, Host
+from nicety.errors import InputError
+from nicety.usecases.driver import Card, Outcome, Point, Trial, UseCase, require_equal
+
+if TYPE_CHECKING:
+    from nicety.handlers import Handlers
+
+_PT = 1
+_MATCH_BITS = 7
+_LARGEST = 1 << 31
+"""Handlers count bytes in 32 bits."""
+
+
+def first_half(rank: int, ranks: int) -> int:
+    """How far behind a rank its first child in the binomial tree is; the others are half as far, and so on down to 1.
+
+    0 where a rank never has a child. The tree of a number of ranks that is no power of two lacks those behind the last.
+    """
+    return 1 << (ranks - 1).bit_length() - 1 if rank == 0 else (rank & -rank) >> 1
+
+
+def children(rank: int, ranks: int) -> list[int]:
+    """A rank's children in the binomial tree, the one with the most below it first."""
+    half, found = first_half(rank, ranks), []
+    while half:
+        if rank + half < ranks:
+            found.append(rank + half)
+        half >>= 1
+    return found
+
+
+class Broadcast(UseCase):
+    """A broadcast along a binomial tree, for each number of nodes and each size.
+
+    Args:
+        nodes: numbers of processes, one on each node.
+        sizes: bytes.
+
+    Raises:
+        InputError: a number of nodes or a size that a broadcast cannot have.
+    """
+
+    name: ClassVar[str] = "broadcast"
+    title: ClassVar[str] = "Broadcast"
+    meaning: ClassVar[str] = "from the root's first post until the last process has noticed every byte"
+    modes: ClassVar[Sequence[str]] = ("rdma", "portals4", "spin-store", "spin-stream")
+    axis: ClassVar[str] = "nodes"
+    figure: ClassVar[str] = "latency_ns"
+    sources: ClassVar[dict[str, str]] = {
+        "spin-store": "broadcast_store.c",
+        "spin-stream": "broadcast_stream.c",
+    }
+
+    def __init__(self, *, nodes: Sequence[int], sizes: Sequence[int]) -> None:
+        for count in nodes:
+            if count < 2:  # noqa: PLR2004, a root and somebody who receives
+                raise InputError(f"--nodes: a broadcast takes a root and a receiver, so 2 nodes or more, not {count}")
+        for size in sizes:
+            if not 1 <= size <= _LARGEST:
+                raise InputError(f"--sizes: a broadcast has 1 to 2Gi bytes ({_LARGEST}), not {size}")
+        self._points = [{"nodes": count, "size_bytes": size} for size in sizes for count in nodes]
+
+    def points(self) -> Sequence[Point]:
+        return self._points
+
+    def check(self, card: Card, mode: str, point: Point) -> None:
+        longest, triggered = len(children(0, point["nodes"])), card.count("limits.triggered")
+        if mode == "portals4" and longest - 1 > triggered:
+            raise InputError(
+                f"--nodes {point['nodes']}: a process has up to {longest - 1} children, and the card holds {triggered} "
+                "triggered puts; set limits.triggered"
+            )
+
+    def run(self, trial: Trial) -> Outcome:
+        nodes, size = trial.point["nodes"], trial.point["size_bytes"]
+        content = trial.rng().integers(0, 256, size, "uint8")
+
+        async def root(host: Host) -> int:
+            out = host.alloc(size)
+            out.array[:] = content
+            host.pt_alloc(pt=_PT)
+            md = host.md_bind(out, options=["event_send_disable"])
+            await host.barrier()
+            begun = host.now_ps
+            for child in children(0, nodes):
+                await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
+            return begun
+
+        async def process(host: Host) -> tuple[Buffer, int]:
+            below = children(host.rank, nodes)
+            back, arrived = host.alloc(size), host.ct_alloc()
+            host.pt_alloc(pt=_PT)
+            # Who has no children has nothing to send on, and needs no handlers.
+            attached = None
+            if below and trial.handlers is not None:
+                attached = host.attach(trial.handlers, state=_state(trial.card, host.rank, nodes))
+            # Bytes are counted, not messages: behind a card that streams, every packet is a message.
+            await host.me_append(
+                back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached
+            )
+            md = None
+            if below and trial.mode in {"rdma", "portals4"}:
+                md = host.md_bind(back, options=["event_send_disable"])
+            if md is not None and trial.mode == "portals4":
+                for child in below:
+                    await host.triggered_put(
+                        md, size, to=child, pt=_PT, match_bits=_MATCH_BITS, ct=arrived, threshold=size
+                    )
+            await host.barrier()
+            await host.ct_wait(arrived, size)
+            if md is not None and trial.mode == "rdma":
+                for child in below:
+                    await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
+            return back, host.now_ps
+
+        programs: dict[int, Any] = dict.fromkeys(range(1, nodes), process)
+        run = trial.cluster(nodes).run({0: root, **programs})
+        begun = run.results[0]
+        for rank in range(1, nodes):
+            require_equal(run.results[rank][0].array, content, f"rank {rank} received")
+        return Outcome(run, max(run.results[rank][1] for rank in range(1, nodes)) - begun)
+
+
+_COUNTED = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm", "event_ct_bytes"]
+
+
+def _state(card: Card, rank: int, ranks: int) -> bytes:
+    """`broadcast_t` of broadcast.h."""
+    half = first_half(rank, ranks)
+    return struct.pack("<Q5I4x", _MATCH_BITS, rank, ranks, half, card.packet_bytes, 0)

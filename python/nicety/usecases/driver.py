@@ -1,0 +1,428 @@
+"""What all use cases share: the sweep over cards, modes and points, the checks before it, and the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety._checks import MOST_ITERATIONS, U64, whole
+from nicety.cluster import Cluster, Run
+from nicety.compiler import compile_handlers, library_source
+from nicety.errors import Error, InputError, RunError
+from nicety.handlers import Handlers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+Point = Mapping[str, Any]
+"""The parameters of a row, such as `{"nodes": 4, "size_bytes": 8}`."""
+
+
+class UseCaseReport(TypedDict):
+    """What a use case gives; `nicety bench --json` prints just this.
+
+    A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
+    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use case
+    moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of all
+    hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation.
+    """
+
+    benchmark: str
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from nicety._notebook import usecase_html
+
+        return usecase_html(cast(UseCaseReport, self))
+
+
+_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card as a use case sees it: the values of its spec, overrides included.
+
+    Attributes:
+        name: what it is called in results.
+        nic: how it was named: a spec's name, or a file's path.
+        title: its title.
+        spec_hash: the hash over all its values.
+        values: each value as it is written, by its key.
+    """
+
+    name: str
+    nic: str
+    title: str
+    spec_hash: str
+    values: Mapping[str, str]
+
+    def count(self, key: str) -> int:
+        """A value that is a number, such as `hpu.cores`."""
+        return int(self.values[key])
+
+    def size_bytes(self, key: str) -> int:
+        """A value that is a size, such as `hpu.memory`, in bytes."""
+        number, unit = re.fullmatch(r"([0-9]+) (\w+)", self.values[key]).groups()  # type: ignore[union-attr]
+        return int(number) * _BYTES[unit]
+
+    @property
+    def packet_bytes(self) -> int:
+        """Most payload that a packet carries."""
+        return self.size_bytes("packet.payload")
+
+    @property
+    def isa(self) -> str:
+        """The handler processors' instruction set."""
+        return self.values["hpu.isa"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a use case at one point.
+
+    Attributes:
+        card: the card.
+        mode: who does the work.
+        point: the parameters.
+        handlers: the mode's handlers, where it has any.
+        seed: of this run.
+    """
+
+    card: Card
+    mode: str
+    point: Point
+    handlers: Handlers | None
+    seed: int
+    options: Mapping[str, Any]
+
+    def cluster(self, nodes: int) -> Cluster:
+        """The cluster that the run is to use."""
+        return _cluster(nodes, self.card, self.seed, self.options)
+
+    def rng(self) -> np.random.Generator:
+        """Random numbers that depend on the seed alone."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to: the run, and the picoseconds that the use case took."""
+
+    run: Run
+    time_ps: int
+
+
+class UseCase(ABC):
+    """A use case: points to measure, and a program for each of its modes.
+
+    Attributes:
+        name: as on the command line.
+        title: as above tables and pictures.
+        meaning: what the figure is, in a line.
+        modes: who does the work, in the order of tables.
+        axis: the parameter that a table has a line for, and a picture its horizontal axis.
+        figure: the figure of tables and pictures: `latency_ns` or `bandwidth_bytes_per_s`.
+        sources: the handlers in the library that a mode runs.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    meaning: ClassVar[str]
+    modes: ClassVar[Sequence[str]]
+    axis: ClassVar[str]
+    figure: ClassVar[str]
+    sources: ClassVar[dict[str, str]] = {}
+
+    @abstractmethod
+    def points(self) -> Sequence[Point]:
+        """The points of the sweep, in the order of rows."""
+
+    @abstractmethod
+    def run(self, trial: Trial) -> Outcome:
+        """Run one point and check its result.
+
+        Raises:
+            RunError: where a byte is wrong; see `require_equal`.
+        """
+
+    def check(self, card: Card, mode: str, point: Point) -> None:  # noqa: B027, most have nothing to refuse
+        """Refuse a point that this card cannot do in this mode; called for all points before anything runs.
+
+        Raises:
+            InputError: with what to write instead.
+        """
+
+    def nodes(self, point: Point) -> int:
+        """How many nodes a point takes."""
+        return int(point.get("nodes", 2))
+
+    def payload_bytes(self, _point: Point) -> int | None:
+        """The bytes whose bandwidth is a figure, where it is one."""
+        return None
+
+    def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
+        """What a user should know of a sweep on this card, beside its result."""
+        return ()
+
+
+def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str) -> None:
+    """Compare what a run left with what a plain computation gives, byte for byte.
+
+    Args:
+        found: what the run left.
+        expected: what it should have left, of the same type and length.
+        what: who has it, for the message, as in `rank 3 received`.
+
+    Raises:
+        RunError: with the first wrong byte.
+    """
+    import numpy as np
+
+    left, right = found.view(np.uint8), expected.view(np.uint8)
+    if left.shape != right.shape:
+        raise RunError(f"{what} {left.size} bytes instead of {right.size}")
+    if np.array_equal(left, right):
+        return
+    wrong = np.flatnonzero(left != right)
+    at = int(wrong[0])
+    raise RunError(
+        f"{what} a wrong byte at offset {at}: {left[at]:#04x} instead of {right[at]:#04x}; {wrong.size} of "
+        f"{left.size} bytes are wrong"
+    )
+
+
+def _cluster(nodes: int, card: Card, seed: int, options: Mapping[str, Any]) -> Cluster:
+    return Cluster(nodes, card.nic, seed=seed, **options)
+
+
+def run_usecase(
+    case: UseCase,
+    *,
+    nics: Sequence[str],
+    modes: Sequence[str] | None = None,
+    overrides: Sequence[str] = (),
+    topology: str | None = None,
+    noise: str | None = None,
+    seed: int = 1,
+    iterations: int = 1,
+    handlers: Path | str | None = None,
+    cc: str | None = None,
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    note: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> UseCaseReport:
+    """Run a use case on one or several cards, in one or several modes, and check every byte of its results.
+
+    Args:
+        case: the use case with its sweep, such as `nicety.usecases.Broadcast(nodes=[2, 4], sizes=[8])`.
+        nics: cards: names of specs, or paths of spec files.
+        modes: who does the work; all that the use case has where it is left out.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
+        topology: how the nodes are joined; a pair where there are two, and a star where more, unless it is named.
+        noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
+        seed: of every random stream. Iteration i has seed + i.
+        iterations: runs of each point, which differ where there is noise.
+        handlers: the user's own handlers in C, instead of the library's.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        trace: a file for a timeline of the first run, to be opened with https://ui.perfetto.dev.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        note: called with what a user should know of the sweep beside its result.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card, mode, point, override or handler that does not exist or cannot be; said before anything runs.
+        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in the result.
+    """
+    iterations = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
+    # Each iteration has a seed of its own.
+    seed = whole(seed, "seed", U64 - iterations)
+    cards = _cards(nics, overrides)
+    chosen = _modes(case, modes, handlers)
+    points = case.points()
+    if not points:
+        raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
+    options = {"set": list(overrides), "noise": noise, "recording": "summary"}
+    joined = {nodes: topology or _usual_topology(nodes) for nodes in {case.nodes(point) for point in points}}
+    for card in cards:
+        for mode in chosen:
+            for point in points:
+                with _at(card, mode, point):
+                    case.check(card, mode, point)
+        for nodes, name in joined.items():
+            # Whether there can be such a cluster.
+            _cluster(nodes, card, seed, {**options, "topology": name})
+    compiled, programs = _compile(case, cards, chosen, handlers, cc)
+    for text in {text: None for card in cards for text in case.notes(card, chosen)} if note is not None else ():
+        cast("Callable[[str], None]", note)(text)
+
+    rows: list[dict[str, Any]] = []
+    total = len(cards) * len(chosen) * len(points)
+    if progress is not None:
+        progress(0, total)
+    for card in cards:
+        for mode in chosen:
+            for point in points:
+                named = {**options, "topology": joined[case.nodes(point)]}
+                recorded = trace is not None and not rows
+                outcomes = []
+                for iteration in range(iterations):
+                    every = recorded and iteration == 0
+                    with _at(card, mode, point):
+                        trial_options = {**named, "recording": "everything"} if every else named
+                        trial = Trial(card, mode, point, programs.get(mode), seed + iteration, trial_options)
+                        outcome = case.run(trial)
+                    if every and trace is not None:
+                        outcome.run.trace(trace, scale=trace_scale)
+                    outcomes.append(_Measured.of(outcome))
+                rows.append(_row(case, card, mode, point, outcomes))
+                if progress is not None:
+                    progress(len(rows), total)
+    report = {
+        "benchmark": case.name,
+        "version": _native.version(),
+        "seed": seed,
+        "manifest": {
+            "specs": {card.name: {"title": card.title, "spec_hash": card.spec_hash} for card in cards},
+            "overrides": list(overrides),
+            "topology": topology or (next(iter(joined.values())) if len(set(joined.values())) == 1 else "star"),
+            "noise": noise,
+            "compiler": compiled,
+        },
+        "rows": rows,
+    }
+    return cast(UseCaseReport, _Shown(report))
+
+
+def _usual_topology(nodes: int) -> str:
+    return "pair" if nodes == 2 else "star"  # noqa: PLR2004, a pair has two
+
+
+def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
+    if not nics:
+        raise InputError("no card named; write for example --nic spin-discrete")
+    cards: list[Card] = []
+    for nic in nics:
+        spec = json.loads(_native.spec_show(nic, list(overrides)))
+        values = {parameter["key"]: parameter["value"] for parameter in spec["parameters"]}
+        if any(card.name == spec["name"] for card in cards):
+            raise InputError(f"two of the cards are called {spec['name']}; give one another name in its file")
+        cards.append(Card(spec["name"], nic, spec["title"], spec["hash"], values))
+    return cards
+
+
+def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Path | str | None) -> list[str]:
+    handled = [mode for mode in case.modes if mode in case.sources]
+    if modes is None:
+        return handled if handlers is not None else list(case.modes)
+    for mode in modes:
+        if mode not in case.modes:
+            raise InputError(f"{case.name} has no mode {mode!r}; its modes are {', '.join(case.modes)}")
+        if handlers is not None and mode not in handled:
+            raise InputError(
+                f"mode {mode} runs no handlers; with handlers of your own use --mode {' or '.join(handled)}"
+            )
+    if not modes:
+        raise InputError(f"no mode named; the modes of {case.name} are {', '.join(case.modes)}")
+    return list(dict.fromkeys(modes))
+
+
+def _compile(
+    case: UseCase, cards: Sequence[Card], modes: Sequence[str], handlers: Path | str | None, cc: str | None
+) -> tuple[dict[str, Any], dict[str, Handlers]]:
+    """Compile what the modes run, for every card: what a report says of it, and the handlers by mode."""
+    said: dict[str, Any] = {}
+    programs = {}
+    for mode in modes:
+        if mode not in case.sources:
+            continue
+        source = Path(handlers) if handlers is not None else library_source(case.sources[mode])
+        programs[mode] = Handlers(source, cc=cc)
+        for card in cards:
+            program = compile_handlers([source], isa=card.isa, cc=cc)
+            said[f"{card.name}/{mode}"] = {
+                "source": str(source) if handlers is not None else source.name,
+                "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+                "version": program.compiler,
+                "flags": program.flags,
+            }
+    return said, programs
+
+
+@contextmanager
+def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
+    """Says at which point something went wrong."""
+    try:
+        yield
+    except Error as error:
+        named = ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {value}" for name, value in point.items())
+        raise type(error)(f"{card.name}, mode {mode}, {named}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What is kept of a run."""
+
+    time_ps: int
+    read_bytes: int
+    written_bytes: int
+
+    @staticmethod
+    def of(outcome: Outcome) -> _Measured:
+        nodes = outcome.run.nodes
+        return _Measured(
+            outcome.time_ps,
+            sum(node.host_memory_read_bytes for node in nodes),
+            sum(node.host_memory_written_bytes for node in nodes),
+        )
+
+
+def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[_Measured]) -> dict[str, Any]:
+    times = sorted(outcome.time_ps for outcome in outcomes)
+    count = len(times)
+    payload = case.payload_bytes(point)
+    bandwidth = {} if payload is None else {"bandwidth_bytes_per_s": payload * count * 1e12 / sum(times)}
+    return {
+        "nic": card.name,
+        "mode": mode,
+        **point,
+        "iterations": count,
+        "latency_ns": sum(times) / count / 1000,
+        **bandwidth,
+        "min_ns": times[0] / 1000,
+        "p50_ns": times[math.ceil(0.5 * count) - 1] / 1000,
+        "p99_ns": times[math.ceil(0.99 * count) - 1] / 1000,
+        "max_ns": times[-1] / 1000,
+        "host_memory_read_bytes": _mean(outcome.read_bytes for outcome in outcomes),
+        "host_memory_written_bytes": _mean(outcome.written_bytes for outcome in outcomes),
+        "verified": True,
+    }
+
+
+def _mean(values: Iterator[int]) -> int | float:
+    """The mean, a whole number where it is one."""
+    found = list(values)
+    mean, rest = divmod(sum(found), len(found))
+    return sum(found) / len(found) if rest else mean
