@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
     from nicety.results import Breakdown, Table
+    from nicety.usecases.driver import run_usecase
 
     __version__: str
 
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "compile_handlers",
     "run_benchmark",
+    "run_usecase",
 ]
 
 # Loaded when first used: the command line must not pay for what a command does not need.
@@ -68,6 +70,7 @@ _HOMES = {
     "Table": "nicety.results",
     "compile_handlers": "nicety.compiler",
     "run_benchmark": "nicety.benchmarks",
+    "run_usecase": "nicety.usecases.driver",
 }
 
 

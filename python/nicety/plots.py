@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from nicety.benchmarks import Report, Row
     from nicety.results import Breakdown
+    from nicety.usecases import UseCaseReport
 
 # The palette of Okabe and Ito, without its yellow, which is too faint for a line: one colour a mode.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -102,38 +103,92 @@ def size_text(size: float) -> str:
 def report_figure(report: Report) -> Figure:
     """A benchmark as a picture: the figure over the message size, a line for each card and mode."""
     rows = report["rows"]
-    nics = list(dict.fromkeys(row["nic"] for row in rows))
-    modes = list(dict.fromkeys(row["mode"] for row in rows))
     value, label = _quantity(report)
     figure, axes = _figure(7.2, 4.4)
+    with mpl.rc_context(_RC):
+        _value_axis(axes, [value(row) for row in rows], label)
+        _lines(axes, rows, "size_bytes", value)
+        _size_axis(axes, sorted({row["size_bytes"] for row in rows}))
+        _titles(axes, report)
+    return figure
+
+
+def usecase_figure(report: UseCaseReport) -> Figure:
+    """A use case as a picture: the figure over the parameter that is its axis, a line for each card and mode.
+
+    Where other parameters have several values, each of them has axes of its own.
+    """
+    from nicety.usecases.show import axis_name, group_title, groups
+
+    axis, shown = report["axis"], report["figure"]
+    beside: dict[str, list[dict[str, Any]]] = {}
+    for group, rows in groups(report):
+        del group["nic"]
+        beside.setdefault(group_title(group), []).extend(rows)
+    most = max((row[shown["name"]] for row in report["rows"]), default=0.0)
+    scale, label = shown["unit"], shown["label"]
+    if shown["name"] == "latency_ns" and most >= _MICROSECONDS:
+        scale, label = 1e3, "Latency (µs)"
+    elif shown["name"] == "bandwidth_bytes_per_s" and most >= _GIGABYTES:
+        scale, label = 1e9, "Bandwidth (GB/s)"
+
+    def value(row: Mapping[str, Any]) -> float:
+        return float(row[shown["name"]] / scale)
+
+    with mpl.rc_context(_RC):
+        figure = Figure(figsize=(2.6 + 4.6 * len(beside), 4.4), layout="constrained")
+    for at, (title, rows) in enumerate(beside.items()):
+        with mpl.rc_context(_RC):
+            axes = figure.add_subplot(1, len(beside), at + 1)
+            axes.set_axisbelow(True)
+            _value_axis(axes, [value(row) for row in rows], label)
+            _lines(axes, rows, axis, value, legend=at + 1 == len(beside))
+            _size_axis(axes, sorted({row[axis] for row in rows}))
+            axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
+            axes.set_title(title, loc="left", fontsize=9)
+    with mpl.rc_context(_RC):
+        circumstances = _circumstances(report)
+        whole = f"{report['title']}: {report['meaning']}" + (f" ({circumstances})" if circumstances else "")
+        figure.suptitle(whole, fontsize=10)
+    return figure
+
+
+def _lines(
+    axes: Axes,
+    rows: Sequence[Mapping[str, Any]],
+    axis: str,
+    value: Callable[[Any], float],
+    *,
+    legend: bool = True,
+) -> None:
+    """A line for each card and mode, drawn so that lines on top of each other are all seen."""
+    nics = list(dict.fromkeys(row["nic"] for row in rows))
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
     lines = [
-        (nic, mode, {row["size_bytes"]: value(row) for row in rows if (row["nic"], row["mode"]) == (nic, mode)})
+        (nic, mode, {row[axis]: value(row) for row in rows if (row["nic"], row["mode"]) == (nic, mode)})
         for nic in nics
         for mode in modes
     ]
     lines = [line for line in lines if line[2]]
-    with mpl.rc_context(_RC):
-        _value_axis(axes, [value(row) for row in rows], label)
-        stacks = _stacks([points for _, _, points in lines], logarithmic=axes.get_yscale() == "log")
-        for (nic, mode, points), stack in zip(lines, stacks, strict=True):
-            nic_number, mode_number = nics.index(nic), modes.index(mode)
-            colour = _COLOURS[mode_number % len(_COLOURS)]
-            axes.plot(
-                list(points),
-                list(points.values()),
-                label=f"{nic}, {mode}",
-                color=colour,
-                marker=_MARKERS[mode_number % len(_MARKERS)],
-                markersize=5,
-                markerfacecolor=colour if nic_number % 2 == 0 else "white",
-                markevery=_turns(stack),
-                linestyle=_STYLES[nic_number % len(_STYLES)],
-                linewidth=_WIDTH,
-                zorder=3,
-            )
-            _underlay(axes, points, stack, colour)
-        _size_axis(axes, sorted({row["size_bytes"] for row in rows}))
-        _titles(axes, report)
+    stacks = _stacks([points for _, _, points in lines], logarithmic=axes.get_yscale() == "log")
+    for (nic, mode, points), stack in zip(lines, stacks, strict=True):
+        nic_number, mode_number = nics.index(nic), modes.index(mode)
+        colour = _COLOURS[mode_number % len(_COLOURS)]
+        axes.plot(
+            list(points),
+            list(points.values()),
+            label=f"{nic}, {mode}",
+            color=colour,
+            marker=_MARKERS[mode_number % len(_MARKERS)],
+            markersize=5,
+            markerfacecolor=colour if nic_number % 2 == 0 else "white",
+            markevery=_turns(stack),
+            linestyle=_STYLES[nic_number % len(_STYLES)],
+            linewidth=_WIDTH,
+            zorder=3,
+        )
+        _underlay(axes, points, stack, colour)
+    if legend:
         # Beside the axes and below their top, where no title reaches.
         axes.legend(
             loc="upper left",
@@ -143,7 +198,6 @@ def report_figure(report: Report) -> Figure:
             fontsize=8,
             handlelength=3.2,
         )
-    return figure
 
 
 @dataclass(frozen=True)
@@ -219,7 +273,7 @@ def _titles(axes: Axes, report: Report) -> None:
         ).set_in_layout(False)
 
 
-def _circumstances(report: Report) -> str:
+def _circumstances(report: Report | UseCaseReport) -> str:
     manifest = report["manifest"]
     parts = [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
     if manifest.get("noise"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from nicety.benchmarks import Report
     from nicety.programs import ProgramReport
+    from nicety.usecases import UseCaseReport
 
 Table = _native.Table
 
@@ -223,7 +224,7 @@ def write_bytes(path: str | PathLike[str], data: bytes) -> None:
         raise InputError(f"{fspath(path)}: cannot write it ({error.strerror})") from error
 
 
-def report_table(report: Report) -> Table:
+def report_table(report: Report | UseCaseReport) -> Table:
     """A benchmark's rows as a table.
 
     The columns are the fields of the rows in JSON; what is inside a field has its path in its name, as in

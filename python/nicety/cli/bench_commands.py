@@ -24,11 +24,12 @@ from nicety.cli.options import (
     Warmup,
     group,
 )
+from nicety.cli.usecase_commands import register_all
 
 if TYPE_CHECKING:
     from nicety.benchmarks import BenchmarkName
 
-bench = group("Benchmarks: between two hosts, or of what runs on a card.")
+bench = group("Benchmarks: between two hosts, of use cases, or of what runs on a card.")
 
 
 def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
@@ -119,3 +120,4 @@ bench.command("bandwidth", help="A window of messages one way, in bytes a second
 bench.command("message-rate", help="A window of messages one way, in messages a second.")(
     _between_hosts("message-rate")
 )
+register_all(bench)

@@ -12,6 +12,7 @@ from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
+    from nicety.usecases import UseCaseReport
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(self, report: Report) -> None:
+    def write(self, report: Report | UseCaseReport) -> None:
         """Write what is made from a report; the timeline is written by the benchmark."""
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
@@ -59,7 +60,11 @@ class Files:
         if self.plot is not None:
             from nicety import plots
 
-            plots.save(plots.report_figure(report), self.plot)
+            if "axis" in report:
+                figure = plots.usecase_figure(cast("UseCaseReport", report))
+            else:
+                figure = plots.report_figure(report)
+            plots.save(figure, self.plot)
 
 
 def _check_place(option: str, path: Path) -> None:

@@ -13,6 +13,29 @@ compares the bytes that it leaves with a plain computation in numpy.
 """
 
 from nicety.usecases.broadcast import Broadcast
-from nicety.usecases.driver import Card, Outcome, Trial, UseCase, UseCaseReport, require_equal, run_usecase
+from nicety.usecases.driver import (
+    BANDWIDTH,
+    LATENCY,
+    Card,
+    Figure,
+    Outcome,
+    Trial,
+    UseCase,
+    UseCaseReport,
+    require_equal,
+    run_usecase,
+)
 
-__all__ = ["Broadcast", "Card", "Outcome", "Trial", "UseCase", "UseCaseReport", "require_equal", "run_usecase"]
+__all__ = [
+    "BANDWIDTH",
+    "LATENCY",
+    "Broadcast",
+    "Card",
+    "Figure",
+    "Outcome",
+    "Trial",
+    "UseCase",
+    "UseCaseReport",
+    "require_equal",
+    "run_usecase",
+]

@@ -4,7 +4,7 @@
 |---|---|
 | `rdma` | the host's CPU: it notices the message and posts a put to each child, o each |
 | `portals4` | the card, by triggered puts that were set up beforehand, once the message is in host memory |
-| `spin-store` | handlers: from the card where the message is one packet, from host memory once it is complete otherwise |
+| `spin-store` | handlers: from the card where the message is one packet, otherwise from host memory once it is whole |
 | `spin-stream` | handlers, packet by packet, from the card |
 
 The time runs from the root's first post until the last process has noticed that it has every byte.
@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
-from nicety.usecases.driver import Card, Outcome, Point, Trial, UseCase, require_equal
-
-if TYPE_CHECKING:
-    from nicety.handlers import Handlers
+from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 _PT = 1
 _MATCH_BITS = 7
@@ -63,7 +60,7 @@ class Broadcast(UseCase):
     meaning: ClassVar[str] = "from the root's first post until the last process has noticed every byte"
     modes: ClassVar[Sequence[str]] = ("rdma", "portals4", "spin-store", "spin-stream")
     axis: ClassVar[str] = "nodes"
-    figure: ClassVar[str] = "latency_ns"
+    figure: ClassVar[Figure] = LATENCY
     sources: ClassVar[dict[str, str]] = {
         "spin-store": "broadcast_store.c",
         "spin-stream": "broadcast_stream.c",
@@ -79,9 +76,11 @@ class Broadcast(UseCase):
         self._points = [{"nodes": count, "size_bytes": size} for size in sizes for count in nodes]
 
     def points(self) -> Sequence[Point]:
+        """Every number of nodes, for every size."""
         return self._points
 
     def check(self, card: Card, mode: str, point: Point) -> None:
+        """Refuse more children than triggered puts that the card can hold."""
         longest, triggered = len(children(0, point["nodes"])), card.count("limits.triggered")
         if mode == "portals4" and longest - 1 > triggered:
             raise InputError(
@@ -90,6 +89,7 @@ class Broadcast(UseCase):
             )
 
     def run(self, trial: Trial) -> Outcome:
+        """Broadcast random bytes from rank 0, and compare what every other rank has received with them."""
         nodes, size = trial.point["nodes"], trial.point["size_bytes"]
         content = trial.rng().integers(0, 256, size, "uint8")
 
@@ -105,31 +105,7 @@ class Broadcast(UseCase):
             return begun
 
         async def process(host: Host) -> tuple[Buffer, int]:
-            below = children(host.rank, nodes)
-            back, arrived = host.alloc(size), host.ct_alloc()
-            host.pt_alloc(pt=_PT)
-            # Who has no children has nothing to send on, and needs no handlers.
-            attached = None
-            if below and trial.handlers is not None:
-                attached = host.attach(trial.handlers, state=_state(trial.card, host.rank, nodes))
-            # Bytes are counted, not messages: behind a card that streams, every packet is a message.
-            await host.me_append(
-                back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached
-            )
-            md = None
-            if below and trial.mode in {"rdma", "portals4"}:
-                md = host.md_bind(back, options=["event_send_disable"])
-            if md is not None and trial.mode == "portals4":
-                for child in below:
-                    await host.triggered_put(
-                        md, size, to=child, pt=_PT, match_bits=_MATCH_BITS, ct=arrived, threshold=size
-                    )
-            await host.barrier()
-            await host.ct_wait(arrived, size)
-            if md is not None and trial.mode == "rdma":
-                for child in below:
-                    await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
-            return back, host.now_ps
+            return await _process(host, trial, size)
 
         programs: dict[int, Any] = dict.fromkeys(range(1, nodes), process)
         run = trial.cluster(nodes).run({0: root, **programs})
@@ -137,6 +113,30 @@ class Broadcast(UseCase):
         for rank in range(1, nodes):
             require_equal(run.results[rank][0].array, content, f"rank {rank} received")
         return Outcome(run, max(run.results[rank][1] for rank in range(1, nodes)) - begun)
+
+
+async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
+    """Every process but the root: give its buffer, and when it has noticed that all bytes are there."""
+    below = children(host.rank, host.ranks)
+    back, arrived = host.alloc(size), host.ct_alloc()
+    host.pt_alloc(pt=_PT)
+    # Who has no children has nothing to send on, and needs no handlers.
+    handlers = trial.handlers if below else None
+    state = _state(trial.card, host.rank, host.ranks)
+    attached = None if handlers is None else host.attach(handlers, state=state)
+    # Bytes are counted, not messages: behind a card that streams, every packet is a message.
+    await host.me_append(back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached)
+    if below and trial.mode == "portals4":
+        md = host.md_bind(back, options=["event_send_disable"])
+        for child in below:
+            await host.triggered_put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS, ct=arrived, threshold=size)
+    await host.barrier()
+    await host.ct_wait(arrived, size)
+    if below and trial.mode == "rdma":
+        md = host.md_bind(back, options=["event_send_disable"])
+        for child in below:
+            await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
+    return back, host.now_ps
 
 
 _COUNTED = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm", "event_ct_bytes"]

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
 
@@ -34,25 +34,52 @@ class UseCaseReport(TypedDict):
     """What a use case gives; `nicety bench --json` prints just this.
 
     A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
-    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use case
-    moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of all
-    hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation.
+    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
+    case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
+    all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
+    `parameters` and `figure` say which of these make a table.
     """
 
     benchmark: str
+    title: str
+    meaning: str
+    axis: str
+    parameters: list[str]
+    figure: dict[str, Any]
     version: str
     seed: int
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A figure as tables and pictures show it.
+
+    Attributes:
+        name: its field in a row.
+        label: what it is called, with its unit.
+        unit: how much of the field is one of that unit.
+        digits: decimals in a table.
+    """
+
+    name: str
+    label: str
+    unit: float = 1.0
+    digits: int = 3
+
+
+LATENCY = Figure("latency_ns", "Latency (ns)")
+BANDWIDTH = Figure("bandwidth_bytes_per_s", "Bandwidth (MB/s)", 1e6, 2)
+
+
 class _Shown(dict[str, Any]):
     """A report that shows itself as tables in a notebook."""
 
     def _repr_html_(self) -> str:
-        from nicety._notebook import usecase_html
+        from nicety.usecases.show import report_html
 
-        return usecase_html(cast(UseCaseReport, self))
+        return report_html(cast(UseCaseReport, self))
 
 
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -128,10 +155,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: the run, and the picoseconds that the use case took."""
+    """What a run came to.
+
+    Attributes:
+        run: the run.
+        time_ps: the picoseconds that the use case took in it.
+        figures: figures of its own, whose means over the iterations become fields of the row.
+    """
 
     run: Run
     time_ps: int
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class UseCase(ABC):
@@ -143,7 +177,7 @@ class UseCase(ABC):
         meaning: what the figure is, in a line.
         modes: who does the work, in the order of tables.
         axis: the parameter that a table has a line for, and a picture its horizontal axis.
-        figure: the figure of tables and pictures: `latency_ns` or `bandwidth_bytes_per_s`.
+        figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or one of its own.
         sources: the handlers in the library that a mode runs.
     """
 
@@ -152,7 +186,7 @@ class UseCase(ABC):
     meaning: ClassVar[str]
     modes: ClassVar[Sequence[str]]
     axis: ClassVar[str]
-    figure: ClassVar[str]
+    figure: ClassVar[Figure]
     sources: ClassVar[dict[str, str]] = {}
 
     @abstractmethod
@@ -241,7 +275,7 @@ def run_usecase(
         nics: cards: names of specs, or paths of spec files.
         modes: who does the work; all that the use case has where it is left out.
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
-        topology: how the nodes are joined; a pair where there are two, and a star where more, unless it is named.
+        topology: how the nodes are joined; a pair where all points have two, and a star otherwise, unless it is named.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
         seed: of every random stream. Iteration i has seed + i.
         iterations: runs of each point, which differ where there is noise.
@@ -253,71 +287,99 @@ def run_usecase(
         progress: called with the number of rows that are done and that there will be.
 
     Raises:
-        InputError: a card, mode, point, override or handler that does not exist or cannot be; said before anything runs.
-        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in the result.
+        InputError: a card, mode, point, override or handler that does not exist or cannot be, before anything runs.
+        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a result.
     """
-    iterations = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
+    count = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
     # Each iteration has a seed of its own.
-    seed = whole(seed, "seed", U64 - iterations)
+    seed = whole(seed, "seed", U64 - count)
     cards = _cards(nics, overrides)
     chosen = _modes(case, modes, handlers)
     points = case.points()
     if not points:
         raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
-    options = {"set": list(overrides), "noise": noise, "recording": "summary"}
-    joined = {nodes: topology or _usual_topology(nodes) for nodes in {case.nodes(point) for point in points}}
-    for card in cards:
-        for mode in chosen:
-            for point in points:
-                with _at(card, mode, point):
-                    case.check(card, mode, point)
-        for nodes, name in joined.items():
-            # Whether there can be such a cluster.
-            _cluster(nodes, card, seed, {**options, "topology": name})
+    pairs = {case.nodes(point) for point in points} == {2}
+    options: dict[str, Any] = {"set": list(overrides), "noise": noise, "recording": "summary"}
+    options["topology"] = topology or ("pair" if pairs else "star")
+    _check(case, cards, chosen, seed, options)
     compiled, programs = _compile(case, cards, chosen, handlers, cc)
-    for text in {text: None for card in cards for text in case.notes(card, chosen)} if note is not None else ():
-        cast("Callable[[str], None]", note)(text)
-
-    rows: list[dict[str, Any]] = []
-    total = len(cards) * len(chosen) * len(points)
-    if progress is not None:
-        progress(0, total)
-    for card in cards:
-        for mode in chosen:
-            for point in points:
-                named = {**options, "topology": joined[case.nodes(point)]}
-                recorded = trace is not None and not rows
-                outcomes = []
-                for iteration in range(iterations):
-                    every = recorded and iteration == 0
-                    with _at(card, mode, point):
-                        trial_options = {**named, "recording": "everything"} if every else named
-                        trial = Trial(card, mode, point, programs.get(mode), seed + iteration, trial_options)
-                        outcome = case.run(trial)
-                    if every and trace is not None:
-                        outcome.run.trace(trace, scale=trace_scale)
-                    outcomes.append(_Measured.of(outcome))
-                rows.append(_row(case, card, mode, point, outcomes))
-                if progress is not None:
-                    progress(len(rows), total)
+    if note is not None:
+        for text in dict.fromkeys(text for card in cards for text in case.notes(card, chosen)):
+            note(text)
+    sweep = _Sweep(case, count, seed, options, programs, None if trace is None else (Path(trace), trace_scale))
     report = {
         "benchmark": case.name,
+        "title": case.title,
+        "meaning": case.meaning,
+        "axis": case.axis,
+        "parameters": list(points[0]),
+        "figure": asdict(case.figure),
         "version": _native.version(),
         "seed": seed,
         "manifest": {
             "specs": {card.name: {"title": card.title, "spec_hash": card.spec_hash} for card in cards},
             "overrides": list(overrides),
-            "topology": topology or (next(iter(joined.values())) if len(set(joined.values())) == 1 else "star"),
+            "topology": options["topology"],
             "noise": noise,
             "compiler": compiled,
         },
-        "rows": rows,
+        "rows": sweep.rows([(card, mode, point) for card in cards for mode in chosen for point in points], progress),
     }
     return cast(UseCaseReport, _Shown(report))
 
 
-def _usual_topology(nodes: int) -> str:
-    return "pair" if nodes == 2 else "star"  # noqa: PLR2004, a pair has two
+def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int, options: Mapping[str, Any]) -> None:
+    """Refuse what cannot be, before anything runs."""
+    points = case.points()
+    for card in cards:
+        for mode in modes:
+            for point in points:
+                with _at(card, mode, point):
+                    case.check(card, mode, point)
+        for nodes in sorted({case.nodes(point) for point in points}):
+            # Whether there can be such a cluster.
+            _cluster(nodes, card, seed, options)
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """What all runs of a sweep have in common."""
+
+    case: UseCase
+    iterations: int
+    seed: int
+    options: Mapping[str, Any]
+    programs: Mapping[str, Handlers]
+    trace: tuple[Path, Literal["ns", "ps"]] | None
+
+    def rows(
+        self, measured: Sequence[tuple[Card, str, Point]], progress: Callable[[int, int], None] | None
+    ) -> list[dict[str, Any]]:
+        """A row for each card, mode and point."""
+        rows: list[dict[str, Any]] = []
+        if progress is not None:
+            progress(0, len(measured))
+        for card, mode, point in measured:
+            with _at(card, mode, point):
+                outcomes = [
+                    self.run(card, mode, point, iteration, recorded=not rows and iteration == 0)
+                    for iteration in range(self.iterations)
+                ]
+            rows.append(_row(self.case, card, mode, point, outcomes))
+            if progress is not None:
+                progress(len(rows), len(measured))
+        return rows
+
+    def run(self, card: Card, mode: str, point: Point, iteration: int, *, recorded: bool) -> _Measured:
+        """One run, recorded where a timeline of it is wanted."""
+        options = dict(self.options)
+        if recorded and self.trace is not None:
+            options["recording"] = "everything"
+        outcome = self.case.run(Trial(card, mode, point, self.programs.get(mode), self.seed + iteration, options))
+        if recorded and self.trace is not None:
+            path, scale = self.trace
+            outcome.run.trace(path, scale=scale)
+        return _Measured.of(outcome)
 
 
 def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
@@ -388,6 +450,7 @@ class _Measured:
     time_ps: int
     read_bytes: int
     written_bytes: int
+    figures: Mapping[str, float]
 
     @staticmethod
     def of(outcome: Outcome) -> _Measured:
@@ -396,6 +459,7 @@ class _Measured:
             outcome.time_ps,
             sum(node.host_memory_read_bytes for node in nodes),
             sum(node.host_memory_written_bytes for node in nodes),
+            outcome.figures,
         )
 
 
@@ -411,6 +475,7 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
         "iterations": count,
         "latency_ns": sum(times) / count / 1000,
         **bandwidth,
+        **{name: sum(outcome.figures[name] for outcome in outcomes) / count for name in outcomes[0].figures},
         "min_ns": times[0] / 1000,
         "p50_ns": times[math.ceil(0.5 * count) - 1] / 1000,
         "p99_ns": times[math.ceil(0.99 * count) - 1] / 1000,

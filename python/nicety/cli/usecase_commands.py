@@ -1,0 +1,110 @@
+"""`nicety bench` of use cases: their commands and options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nicety.cli.options import (
+    Arrow,
+    Compiler,
+    Csv,
+    Iterations,
+    Json,
+    Nics,
+    Noise,
+    Overrides,
+    Plot,
+    Seed,
+    TopologyName,
+)
+
+
+def _shared(
+    *,
+    nic: Nics,
+    mode: Annotated[
+        list[str] | None, typer.Option(metavar="M[,N]", help="Who does the work; all modes if left out.")
+    ] = None,
+    iterations: Iterations = None,
+    handlers: Annotated[
+        Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
+    ] = None,
+    cc: Compiler = None,
+    overrides: Overrides = None,
+    topology: TopologyName = None,
+    noise: Noise = None,
+    seed: Seed = 1,
+    percentiles: Annotated[
+        bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
+    ] = False,
+    plot: Plot = None,
+    csv: Csv = None,
+    arrow: Arrow = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a timeline of the first run for ui.perfetto.dev.")
+    ] = None,
+    trace_scale: Annotated[
+        str | None,
+        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
+    ] = None,
+    as_json: Json = False,
+) -> tuple[Any, Any, dict[str, bool]]:
+    """The options of every use case, as the request, the files, and what is shown."""
+    from nicety.cli.files import Files
+    from nicety.cli.usecase import Request
+
+    request = Request(
+        nics=nic,
+        modes=mode,
+        iterations=iterations,
+        handlers=handlers,
+        cc=cc,
+        overrides=overrides or [],
+        topology=topology,
+        noise=noise,
+        seed=seed,
+    )
+    files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
+    return request, files, {"percentiles": percentiles, "as_json": as_json}
+
+
+def register(bench: typer.Typer, name: str, text: str, build: Callable[..., Any]) -> None:
+    """Add a use case's command: its options are those of `build`, which makes a `UseCase`, and of `_shared`."""
+    own = inspect.signature(build, eval_str=True).parameters
+    shared = inspect.signature(_shared, eval_str=True).parameters
+
+    def command(**given: Any) -> None:
+        from nicety.cli.usecase import usecase
+
+        case = build(**{option: given.pop(option) for option in own})
+        request, files, shown = _shared(**given)
+        usecase(case, request, files, **shown)
+
+    nic, *others = shared.values()
+    parameters = [nic, *own.values(), *others]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    bench.command(name, help=text)(command)
+
+
+def _broadcast(
+    *,
+    nodes: Annotated[
+        str, typer.Option(metavar="RANGE", help="Numbers of processes, one on each node: 2:1024 doubles.")
+    ] = "2:32",
+    sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes to broadcast.")] = "8,64Ki",
+) -> Any:
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import Broadcast
+
+    return Broadcast(nodes=parse_ranges(nodes, "--nodes"), sizes=parse_ranges(sizes, "--sizes"))
+
+
+def register_all(bench: typer.Typer) -> None:
+    """Add the commands of all use cases."""
+    register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)

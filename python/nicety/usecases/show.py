@@ -1,0 +1,105 @@
+"""Reports of use cases as texts, tables and pictures: what is the axis, and what the figure, they say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from nicety.ranges import format_size
+from nicety.tables import align, fixed
+
+if TYPE_CHECKING:
+    from nicety.usecases.driver import UseCaseReport
+
+Group = dict[str, Any]
+"""The parameters that are not the axis, and the card."""
+
+
+def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
+    """A report as text: for each card, and each value of what is not the axis, a table with a column for each mode.
+
+    Below it stands what each mode moved through the memories of all hosts. With `percentiles` each mode has a table of
+    its own, of the times of its iterations.
+    """
+    lines = [f"# nicety {report['title']} v{report['version']}", f"# {report['meaning']}", *_circumstances(report)]
+    for title, (head, *body) in percentile_tables(report) if percentiles else figure_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return "\n".join(lines) + "\n"
+
+
+def report_html(report: UseCaseReport) -> str:
+    """A report for a notebook."""
+    from nicety._notebook import _table
+
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in figure_tables(report))
+
+
+def _circumstances(report: UseCaseReport) -> list[str]:
+    manifest, iterations = report["manifest"], report["rows"][0]["iterations"]
+    lines = [f"# seed {report['seed']}, {iterations} iteration{'s' if iterations != 1 else ''}"]
+    lines.append(f"# topology {manifest['topology']}")
+    if manifest["noise"]:
+        lines.append(f"# noise {manifest['noise']}")
+    return lines
+
+
+def axis_name(axis: str) -> str:
+    """A parameter as the head of a column: `Nodes`, `Size`, `Block`."""
+    return axis.removesuffix("_bytes").replace("_", " ").capitalize()
+
+
+def group_title(group: Mapping[str, Any]) -> str:
+    """The card and the parameters beside the axis: `spin-discrete, size 64Ki`."""
+    parts = []
+    for name, value in group.items():
+        shown = format_size(value) if name.endswith("_bytes") else value
+        parts.append(str(value) if name == "nic" else f"{axis_name(name).lower()} {shown}")
+    return ", ".join(parts)
+
+
+def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]]:
+    """The rows by card and by what is not the axis."""
+    names = ["nic", *(name for name in report["parameters"] if name != report["axis"])]
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in report["rows"]:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    for values, rows in found.items():
+        yield dict(zip(names, values, strict=True)), rows
+
+
+def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
+    """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns."""
+    figure = report["figure"]
+    cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
+    tables = [(f"{group_title(group)}: {figure['label']}", _grid(report, rows, cell)) for group, rows in groups(report)]
+    for group, rows in groups(report):
+        title = f"{group_title(group)}: read from and written to host memory, all nodes (B)"
+        tables.append((title, _grid(report, rows, _traffic)))
+    return tables
+
+
+def _traffic(row: Mapping[str, Any]) -> str:
+    return str(round(row["host_memory_read_bytes"] + row["host_memory_written_bytes"]))
+
+
+def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
+    """The times of the iterations, a table for each card, mode and value of what is not the axis."""
+    head = [axis_name(report["axis"]), "mean", "min", "p50", "p99", "max"]
+    fields = ["latency_ns", "min_ns", "p50_ns", "p99_ns", "max_ns"]
+    tables: list[tuple[str, list[list[str]]]] = []
+    for group, rows in groups(report):
+        for mode in dict.fromkeys(row["mode"] for row in rows):
+            own = [row for row in rows if row["mode"] == mode]
+            body = [[str(row[report["axis"]]), *(fixed(row[name]) for name in fields)] for row in own]
+            tables.append((f"{group_title(group)}, mode {mode}: time (ns)", [head, *body]))
+    return tables
+
+
+def _grid(report: UseCaseReport, rows: list[dict[str, Any]], cell: Callable[[dict[str, Any]], str]) -> list[list[str]]:
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    at = {(row[report["axis"]], row["mode"]): cell(row) for row in rows}
+    values = list(dict.fromkeys(row[report["axis"]] for row in rows))
+    head = [axis_name(report["axis"]), *modes]
+    return [head, *([str(value), *(at.get((value, mode), "-") for mode in modes)] for value in values)]

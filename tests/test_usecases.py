@@ -1,0 +1,214 @@
+"""The use cases: worked examples, what must be below what, and that a wrong byte is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nicety as package
+from nicety.compiler import library_source
+from nicety.usecases import Broadcast, UseCase, require_equal
+from nicety.usecases.broadcast import children
+
+MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
+CARDS = ["spin-discrete", "spin-integrated"]
+
+
+def figures(case: UseCase, figure: str = "latency_ns", **options: Any) -> dict[tuple[Any, ...], float]:
+    """The figures of a use case by mode and parameters."""
+    report = package.run_usecase(case, **{"nics": ["spin-discrete"], **options})
+    assert all(row["verified"] for row in report["rows"])
+    return {(row["mode"], *(row[name] for name in report["parameters"])): row[figure] for row in report["rows"]}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7, 8, 36, 1000, 1024])
+def test_every_rank_has_one_parent(ranks: int) -> None:
+    found = [child for rank in range(ranks) for child in children(rank, ranks)]
+    assert sorted(found) == list(range(1, ranks))
+    depth = {0: 0}
+    for rank in range(ranks):
+        depth |= dict.fromkeys(children(rank, ranks), depth[rank] + 1)
+    assert max(depth.values()) <= (ranks - 1).bit_length()
+    assert len(children(0, ranks)) == (ranks - 1).bit_length()
+
+
+def handler_ns(mode: str) -> float:
+    """What the handlers of a broadcast of four take until their put, by their cycles of 0.4 ns."""
+    run = figures(Broadcast(nodes=[4], sizes=[8]), modes=[mode])[mode, 4, 8]
+    return run - (65 + 250 + STAR + 30 + STAR + 30 + 250.125 + 65)
+
+
+STAR = 0.16 + 33.4 + 50 + 33.4
+"""Eight bytes from card to card: two wires, and a switch between."""
+
+
+def test_a_broadcast_to_one_is_half_a_ping_pong() -> None:
+    found = figures(Broadcast(nodes=[2], sizes=[8, 65536]))
+    for mode in MODES:
+        assert found[mode, 2, 8] == pytest.approx(65 + 250 + 0.16 + 33.4 + 30 + 0.125 + 250 + 65, abs=1e-6)
+        assert found[mode, 2, 65536] == pytest.approx(2040.018, abs=1e-6)
+    star = figures(Broadcast(nodes=[2], sizes=[8, 65536]), topology="star", modes=["rdma"])
+    for size in (8, 65536):
+        half = package.run_benchmark("latency", nics=CARDS[:1], modes=["rdma"], sizes=[size], topology="star")
+        assert star["rdma", 2, size] == pytest.approx(half["rows"][0]["latency_ns"], abs=1e-6)
+
+
+def test_a_broadcast_to_three_takes_two_steps() -> None:
+    found = figures(Broadcast(nodes=[4], sizes=[8]))
+    assert found["rdma", 4, 8] == pytest.approx(2 * (65 + 250 + STAR + 30 + 250.125 + 65), abs=0.0011)
+    triggered = 65 + 250 + STAR + 30 + (0.125 + 500) + STAR + 30 + 250.125 + 65
+    assert found["portals4", 4, 8] == pytest.approx(triggered, abs=0.0021)
+    for mode in MODES[2:]:
+        handler = handler_ns(mode)
+        assert 0 < handler < 30
+        assert handler / 0.4 == pytest.approx(round(handler / 0.4), abs=0.01)
+
+
+@pytest.mark.parametrize("nic", CARDS)
+def test_what_a_broadcast_gains(nic: str) -> None:
+    found = figures(Broadcast(nodes=[2, 5, 16, 33], sizes=[8, 65536]), nics=[nic])
+    for size in (8, 65536):
+        for mode in MODES:
+            times = [found[mode, nodes, size] for nodes in (2, 5, 16, 33)]
+            assert times == sorted(times)
+        for nodes in (5, 16, 33):
+            assert found["spin-stream", nodes, size] < found["portals4", nodes, size] < found["rdma", nodes, size]
+    # A single packet is sent on from the card in both; larger messages within 5 % of triggered puts.
+    assert found["spin-store", 16, 8] == pytest.approx(found["spin-stream", 16, 8], rel=0.05)
+    assert found["spin-store", 16, 65536] == pytest.approx(found["portals4", 16, 65536], rel=0.05)
+
+
+def test_what_a_broadcast_moves_through_host_memory() -> None:
+    case = Broadcast(nodes=[8], sizes=[65536])
+    read, written = (figures(case, f"host_memory_{way}_bytes") for way in ("read", "written"))
+    for mode in MODES:
+        assert written[mode, 8, 65536] == 7 * 65536
+        # Only the root reads where cards stream: once for each of its three children.
+        assert read[mode, 8, 65536] == (3 if mode == "spin-stream" else 7) * 65536
+
+
+def test_sizes_that_are_no_multiple_of_anything() -> None:
+    figures(Broadcast(nodes=[6], sizes=[1, 4095, 4097, 50_001]))
+
+
+def test_noise_hurts_where_the_host_sends() -> None:
+    # Rank 4 of 8 has half of the tree below it; only RDMA has its host pass the bytes on.
+    case, options = Broadcast(nodes=[8], sizes=[8]), {"iterations": 40, "noise": "20us,2us,rank=4"}
+    noisy, quiet = figures(case, **options), figures(case)
+    hurt = {mode: noisy[mode, 8, 8] - quiet[mode, 8, 8] for mode in MODES}
+    # The others wait for rank 4 itself to notice.
+    assert hurt["rdma"] > max(hurt[mode] for mode in MODES[1:]) > 0
+
+
+def test_the_same_seed_gives_the_same_report(nicety: Callable) -> None:
+    command = ["bench", "broadcast", "--nic", "spin-discrete", "--nodes", "4", "--noise", "20us,5us"]
+    command += ["--iterations", "3", "--json", "--seed"]
+    first, second = nicety(*command, 7), nicety(*command, 7)
+    assert (first.status, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    report = first.json()
+    assert report["benchmark"] == "broadcast"
+    assert report["manifest"]["topology"] == "star"
+    assert len(report["rows"]) == 8
+    assert set(report["manifest"]["compiler"]) == {"spin-discrete/spin-store", "spin-discrete/spin-stream"}
+    for row in report["rows"]:
+        assert row["nic"] == "spin-discrete"
+        assert row["verified"] is True
+        assert row["min_ns"] <= row["p50_ns"] <= row["p99_ns"] == row["max_ns"]
+    assert nicety(*command, 8).stdout != first.stdout
+
+
+def test_the_text_has_the_figures(nicety: Callable, tmp_path: Path) -> None:
+    command = ["bench", "broadcast", "--nic", "spin-discrete", "--nodes", "2,4", "--sizes", "8,4Ki"]
+    result = nicety(*command, "--csv", "rows.csv", "--plot", "picture.svg", "--trace", "first.pftrace")
+    assert (result.status, result.stderr) == (0, "")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["#", "Nodes", *MODES] in lines
+    assert ["4", "1554.170", "1424.170", "938.045", "938.445"] in lines
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 1 + 2 * 2 * 4
+    assert (tmp_path / "picture.svg").read_text().lstrip().startswith("<?xml")
+    assert (tmp_path / "first.pftrace").stat().st_size > 1000
+    spread = nicety(*command, "--percentiles", "--mode", "rdma")
+    assert "# spin-discrete, size 4Ki, mode rdma: time (ns)" in spread.stdout
+
+
+def test_a_report_shows_itself_in_a_notebook() -> None:
+    report = package.run_usecase(Broadcast(nodes=[4], sizes=[8]), nics=["spin-discrete"], modes=["rdma"])
+    assert "1554.170" in report._repr_html_()  # type: ignore[attr-defined]
+
+
+def changed(name: str, before: str, after: str, folder: Path) -> Path:
+    """A copy of the library's handlers with a mistake in it."""
+    text = library_source(name).read_text()
+    assert text.count(before) == 1
+    (folder / name).write_text(text.replace(before, after))
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("mode", "before", "after", "words"),
+    [
+        (
+            "spin-stream",
+            "    /* The children first",
+            "    p.base[p.length - 1] ^= 1;\n    /* The children first",
+            "size 65536: rank 2 received a wrong byte at offset 4095",
+        ),
+        ("spin-stream", "p.offset) != PTL_OK", "0) != PTL_OK", "rank 3 received a wrong byte at offset"),
+        ("spin-store", "PutFromHost(0,", "PutFromHost(1,", "failed"),
+    ],
+)
+def test_a_wrong_byte_is_found(
+    nicety: Callable, tmp_path: Path, mode: str, before: str, after: str, words: str
+) -> None:
+    source = changed(f"broadcast_{mode.removeprefix('spin-')}.c", before, after, tmp_path)
+    command = ["bench", "broadcast", "--nic", "spin-discrete", "--mode", mode, "--nodes", "4", "--sizes", "64Ki"]
+    result = nicety(*command, "--handlers", source)
+    assert result.status == 1
+    assert result.stdout == ""
+    assert f"nicety: spin-discrete, mode {mode}, nodes 4, size 65536: " in result.stderr
+    assert words in result.stderr
+
+
+def test_what_is_compared_is_compared() -> None:
+    right = np.arange(100, dtype=np.float32)
+    require_equal(right.copy(), right, "nobody has")
+    wrong = right.copy()
+    wrong[7] = 8
+    with pytest.raises(package.RunError, match=r"rank 1 has a wrong byte at offset 30: 0x00 .* 0xe0; 2 of 400 bytes"):
+        require_equal(wrong, right, "rank 1 has")
+    with pytest.raises(package.RunError, match="rank 1 has 396 bytes instead of 400"):
+        require_equal(right[:99], right, "rank 1 has")
+
+
+BROADCAST = ["broadcast", "--nic", "spin-discrete"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ([*BROADCAST, "--nodes", "1:4"], ["--nodes", "2 nodes or more, not 1"]),
+        ([*BROADCAST, "--nodes", "64"], ["64 nodes", "switch.ports is 36"]),
+        ([*BROADCAST, "--nodes", "4", "--topology", "pair"], ["pair", "4"]),
+        ([*BROADCAST, "--sizes", "0"], ["--sizes", "1 to 2Gi"]),
+        ([*BROADCAST, "--sizes", "4Gi"], ["--sizes", "1 to 2Gi"]),
+        ([*BROADCAST, "--sizes", "x"], ["--sizes", "not a number"]),
+        ([*BROADCAST, "--mode", "spin"], ["'spin'", "rdma, portals4, spin-store, spin-stream"]),
+        ([*BROADCAST, "--mode", "rdma", "--handlers", "x.c"], ["mode rdma runs no handlers"]),
+        ([*BROADCAST, "--handlers", "gone.c"], ["gone.c", "no such file"]),
+        ([*BROADCAST, "--noise", "1us"], ["1us"]),
+        ([*BROADCAST, "--set", "hpu.coers=8"], ["hpu.coers", "hpu.cores"]),
+        ([*BROADCAST, "--nodes", "32", "--set", "limits.triggered=2"], ["4 children", "limits.triggered"]),
+        (["broadcast", "--nic", "spin-discreet"], ["spin-discreet", "spin-discrete"]),
+        (["broadcast"], ["--nic"]),
+        ([*BROADCAST, "--csv", "no/such.csv"], ["--csv", "no folder"]),
+    ],
+)
+def test_what_is_refused_before_anything_runs(nicety: Callable, command: Sequence[str], words: Sequence[str]) -> None:
+    result = nicety("bench", *command)
+    assert (result.status, result.stdout) == (2, "")
+    assert [word for word in words if word not in result.stderr] == []
