@@ -33,6 +33,13 @@ pub struct Turn {
     waited: Duration,
 }
 
+impl Turn {
+    /// The same turn for a packet that lies complete in a buffer, at the instant up to which `path` accounts.
+    pub fn resting(self, path: Path) -> Turn {
+        Turn { flight: Flight::resting(path), ..self }
+    }
+}
+
 /// A node's end of a link, both directions.
 ///
 /// A packet starts only with a credit for a slot of the buffer at the other end; the receiver gives it back as a

@@ -1,6 +1,7 @@
 //! The parts of a card, and the cards made of them.
 //!
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
+//! - [`transport`]: reliable transport between a card and its link, for networks that lose packets.
 //!
 //! A card is described by a [`CardSpec`], which is read from a TOML file; one design serves every card that is an
 //! arrangement of its parts.
@@ -8,5 +9,6 @@
 mod bus;
 mod spec;
 pub mod spin;
+pub mod transport;
 
 pub use spec::{CardSpec, SpinSpec, read};

@@ -1,5 +1,6 @@
 //! What a card's specification says, as the numbers its parts take.
 
+use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
@@ -39,6 +40,8 @@ pub struct SpinSpec {
     pub match_command: Duration,
     /// How much of everything the Portals interface has.
     pub limits: Limits,
+    /// What is done about packets that the network loses.
+    pub transport: TransportSpec,
     /// The handler processors.
     pub hpu: HpuSpec,
     /// One way to or from the job launcher.
@@ -101,13 +104,17 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let bus = crate::bus::read(reader);
     let s = reader.section("buffer");
     let buffer = s.count("packets", 1..=1 << 20, "packets that the card's packet buffer holds") as u32;
+    let transport = read_transport(reader);
     let s = reader.section("link");
-    let link = LinkSpec {
+    let mut link = LinkSpec {
         latency: positive_time(&s, "latency", "flight time of a link; at least 1 ps"),
         gap: s.gap("gap", "per byte on the link: G"),
         header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
         buffer,
     };
+    if transport.reliable {
+        link.header += transport.header;
+    }
     let s = reader.section("switch");
     let switch = SwitchSpec {
         latency: s.time("latency", "through a switch, for a packet's head; pair has none"),
@@ -150,8 +157,32 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         match_further,
         match_command,
         limits,
+        transport,
         hpu,
         barrier,
+    }
+}
+
+fn read_transport(reader: &Reader<'_>) -> TransportSpec {
+    let s = reader.section("transport");
+    let timeout = s.time_or("timeout", "100 us", "without progress, until packets are sent again");
+    if timeout.is_zero() {
+        s.refuse(
+            "timeout",
+            "a timeout of 0 is over before anything can come",
+            "write for example \"100 us\"",
+        );
+    }
+    TransportSpec {
+        reliable: s.flag_or("reliable", false, "packets that the network loses are sent again"),
+        window: s.count_or("window", 1..=1 << 20, 64, "packets to one card that may be unacknowledged")
+            as u32,
+        timeout,
+        retries: s.count_or("retries", 0..=1 << 20, 7, "timeouts in a row, until messages have failed")
+            as u32,
+        check: s.time_or("check", "0 ns", "checking a packet that came"),
+        header: s.size_or("header", 0..=4096, "20 B", "bytes that a packet has more on the link"),
+        ack: s.size_or("ack", 0..=4096, "0 B", "bytes of an acknowledgement beside headers"),
     }
 }
 

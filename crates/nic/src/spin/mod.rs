@@ -6,6 +6,7 @@
 //! |---|---|
 //! | a host's commands, and what it sees of the card | `host.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
+//! | what a lossy network may bring | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs` |
 //! | handler processors and their queue | `hpus.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
@@ -19,6 +20,7 @@ mod dma;
 mod handlers;
 mod host;
 mod hpus;
+mod intake;
 mod outcome;
 mod printf;
 mod receive;
@@ -29,8 +31,10 @@ mod view;
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::{Appending, CallError};
 pub use hpus::HandlerStatistics;
+pub use intake::Unusable;
 
 use crate::SpinSpec;
+use crate::transport::{TransportStatistics, Undelivered, Wire};
 use handlers::{Application, Attachment};
 use hpus::Hpus;
 use nicety_fabric::Port;
@@ -98,7 +102,9 @@ pub struct Card {
     spec: Rc<SpinSpec>,
     memory: Rc<Memory>,
     bus: Bus,
-    port: Port,
+    port: Rc<Wire>,
+    /// Packets that came and could not be used.
+    unusable: Cell<Unusable>,
     interface: RefCell<Interface>,
     effects: RefCell<Effects>,
     engine: SendEngine,
@@ -144,7 +150,8 @@ impl Card {
             nodes,
             memory,
             bus,
-            port,
+            port: Wire::new(sim, port, spec.transport, nodes),
+            unusable: Cell::default(),
             interface: RefCell::new(Interface::new(node, spec.limits)),
             effects: RefCell::default(),
             engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
@@ -178,6 +185,21 @@ impl Card {
     /// What the Portals interface has counted.
     pub fn statistics(&self) -> Statistics {
         *self.interface.borrow().statistics()
+    }
+
+    /// What the card's reliable transport has done.
+    pub fn transport_statistics(&self) -> TransportStatistics {
+        self.port.statistics()
+    }
+
+    /// Messages that this card could not bring to their targets, the first hundred.
+    pub fn undelivered(&self) -> Vec<Undelivered> {
+        self.port.undelivered()
+    }
+
+    /// Packets that came and could not be used.
+    pub fn unusable(&self) -> Unusable {
+        self.unusable.get()
     }
 
     /// Packets that this card has put on its link.

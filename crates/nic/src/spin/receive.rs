@@ -120,9 +120,10 @@ impl Card {
     async fn receive(self: Rc<Card>, mut packet: Packet) {
         self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
         let is_header = packet.offset == 0;
-        let header = is_header.then(|| {
-            Header::decode(packet.header.as_slice()).expect("a lossless link delivers whole headers")
-        });
+        let header = if is_header { self.header_of(&packet) } else { None };
+        if is_header && header.is_none() {
+            return;
+        }
         if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
             return self.acknowledged(header, packet).await;
         }
@@ -130,9 +131,11 @@ impl Card {
         self.matched(packet.message, service, &mut packet.path).await;
         self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
 
-        let place = match header {
-            Some(header) => self.admit(header, &packet),
-            None => self.incoming.borrow().by_message[&packet.message],
+        let known = self.incoming.borrow().by_message.get(&packet.message).copied();
+        let place = match (header, known) {
+            (Some(header), None) => self.admit(header, &packet),
+            (None, Some(place)) => place,
+            _ => return self.drop_stray(),
         };
         let fate = {
             let mut table = self.incoming.borrow_mut();

@@ -4,7 +4,7 @@ use super::Card;
 use nicety_fabric::{Channel, HeaderBytes, Packet};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
-use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, OperationHandle};
+use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, OperationHandle};
 use nicety_types::{
     Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
 };
@@ -129,7 +129,7 @@ impl Card {
         let mut offset = 0;
         let handed = loop {
             let length = self.spec.packet_payload.min(total - offset);
-            let ready = self.port.turn(flight).await;
+            let ready = self.port.turn(header.target, flight).await;
             if offset == 0 {
                 self.engine.last_start.set(Some(self.sim.now()));
             }
@@ -159,17 +159,16 @@ impl Card {
         drop((turn, place));
 
         let Some(report) = report else { return };
-        self.sim.until(handed.at()).await;
+        let (handed, outcome) = self.port.delivered(handed).await;
+        let counted = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
         self.with_effects_of(Some(message), handed, |interface, effects| match report {
             Report::Sent(operation) => {
                 interface
-                    .sent(operation, FailType::Ok, effects)
+                    .sent(operation, outcome, effects)
                     .expect("the operation was given to this card to send");
             }
             Report::Count(ct) => {
-                interface
-                    .ct_inc(ct, CtEvent::success(1), effects)
-                    .expect("the counter lives as long as its entry");
+                interface.ct_inc(ct, counted, effects).expect("the counter lives as long as its entry");
             }
         });
     }

@@ -1,0 +1,46 @@
+//! What comes of a network that loses and damages packets, where no transport makes up for it: what cannot be used is
+//! counted and dropped.
+
+use super::Card;
+use nicety_fabric::Packet;
+use nicety_portals::Header;
+
+/// Packets that came and could not be used. A network without faults has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unusable {
+    /// Header packets whose header is none, or one of other nodes.
+    pub headers: u64,
+    /// Packets of messages whose header packet has not come, or came before.
+    pub strays: u64,
+}
+
+impl Unusable {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.headers + self.strays
+    }
+}
+
+impl Card {
+    /// The header of a header packet; none where it cannot be used, and the packet is dropped.
+    pub(super) fn header_of(&self, packet: &Packet) -> Option<Header> {
+        let header = Header::decode(packet.header.as_slice()).ok();
+        let header = header.filter(|header| header.target == self.node && header.source.0 < self.nodes);
+        if header.is_none() {
+            self.drop_unusable(|unusable| unusable.headers += 1);
+        }
+        header
+    }
+
+    /// Drops a packet that belongs to no message under way, or begins one that has begun.
+    pub(super) fn drop_stray(&self) {
+        self.drop_unusable(|unusable| unusable.strays += 1);
+    }
+
+    fn drop_unusable(&self, count: impl FnOnce(&mut Unusable)) {
+        let mut unusable = self.unusable.get();
+        count(&mut unusable);
+        self.unusable.set(unusable);
+        self.port.free_slot();
+    }
+}

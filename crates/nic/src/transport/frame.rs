@@ -1,0 +1,141 @@
+//! What reliable transport adds to a packet's header: 20 bytes, little-endian.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal |
+//! | 1..4 | zero |
+//! | 4..8 | rank of the sender |
+//! | 8..16 | data: the packet's number; otherwise: the number that is expected next |
+//! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
+//!
+//! The number is wide enough never to come round. A phantom payload counts as so many zeros, of which only the length is
+//! looked at.
+
+use crc32fast::Hasher;
+use nicety_fabric::{HeaderBytes, Packet};
+use nicety_types::{NodeId, Payload, Segment};
+
+/// Bytes that transport adds to a packet's header.
+pub const FRAME_BYTES: usize = 20;
+
+/// What a packet is to the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A packet of a message.
+    Data = 1,
+    /// Everything before a number has been taken.
+    Acknowledgement = 2,
+    /// The same, and packets behind it had to be discarded.
+    Refusal = 3,
+}
+
+/// What transport adds to a packet's header, the CRC aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What the packet is.
+    pub kind: Kind,
+    /// The card that sent it.
+    pub source: NodeId,
+    /// Its own number, or the one that is expected.
+    pub number: u64,
+}
+
+impl Frame {
+    /// A packet's header with the frame and the CRC behind it.
+    pub fn seal(&self, header: HeaderBytes, payload: &Payload) -> HeaderBytes {
+        let mut bytes = [0; FRAME_BYTES - 4];
+        bytes[0] = self.kind as u8;
+        bytes[4..8].copy_from_slice(&self.source.0.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.number.to_le_bytes());
+        let framed = header.followed_by(&bytes);
+        framed.followed_by(&checksum(framed.as_slice(), payload).to_le_bytes())
+    }
+
+    /// The frame of a packet; none where its CRC is wrong.
+    pub fn open(packet: &Packet) -> Option<Frame> {
+        let (rest, crc) = packet.header.as_slice().split_last_chunk::<4>()?;
+        if packet.payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, &packet.payload) {
+            return None;
+        }
+        let frame = rest.last_chunk::<{ FRAME_BYTES - 4 }>()?;
+        let kind =
+            [Kind::Data, Kind::Acknowledgement, Kind::Refusal].into_iter().find(|k| *k as u8 == frame[0])?;
+        let source = NodeId(u32::from_le_bytes(*frame[4..].first_chunk()?));
+        Some(Frame { kind, source, number: u64::from_le_bytes(*frame[8..].first_chunk()?) })
+    }
+}
+
+fn checksum(header: &[u8], payload: &Payload) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(header);
+    for segment in payload.segments() {
+        match segment {
+            Segment::Real(bytes) => hasher.update(bytes),
+            Segment::Phantom(length) => hasher.update(&length.to_le_bytes()),
+        }
+    }
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_fabric::Channel;
+    use nicety_types::{MessageId, Path, Time};
+    use proptest::prelude::*;
+
+    fn packet(frame: Frame, header: &[u8], payload: Payload) -> Packet {
+        let header = frame.seal(HeaderBytes::new(header), &payload);
+        let (source, message) = (frame.source, MessageId::default());
+        let path = Path::from(Time::ZERO);
+        let channel = Channel::Data;
+        Packet { source, destination: source, message, channel, offset: 0, header, payload, path }
+    }
+
+    const FRAME: Frame =
+        Frame { kind: Kind::Data, source: NodeId(0x0403_0201), number: 0x0706_0504_0302_0100 };
+
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        let sealed = FRAME.seal(HeaderBytes::new(b"1234"), &Payload::copy_of(b"56789"));
+        let frame = [1, 0, 0, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(sealed.as_slice()[..20], [b"1234".as_slice(), &frame].concat());
+        let crc = crc32fast::hash(&[b"1234".as_slice(), &frame, b"56789"].concat());
+        assert_eq!(sealed.as_slice()[20..], crc.to_le_bytes());
+        // The check value of CRC-32/ISO-HDLC.
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
+        assert_eq!(Frame::open(&packet(FRAME, b"", Payload::phantom(4096))), Some(FRAME));
+    }
+
+    #[test]
+    fn a_damaged_phantom_is_seen() {
+        let mut packet = packet(FRAME, b"header", Payload::phantom(4096));
+        packet.payload.damage(17, 4);
+        assert_eq!(Frame::open(&packet), None);
+    }
+
+    proptest! {
+        #[test]
+        fn damage_to_a_byte_is_seen(
+            header in prop::collection::vec(any::<u8>(), 0..=64),
+            payload in prop::collection::vec(any::<u8>(), 1..5000),
+            number: u64,
+            at: prop::sample::Index,
+            mask in 1u8..,
+        ) {
+            let frame = Frame { number, ..FRAME };
+            let mut packet = packet(frame, &header, Payload::copy_of(&payload));
+            prop_assert_eq!(Frame::open(&packet), Some(frame));
+            packet.payload.damage(at.index(payload.len()) as u64, mask);
+            prop_assert_eq!(Frame::open(&packet), None);
+        }
+
+        #[test]
+        fn no_bytes_panic(header in prop::collection::vec(any::<u8>(), 0..=96)) {
+            let mut packet = packet(FRAME, b"", Payload::empty());
+            packet.header = HeaderBytes::new(&header);
+            prop_assert_eq!(Frame::open(&packet), None);
+        }
+    }
+}

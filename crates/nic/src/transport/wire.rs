@@ -1,0 +1,388 @@
+//! A card's end of its link, with reliable transport in front of the port or without.
+
+use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
+use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Port};
+use nicety_kernel::{Signal, Sim, race};
+use nicety_portals::FailType;
+use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Most messages that are remembered as not delivered.
+const UNDELIVERED_KEPT: usize = 100;
+
+/// A message that could not be brought to its target, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// When it was given up.
+    pub time: Time,
+    /// The message.
+    pub message: MessageId,
+    /// The node it was for.
+    pub destination: NodeId,
+    /// Bytes of payload that were not acknowledged.
+    pub bytes: u64,
+}
+
+/// A packet's turn on the link; dropped without a launch, its credit goes back.
+pub struct Turn {
+    turn: fabric::Turn,
+    path: Path,
+}
+
+/// A packet that has been put on the link.
+#[derive(Clone, Copy)]
+pub struct Launched {
+    /// The path up to the instant at which its last byte is handed to the link.
+    pub path: Path,
+    /// Its flow and number, where it has any.
+    number: Option<(NodeId, u64)>,
+}
+
+/// A card's end of its link.
+pub struct Wire {
+    sim: Sim,
+    port: Port,
+    reliable: Option<Reliable>,
+}
+
+struct Reliable {
+    spec: TransportSpec,
+    /// By peer; made when there is something between the two.
+    flows: RefCell<Vec<Option<Box<Flow>>>>,
+    /// Peers that are to be sent an acknowledgement or refusal.
+    owed: RefCell<VecDeque<NodeId>>,
+    owing: Signal,
+    statistics: Cell<TransportStatistics>,
+    undelivered: RefCell<Vec<Undelivered>>,
+}
+
+/// What there is between this card and another.
+struct Flow {
+    sending: Sending<Kept>,
+    receiving: Receiving,
+    /// When it is too late for an acknowledgement.
+    deadline: Time,
+    /// Tells those who wait for room, or for a message to be delivered.
+    progress: Signal,
+    /// Tells the flow's own task that there is something to do, or nothing any more.
+    work: Signal,
+    /// What is to be sent to the peer, where anything is.
+    owed: Option<Kind>,
+}
+
+/// A packet that may have to be sent again.
+struct Kept {
+    packet: Packet,
+    /// Up to when it had been handed to the link the last time.
+    handed: Path,
+}
+
+impl Wire {
+    /// The end of a card's link, in a cluster of so many nodes; its services are started.
+    pub fn new(sim: &Sim, port: Port, spec: TransportSpec, nodes: u32) -> Rc<Wire> {
+        let reliable = spec.reliable.then(|| Reliable {
+            spec,
+            flows: RefCell::new((0..nodes).map(|_| None).collect()),
+            owed: RefCell::default(),
+            owing: Signal::new(sim),
+            statistics: Cell::default(),
+            undelivered: RefCell::default(),
+        });
+        let wire = Rc::new(Wire { sim: sim.clone(), port, reliable });
+        if wire.reliable.is_some() {
+            sim.spawn(wire.clone().answer());
+        }
+        wire
+    }
+
+    /// When the link's serialiser is free again.
+    pub fn free(&self) -> Time {
+        self.port.free()
+    }
+
+    /// Packets sent and received so far, whatever they were.
+    pub fn packets(&self) -> (u64, u64) {
+        self.port.packets()
+    }
+
+    /// What the transport has done; all zero where there is none.
+    pub fn statistics(&self) -> TransportStatistics {
+        self.reliable.as_ref().map_or_else(TransportStatistics::default, |reliable| reliable.statistics.get())
+    }
+
+    /// Messages that were given up, the first hundred.
+    pub fn undelivered(&self) -> Vec<Undelivered> {
+        self.reliable.as_ref().map_or_else(Vec::new, |reliable| reliable.undelivered.borrow().clone())
+    }
+
+    /// Tells the other end of the link that a packet's slot is free again.
+    pub fn free_slot(&self) {
+        self.port.free_slot();
+    }
+
+    /// Waits until a packet for `to` that comes as `flight` says may start: room in the flow's window, and what
+    /// [`Port::turn`] waits for. One sender at a time; [`Wire::launch`] follows at the same instant.
+    pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
+        if let Some(reliable) = &self.reliable {
+            let progress = self.with_flow(to, |flow| flow.progress.clone());
+            let room = || self.with_flow(to, |flow| flow.sending.has_room() || flow.sending.has_failed());
+            if !room() {
+                progress.wait_until(room).await;
+                let now = self.sim.now();
+                if now > flight.head {
+                    flight.path.advance(Stage::TransportQueued, now);
+                    (flight.head, flight.tail) = (now, flight.tail.max(now));
+                }
+            }
+            debug_assert!(reliable.spec.window > 0);
+        }
+        Turn { turn: self.port.turn(flight).await, path: flight.path }
+    }
+
+    /// Puts a packet on the link whose turn it is. To a card that does not answer any more nothing is sent.
+    pub fn launch(self: &Rc<Wire>, mut packet: Packet, turn: Turn) -> Launched {
+        let Some(reliable) = &self.reliable else {
+            return Launched { path: self.port.launch(packet, turn.turn), number: None };
+        };
+        let (to, now) = (packet.destination, self.sim.now());
+        let (number, failed) = self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed()));
+        if failed {
+            reliable.lose(now, &packet);
+            let mut path = turn.path;
+            path.advance(Stage::LinkQueued, now);
+            return Launched { path, number: Some((to, u64::MAX)) };
+        }
+        let frame = Frame { kind: Kind::Data, source: self.sim.node(), number };
+        packet.header = frame.seal(packet.header, &packet.payload);
+        let copy = packet.share();
+        let path = self.port.launch(packet, turn.turn);
+        self.with_flow(to, |flow| {
+            if flow.sending.is_idle() {
+                flow.deadline = reliable.deadline(&flow.sending, now);
+                flow.work.notify_all();
+            }
+            flow.sending.sent(Kept { packet: copy, handed: path });
+        });
+        Launched { path, number: Some((to, number)) }
+    }
+
+    /// Waits until the message whose last packet this was is out of the sender's hands: handed to the link or, with reliable
+    /// transport, acknowledged. Returns the path up to then, and how it ended.
+    pub async fn delivered(self: &Rc<Wire>, launched: Launched) -> (Path, FailType) {
+        let Launched { mut path, number } = launched;
+        self.sim.until(path.at()).await;
+        let Some((to, number)) = number else { return (path, FailType::Ok) };
+        let progress = self.with_flow(to, |flow| flow.progress.clone());
+        let over =
+            || self.with_flow(to, |flow| flow.sending.has_failed() || flow.sending.is_acknowledged(number));
+        progress.wait_until(over).await;
+        path.advance(Stage::Transport, self.sim.now());
+        // A flow that has failed acknowledges nothing, and forgets what it kept.
+        let failed =
+            self.with_flow(to, |flow| flow.sending.has_failed() && !flow.sending.is_acknowledged(number));
+        (path, if failed { FailType::Undeliverable } else { FailType::Ok })
+    }
+
+    /// The next packet for the card, whole.
+    pub async fn receive(self: &Rc<Wire>) -> Packet {
+        loop {
+            let mut packet = self.port.receive().await;
+            let Some(reliable) = &self.reliable else { return packet };
+            // Packets are checked as they come, so one does not wait for another.
+            let checked = packet.path.at() + reliable.spec.check;
+            packet.path.advance(Stage::Transport, checked);
+            self.sim.until(checked).await;
+            if self.take(reliable, &packet) {
+                return packet;
+            }
+            if !packet.is_control() {
+                self.port.free_slot();
+            }
+        }
+    }
+
+    /// Whether a packet that came is for the card.
+    fn take(self: &Rc<Wire>, reliable: &Reliable, packet: &Packet) -> bool {
+        let nodes = reliable.flows.borrow().len() as u32;
+        let frame = Frame::open(packet).filter(|frame| frame.source.0 < nodes);
+        let Some(Frame { kind, source, number }) = frame else {
+            reliable.count(|s| s.corrupted += 1);
+            return false;
+        };
+        if kind != Kind::Data {
+            self.told(reliable, source, kind, number);
+            return false;
+        }
+        let arrived = self.with_flow(source, |flow| flow.receiving.arrived(number));
+        match arrived {
+            Arrived::Next => {
+                self.owe(reliable, source, Kind::Acknowledgement);
+                return true;
+            }
+            Arrived::Before => {
+                reliable.count(|s| s.duplicated += 1);
+                self.owe(reliable, source, Kind::Acknowledgement);
+            }
+            Arrived::Ahead { refuse } => {
+                reliable.count(|s| s.out_of_order += 1);
+                if refuse {
+                    self.owe(reliable, source, Kind::Refusal);
+                }
+            }
+        }
+        false
+    }
+
+    /// An acknowledgement or refusal has come.
+    fn told(self: &Rc<Wire>, reliable: &Reliable, from: NodeId, kind: Kind, expected: u64) {
+        let now = self.sim.now();
+        self.with_flow(from, |flow| {
+            let news = match kind {
+                Kind::Refusal => flow.sending.refused(expected),
+                _ => flow.sending.acknowledged(expected),
+            };
+            if news {
+                flow.deadline = reliable.deadline(&flow.sending, now);
+                flow.progress.notify_all();
+            }
+            if flow.sending.is_idle() || flow.sending.is_behind() {
+                flow.work.notify_all();
+            }
+        });
+    }
+
+    fn owe(self: &Rc<Wire>, reliable: &Reliable, to: NodeId, kind: Kind) {
+        // What is owed already is sent with the number that is expected then.
+        if self.with_flow(to, |flow| flow.owed.replace(kind)).is_none() {
+            reliable.owed.borrow_mut().push_back(to);
+            reliable.owing.notify_one();
+        }
+    }
+
+    /// Sends acknowledgements and refusals.
+    async fn answer(self: Rc<Wire>) {
+        let reliable = self.reliable.as_ref().expect("started with it");
+        loop {
+            reliable.owing.wait_until(|| !reliable.owed.borrow().is_empty()).await;
+            let path = Path::from(self.sim.now());
+            let turn = self.port.control_turn(Flight::resting(path)).await;
+            let Some(to) = reliable.owed.borrow_mut().pop_front() else { continue };
+            let (kind, number) = self.with_flow(to, |flow| (flow.owed.take(), flow.receiving.expected()));
+            let kind = kind.expect("one place in line for each that is owed");
+            reliable.count(|s| match kind {
+                Kind::Refusal => s.refusals += 1,
+                _ => s.acknowledgements += 1,
+            });
+            let source = self.sim.node();
+            let payload = Payload::phantom(reliable.spec.ack);
+            let header = Frame { kind, source, number }.seal(HeaderBytes::new(&[]), &payload);
+            let message = MessageId { source, sequence: u64::MAX };
+            let channel = Channel::Control;
+            self.port.launch(
+                Packet { source, destination: to, message, channel, offset: 0, header, payload, path },
+                turn,
+            );
+        }
+    }
+
+    /// Watches over a flow: sends again what is missing, and gives up.
+    async fn tend(self: Rc<Wire>, to: NodeId) {
+        let reliable = self.reliable.as_ref().expect("started with it");
+        let work = self.with_flow(to, |flow| flow.work.clone());
+        loop {
+            work.wait_until(|| self.with_flow(to, |flow| !flow.sending.is_idle())).await;
+            if self.with_flow(to, |flow| flow.sending.is_behind()) {
+                self.send_again(reliable, to).await;
+                continue;
+            }
+            let deadline = self.with_flow(to, |flow| flow.deadline);
+            if self.sim.now() < deadline {
+                race(self.sim.until(deadline), work.wait()).await;
+            } else if self.expire(reliable, to) {
+                return;
+            }
+        }
+    }
+
+    /// Sends the first packet again that has to be.
+    async fn send_again(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) {
+        let turn = self.port.turn(Flight::resting(Path::from(self.sim.now()))).await;
+        let now = self.sim.now();
+        let again = self.with_flow(to, |flow| {
+            let (number, kept) = flow.sending.send_again()?;
+            let mut path = kept.handed;
+            path.advance(Stage::Retransmit, now);
+            Some((number, kept.packet.share(), path))
+        });
+        // It may have been acknowledged while its credit was waited for.
+        let Some((number, packet, path)) = again else { return };
+        reliable.count(|s| s.retransmitted += 1);
+        let handed = self.port.launch(packet, turn.resting(path));
+        self.with_flow(to, |flow| {
+            if let Some(kept) = flow.sending.kept(number) {
+                kept.handed = handed;
+            }
+            if !flow.sending.is_behind() {
+                flow.deadline = reliable.deadline(&flow.sending, now);
+                flow.progress.notify_all();
+            }
+        });
+    }
+
+    /// There was no progress in time. Returns whether the flow has failed.
+    fn expire(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) -> bool {
+        let now = self.sim.now();
+        reliable.count(|s| s.timeouts += 1);
+        self.with_flow(to, |flow| {
+            let failed = flow.sending.expired() == Expired::Failed;
+            if failed {
+                flow.sending.give_up().for_each(|kept| reliable.lose(now, &kept.packet));
+                flow.progress.notify_all();
+            }
+            failed
+        })
+    }
+
+    fn with_flow<R>(self: &Rc<Wire>, peer: NodeId, act: impl FnOnce(&mut Flow) -> R) -> R {
+        let reliable = self.reliable.as_ref().expect("flows are those of reliable transport");
+        let mut flows = reliable.flows.borrow_mut();
+        let flow = flows[peer.0 as usize].get_or_insert_with(|| {
+            self.sim.spawn(self.clone().tend(peer));
+            Box::new(Flow {
+                sending: Sending::new(reliable.spec.window, reliable.spec.retries),
+                receiving: Receiving::default(),
+                deadline: Time::ZERO,
+                progress: Signal::new(&self.sim),
+                work: Signal::new(&self.sim),
+                owed: None,
+            })
+        });
+        act(flow)
+    }
+}
+
+impl Reliable {
+    fn deadline(&self, sending: &Sending<Kept>, now: Time) -> Time {
+        now + self.spec.timeout * sending.patience()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut TransportStatistics)) {
+        let mut statistics = self.statistics.get();
+        change(&mut statistics);
+        self.statistics.set(statistics);
+    }
+
+    /// A packet will never be acknowledged.
+    fn lose(&self, time: Time, packet: &Packet) {
+        let (message, destination, bytes) = (packet.message, packet.destination, packet.payload.len());
+        let mut undelivered = self.undelivered.borrow_mut();
+        // The packets of a message are behind each other.
+        if let Some(last) = undelivered.last_mut().filter(|last| last.message == message) {
+            last.bytes += bytes;
+        } else if undelivered.len() < UNDELIVERED_KEPT {
+            undelivered.push(Undelivered { time, message, destination, bytes });
+        }
+    }
+}
