@@ -31,9 +31,9 @@ typedef uint64_t ptl_hdr_data_t;
 /* What a handler returns. */
 enum {
     SUCCESS = 0,              /* payload and completion handlers: done */
-    SUCCESS_PENDING = 1,      /* completion handlers: done, the match entry stays open */
+    SUCCESS_PENDING = 1,      /* completion handlers: done, and the host hears nothing yet: the match entry stays open */
     PROCESS_DATA = 2,         /* header handlers: run the payload handlers */
-    PROCESS_DATA_PENDING = 3,
+    PROCESS_DATA_PENDING = 3, /* this and the other two: the same, and the match entry stays open */
     PROCEED = 4,              /* header handlers: skip the payload handlers, deposit the data in host memory */
     PROCEED_PENDING = 5,
     DROP = 6,                 /* header handlers: drop the message; payload handlers: count the bytes as dropped */

@@ -59,10 +59,12 @@ pub struct HpuSpec {
     pub core: Core,
     /// The isa as the spec writes it.
     pub isa: String,
-    /// HPU memory of one application, in bytes.
+    /// HPU memory of all applications together, in bytes.
     pub memory: u32,
-    /// Program memory of one application, in bytes.
+    /// Program memory of one program, in bytes.
     pub code: u32,
+    /// Applications that the card keeps apart.
+    pub applications: u32,
     /// Stack of a core, in bytes.
     pub stack: u32,
     /// Cycles to start a handler.
@@ -250,8 +252,9 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         clock,
         core: Core { isa, costs, misaligned },
         isa: isa_text,
-        memory: size("memory", 64 << 20, "HPU memory of one application"),
-        code: size("code", 16 << 20, "program memory of one application"),
+        memory: size("memory", 64 << 20, "HPU memory, of all applications together"),
+        applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
+        code: size("code", 16 << 20, "program memory of one program"),
         stack: size("stack", 1 << 20, "stack of a core"),
         handler_start,
         handler_end,

@@ -4,12 +4,11 @@
 //! virtual time. Bytes that a command takes from HPU memory are taken then.
 
 use super::Card;
-use super::handlers::Serving;
 use super::printf::format;
 use super::run::Running;
 use super::send::{Bytes, Leaving, Report};
 use nicety_hpu::{Access, TrapKind};
-use nicety_portals::{CtEvent, Header};
+use nicety_portals::{CtEvent, Header, Me};
 use nicety_types::{NodeId, Path, Payload, Stage, Starter};
 use std::rc::Rc;
 
@@ -174,7 +173,7 @@ impl Card {
             space.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
             Ok(())
         })?;
-        running.application.reservations.borrow_mut().invalidate(address, bytes.len() as u32);
+        running.application().reservations.borrow_mut().invalidate(address, bytes.len() as u32);
         Ok(())
     }
 
@@ -192,7 +191,7 @@ impl Card {
         if target >= self.nodes || target == self.node.0 || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
-        let report = match (counted, self.serving(running).ct) {
+        let report = match (counted, self.entry_of(running).ct) {
             (0, _) => None,
             (_, Some(ct)) => Some(Report::Count(ct)),
             (_, None) => return Ok(Err(code::ARG_INVALID)),
@@ -273,15 +272,21 @@ impl Card {
         options: u32,
     ) -> Option<u64> {
         let (start, size) = match options {
-            0 => (self.serving(running).start, self.serving(running).length),
+            0 => {
+                let entry = self.entry_of(running);
+                (entry.start, entry.length)
+            }
             1 => self.attachment_of(running.place)?.handler_memory?,
             _ => return None,
         };
         (u64::from(offset) + u64::from(length) <= size).then(|| start + u64::from(offset))
     }
 
-    fn serving(&self, running: &Running) -> Serving {
-        self.attachment_of(running.place).expect("only messages with handlers run them").serving()
+    /// The match entry that the handler's message has matched.
+    fn entry_of(&self, running: &Running) -> Me {
+        let delivery = self.incoming.borrow_mut().get(running.place).delivery;
+        let me = delivery.expect("only matched messages run handlers").me;
+        *self.interface.borrow().me(me).expect("the entry lives until its messages complete")
     }
 
     fn counter(
@@ -291,7 +296,7 @@ impl Card {
         pointer: u32,
         value: u64,
     ) -> Result<u32, TrapKind> {
-        let Some(ct) = self.serving(running).ct else { return Ok(code::ARG_INVALID) };
+        let Some(ct) = self.entry_of(running).ct else { return Ok(code::ARG_INVALID) };
         let path: Path = running.path;
         let by = CtEvent { success: value, failure: 0 };
         match number {

@@ -1,13 +1,8 @@
-//! Handlers on the card: a program, the memory of the application it belongs to, and the match entry it serves.
+//! Programs with handlers: which there are, and whether they fit on a card.
 
-use super::Card;
-use super::receive::Fate;
 use crate::spec::HpuSpec;
-use nicety_hpu::{AddressSpace, Image, LoadError, Region, Reservations};
-use nicety_portals::CtHandle;
-use std::cell::{Cell, RefCell};
+use nicety_hpu::{AddressSpace, Image, LoadError, Region};
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Where a handler finds what it may touch; programs are linked for these addresses.
@@ -16,8 +11,10 @@ pub mod map {
     pub const ARGUMENTS: u32 = 0x1b00_0000;
     /// The packet of this run.
     pub const PACKET: u32 = 0x1c40_0000;
-    /// HPU memory of the application.
+    /// HPU memory with a program's own data.
     pub const MEMORY: u32 = 0x1000_0000;
+    /// HPU memory with states: a state is as far behind this as it lies in the card's HPU memory.
+    pub const STATE: u32 = 0x1400_0000;
     /// The program; read-only.
     pub const CODE: u32 = 0x1d00_0000;
     /// The stack of the core.
@@ -58,15 +55,33 @@ pub enum HandlerError {
     },
     /// The program has none of the handlers.
     NoHandlers,
-    /// There is not enough HPU memory left.
+    /// A function is called nearly like a handler.
+    Misspelt {
+        /// What it is called.
+        name: String,
+        /// What it should be called.
+        meant: &'static str,
+    },
+    /// There is not enough HPU memory left on the card.
     NoMemory {
+        /// The application that wanted it.
+        application: String,
+        /// Bytes wanted.
+        wanted: u64,
+        /// Bytes left.
+        left: u64,
+        /// Bytes of the largest piece that is left.
+        largest: u64,
+    },
+    /// An application has no more HPU memory of its share.
+    NoShare {
+        /// The application.
+        application: String,
         /// Bytes wanted.
         wanted: u64,
         /// Bytes left.
         left: u64,
     },
-    /// These handlers serve another match entry already.
-    AlreadyServing,
 }
 
 impl fmt::Display for HandlerError {
@@ -80,12 +95,25 @@ impl fmt::Display for HandlerError {
                 "the program exports no handler: write at least one of header_handler, payload_handler and \
                  completion_handler, with __handler before it and without static",
             ),
-            HandlerError::NoMemory { wanted, left } => write!(
+            HandlerError::Misspelt { name, meant } => write!(
                 f,
-                "{wanted} bytes of HPU memory were asked for, {left} are left; use less or raise hpu.memory"
+                "the program has a function {name} and no {meant}; call it {meant}, choose it by its name, or make it \
+                 static if it is no handler"
             ),
-            HandlerError::AlreadyServing => f.write_str(
-                "these attached handlers serve another match entry; attach them again for this one",
+            HandlerError::NoMemory { application, wanted, left, largest } => {
+                write!(
+                    f,
+                    "{application} asked for {wanted} bytes of HPU memory, and {left} are left on the card"
+                )?;
+                if left >= wanted {
+                    write!(f, ", {largest} in one piece")?;
+                }
+                f.write_str("; use less, free some, or raise hpu.memory")
+            }
+            HandlerError::NoShare { application, wanted, left } => write!(
+                f,
+                "{application} asked for {wanted} bytes of HPU memory, and {left} are left of what it may have; use \
+                 less, free some, or give it more"
             ),
         }
     }
@@ -120,9 +148,13 @@ impl Handlers {
                 found => Ok(found),
             },
         };
-        let header = find(&names.header, "header_handler")?;
-        let payload = find(&names.payload, "payload_handler")?;
-        let completion = find(&names.completion, "completion_handler")?;
+        let [header, payload, completion] = HANDLERS;
+        let header = find(&names.header, header)?;
+        let payload = find(&names.payload, payload)?;
+        let completion = find(&names.completion, completion)?;
+        if *names == HandlerNames::default() {
+            spelling(&image)?;
+        }
         Handlers::at(image, header, payload, completion)
     }
 
@@ -147,124 +179,59 @@ impl Handlers {
     /// # Errors
     /// Names the part that does not fit.
     pub fn check(&self, hpu: &HpuSpec) -> Result<(), HandlerError> {
-        Application::new(self, hpu).map(|_| ())
+        Placed::new(self, hpu).map(|_| ())
     }
 }
 
-/// What all handlers of a program share on one card: program memory, HPU memory, reservations. Other applications
-/// have memory of their own at the same addresses, so they cannot reach each other's.
-pub(super) struct Application {
-    pub(super) program: Handlers,
-    pub(super) code: Vec<u8>,
-    pub(super) memory: RefCell<Vec<u8>>,
-    pub(super) reservations: RefCell<Reservations>,
-    /// Bytes of HPU memory that program and states have taken.
-    used: Cell<u32>,
+/// What handlers are called unless their program says otherwise.
+const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_handler"];
+
+/// How many letters a misspelt name may be off.
+const SLIPS: usize = 2;
+
+/// A handler that is missing, and a function that is called nearly like it, are a misspelling: without the word, the
+/// handler would never run.
+fn spelling(image: &Image) -> Result<(), HandlerError> {
+    for meant in HANDLERS.into_iter().filter(|name| image.symbol(name).is_none()) {
+        let near = |name: &&str| {
+            !HANDLERS.contains(name) && strsim::osa_distance(&name.to_lowercase(), meant) <= SLIPS
+        };
+        if let Some(name) = image.functions().find(near) {
+            return Err(HandlerError::Misspelt { name: name.to_string(), meant });
+        }
+    }
+    Ok(())
 }
 
-impl Application {
-    fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Application, HandlerError> {
+/// A program as it begins on a card: its code, and its data in HPU memory.
+pub(super) struct Placed {
+    pub(super) code: Vec<u8>,
+    pub(super) data: Vec<u8>,
+}
+
+impl Placed {
+    /// Lays a program out.
+    ///
+    /// # Errors
+    /// Names the part that does not fit.
+    pub(super) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
         let mut code = vec![0; hpu.code as usize];
-        let mut memory = vec![0; hpu.memory as usize];
+        let mut data = vec![0; hpu.memory as usize];
         AddressSpace::new()
             .with(Region::memory("program memory", map::CODE, &mut code))
-            .with(Region::memory("HPU memory", map::MEMORY, &mut memory))
+            .with(Region::memory("HPU memory", map::MEMORY, &mut data))
             .place(&program.image)?;
-        let data_end = program
-            .image
-            .segments()
-            .iter()
-            .filter(|s| (map::MEMORY..map::MEMORY + hpu.memory).contains(&s.address()))
-            .map(|s| s.address() - map::MEMORY + s.size())
-            .max();
-        Ok(Application {
-            program: program.clone(),
-            code,
-            memory: RefCell::new(memory),
-            reservations: RefCell::default(),
-            used: Cell::new(data_end.unwrap_or(0)),
-        })
-    }
-
-    /// Allocates HPU memory with these contents, 16-byte aligned; returns its address.
-    pub(super) fn allocate(&self, contents: &[u8]) -> Result<u32, HandlerError> {
-        let mut memory = self.memory.borrow_mut();
-        let start = self.used.get().next_multiple_of(16) as usize;
-        let left = memory.len().saturating_sub(start);
-        if contents.len() > left {
-            return Err(HandlerError::NoMemory { wanted: contents.len() as u64, left: left as u64 });
-        }
-        memory[start..start + contents.len()].copy_from_slice(contents);
-        self.used.set((start + contents.len()) as u32);
-        Ok(map::MEMORY + start as u32)
-    }
-}
-
-/// The match entry that attached handlers serve.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Serving {
-    pub(super) start: u64,
-    pub(super) length: u64,
-    pub(super) ct: Option<CtHandle>,
-}
-
-/// Handlers with a state, on a card.
-pub struct Attachment {
-    pub(super) application: Rc<Application>,
-    /// Address of the state in HPU memory.
-    pub(super) state: u32,
-    /// The second host memory region: address and length.
-    pub(super) handler_memory: Option<(u64, u64)>,
-    serving: Cell<Option<Serving>>,
-}
-
-impl Attachment {
-    pub(super) fn new(
-        application: Rc<Application>,
-        state: u32,
-        handler_memory: Option<(u64, u64)>,
-    ) -> Attachment {
-        Attachment { application, state, handler_memory, serving: Cell::new(None) }
-    }
-
-    /// These handlers serve this match entry from now on.
-    pub(super) fn serve(&self, serving: Serving) -> Result<(), HandlerError> {
-        match self.serving.replace(Some(serving)) {
-            None => Ok(()),
-            Some(before) => {
-                self.serving.set(Some(before));
-                Err(HandlerError::AlreadyServing)
-            }
-        }
-    }
-
-    /// Where the data of a message goes that no header handler takes elsewhere: to the payload handlers, and to host
-    /// memory where the program has none.
-    pub(super) fn processing(&self) -> Fate {
-        if self.application.program.payload.is_some() { Fate::Process } else { Fate::Deposit }
-    }
-
-    /// The match entry.
-    pub(super) fn serving(&self) -> Serving {
-        self.serving.get().expect("messages come through a match entry that has been appended")
-    }
-}
-
-impl Card {
-    /// The application of a program on this card, made at its first use.
-    pub(super) fn application(&self, program: &Handlers) -> Result<Rc<Application>, HandlerError> {
-        let mut applications = self.applications.borrow_mut();
-        let same = |a: &&Rc<Application>| {
-            let own = &a.program;
-            Arc::ptr_eq(&own.image, &program.image)
-                && (own.header, own.payload, own.completion)
-                    == (program.header, program.payload, program.completion)
+        let segments = program.image.segments().iter();
+        let ends = segments.map(|segment| (segment.address(), segment.address() + segment.size()));
+        let end_in = |base: u32, size: u32| {
+            let inside = ends.clone().filter(|(start, _)| (base..base + size).contains(start));
+            inside.map(|(_, end)| (end - base) as usize).max().unwrap_or(0)
         };
-        if let Some(application) = applications.iter().find(same) {
-            return Ok(application.clone());
-        }
-        let application = Rc::new(Application::new(program, &self.spec.hpu)?);
-        applications.push(application.clone());
-        Ok(application)
+        // What is not the program's is nobody's: an access there is a slip.
+        code.truncate(end_in(map::CODE, hpu.code));
+        data.truncate(end_in(map::MEMORY, hpu.memory));
+        code.shrink_to_fit();
+        data.shrink_to_fit();
+        Ok(Placed { code, data })
     }
 }

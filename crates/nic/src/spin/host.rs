@@ -4,10 +4,10 @@
 //! measured and takes no time. Posting an operation costs the CPU o; the command then crosses the bus and, where
 //! it changes what matches, waits for the matching unit like a packet.
 
-use super::handlers::{Attachment, Serving};
+use super::attachments::AttachError;
 use super::send::{Bytes, Leaving, Report};
 use super::view::Seen;
-use super::{Card, HandlerError, Handlers};
+use super::{Card, HandlerError};
 use nicety_host::{Cpus, Memory, Notice, Transfer};
 use nicety_kernel::describe;
 use nicety_portals::{
@@ -47,8 +47,10 @@ pub enum CallError {
         /// The number.
         cookie: u32,
     },
-    /// The handlers cannot serve the entry.
+    /// Program or state do not fit on the card.
     Handlers(HandlerError),
+    /// Something that the host has put on its card is not there, or cannot be used so.
+    Attached(AttachError),
     /// An event queue overflowed.
     EventsLost {
         /// Events lost.
@@ -74,6 +76,7 @@ impl fmt::Display for CallError {
                 write!(f, "no handlers were attached under number {cookie}; attach them before the append")
             }
             CallError::Handlers(error) => error.fmt(f),
+            CallError::Attached(error) => error.fmt(f),
             CallError::EventsLost { lost } => write!(
                 f,
                 "the event queue was full and {lost} events are lost; allocate a deeper queue or read it more often"
@@ -93,6 +96,12 @@ impl From<Error> for CallError {
 impl From<HandlerError> for CallError {
     fn from(error: HandlerError) -> CallError {
         CallError::Handlers(error)
+    }
+}
+
+impl From<AttachError> for CallError {
+    fn from(error: AttachError) -> CallError {
+        CallError::Attached(error)
     }
 }
 
@@ -160,28 +169,6 @@ impl Card {
     /// When the index is taken or past the table.
     pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, CallError> {
         Ok(self.interface.borrow_mut().pt_alloc(index, eq)?)
-    }
-
-    /// Puts handlers on the card with their initial state and, if they use one, a host memory region of their own
-    /// (address and length).
-    /// The result goes into [`Me::handlers`].
-    ///
-    /// # Errors
-    /// When program or state do not fit.
-    pub fn attach(
-        &self,
-        handlers: &Handlers,
-        state: &[u8],
-        handler_memory: Option<(u64, u64)>,
-    ) -> Result<u32, CallError> {
-        let application = self.application(handlers)?;
-        let state = application.allocate(state)?;
-        if let Some((address, length)) = handler_memory {
-            self.memory.check(address, length)?;
-        }
-        let mut attachments = self.attachments.borrow_mut();
-        attachments.push(Rc::new(Attachment::new(application, state, handler_memory)));
-        Ok(attachments.len() as u32 - 1)
     }
 
     fn check_rank(&self, rank: u32) -> Result<(), CallError> {
@@ -265,10 +252,12 @@ impl Card {
         list: List,
     ) -> Result<Appending, CallError> {
         self.memory.check(me.start, me.length)?;
-        if let Some(cookie) = me.handlers {
-            let attachments = self.attachments.borrow();
-            let attachment = attachments.get(cookie as usize).ok_or(CallError::NotAttached { cookie })?;
-            attachment.serve(Serving { start: me.start, length: me.length, ct: me.ct })?;
+        let attachment = match me.handlers {
+            None => None,
+            Some(cookie) => Some(self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?),
+        };
+        if let Some(attachment) = &attachment {
+            attachment.appending.set(attachment.appending.get() + 1);
         }
         let command = self.next_message();
         cpus.post(path, command).await;
@@ -277,6 +266,9 @@ impl Card {
         let crossing = self.bus.push(command, 0, 1, *path);
         self.sim.spawn(async move {
             let path = card.command_served(command, crossing).await;
+            if let Some(attachment) = attachment {
+                attachment.appending.set(attachment.appending.get() - 1);
+            }
             let mut handle = Err(Error::ArgInvalid("the entry was never appended"));
             card.with_effects(path, |interface, effects| handle = interface.me_append(pt, me, list, effects));
             // The host sees the answer one crossing later.

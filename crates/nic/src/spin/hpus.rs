@@ -1,13 +1,15 @@
 //! The handler processors: what waits for them, and who runs next.
 
+use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
 use crate::spec::HpuSpec;
 use nicety_fabric::Packet;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Frequency, MessageId, Path, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::iter::Sum;
 
 /// Which handler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +54,22 @@ pub struct HandlerStatistics {
     pub instructions: u64,
     /// Cycles they held a core, the waiting for commands and the start included.
     pub cycles: u64,
+    /// Cycles of these that they waited for commands and transfers.
+    pub stalled: u64,
     /// Runs among them that failed: stopped, returned an error or nonsense.
     pub failed: u64,
+}
+
+impl Sum for HandlerStatistics {
+    fn sum<I: Iterator<Item = HandlerStatistics>>(of: I) -> HandlerStatistics {
+        of.fold(HandlerStatistics::default(), |a, b| HandlerStatistics {
+            runs: a.runs + b.runs,
+            instructions: a.instructions + b.instructions,
+            cycles: a.cycles + b.cycles,
+            stalled: a.stalled + b.stalled,
+            failed: a.failed + b.failed,
+        })
+    }
 }
 
 /// What one core keeps between runs.
@@ -62,6 +78,18 @@ pub(super) struct CoreState {
     pub(super) stack: Vec<u8>,
     /// The run before: whose it was and where its time went.
     pub(super) last: Option<(MessageId, Path)>,
+    /// Whose handlers have used the stack.
+    stack_of: ApplicationId,
+}
+
+impl CoreState {
+    /// A handler of this application is next: it finds no other's bytes on the stack.
+    pub(super) fn begin(&mut self, application: &Application) {
+        if self.stack_of != application.id {
+            self.stack_of = application.id;
+            self.stack.fill(0);
+        }
+    }
 }
 
 /// A handler processor.
@@ -78,7 +106,6 @@ pub(super) struct Hpus {
     cores: Vec<Core>,
     idle: RefCell<Vec<bool>>,
     queue: RefCell<VecDeque<Run>>,
-    statistics: Cell<HandlerStatistics>,
 }
 
 impl Hpus {
@@ -90,6 +117,7 @@ impl Hpus {
                 context: Context::new(hart as u32),
                 stack: vec![0; spec.stack as usize],
                 last: None,
+                stack_of: ApplicationId::default(),
             }),
             transfers: Transfers::new(sim, spec.dma_handles),
         };
@@ -97,20 +125,11 @@ impl Hpus {
             cores: (0..spec.cores).map(core).collect(),
             idle: RefCell::new(vec![false; spec.cores]),
             queue: RefCell::default(),
-            statistics: Cell::default(),
         }
     }
 
     pub(super) fn core(&self, index: usize) -> &Core {
         &self.cores[index]
-    }
-
-    pub(super) fn statistics(&self) -> HandlerStatistics {
-        self.statistics.get()
-    }
-
-    pub(super) fn count(&self, change: impl FnOnce(HandlerStatistics) -> HandlerStatistics) {
-        self.statistics.set(change(self.statistics.get()));
     }
 
     /// A handler is ready: the idle core of the lowest number takes it, or it waits behind those before it.

@@ -8,6 +8,7 @@
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | what a lossy network may bring | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs` |
+//! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
 //! | handler processors and their queue | `hpus.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
 //! | the commands a handler gives to the card | `commands.rs`, `dma.rs`, `printf.rs` |
@@ -15,12 +16,15 @@
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
 //! by the `hpu` crate. Here they get time.
 
+mod application;
+mod attachments;
 mod commands;
 mod dma;
 mod handlers;
 mod host;
 mod hpus;
 mod intake;
+mod memory;
 mod outcome;
 mod printf;
 mod receive;
@@ -28,6 +32,8 @@ mod run;
 mod send;
 mod view;
 
+pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
+pub use attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::{Appending, CallError};
 pub use hpus::HandlerStatistics;
@@ -35,12 +41,12 @@ pub use intake::Unusable;
 
 use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
-use handlers::{Application, Attachment};
+use attachments::Attachments;
 use hpus::Hpus;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
-use nicety_portals::{Effect, Effects, Header, Interface, Statistics};
+use nicety_portals::{Effect, Effects, Header, Interface, MeHandle, Statistics};
 use nicety_types::{
     MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
 };
@@ -113,8 +119,9 @@ pub struct Card {
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
     hpus: Hpus,
-    applications: RefCell<Vec<Rc<Application>>>,
-    attachments: RefCell<Vec<Rc<Attachment>>>,
+    attachments: Attachments,
+    /// Match entries that handlers have left open.
+    held: RefCell<Vec<MeHandle>>,
     view: HostView,
     /// Bytes handed to the bus, in the order in which they will be in host memory.
     landing: RefCell<VecDeque<Landing>>,
@@ -159,8 +166,8 @@ impl Card {
             matching: RefCell::new(matching),
             incoming: RefCell::default(),
             hpus: Hpus::new(sim, &spec.hpu),
-            applications: RefCell::default(),
-            attachments: RefCell::default(),
+            attachments: Attachments::new(&spec.hpu),
+            held: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
             landing: RefCell::default(),
             handed: Signal::new(sim),
@@ -209,7 +216,7 @@ impl Card {
 
     /// What the handlers of this card have done, added up.
     pub fn handler_statistics(&self) -> HandlerStatistics {
-        self.hpus.statistics()
+        self.attachments.statistics()
     }
 
     /// Handlers that failed, the first hundred.

@@ -1,11 +1,11 @@
 //! What follows from a handler's result.
 
-use super::hpus::{HandlerStatistics, Kind, Run};
+use super::hpus::{Kind, Run};
 use super::receive::Fate;
 use super::{Card, FAULTS_KEPT, Fault};
 use nicety_fabric::Packet;
 use nicety_portals::FailType;
-use nicety_types::Path;
+use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 /// What a handler may return, as numbered in nicety.h.
@@ -27,6 +27,8 @@ pub(super) enum Ended {
     Returned(u32),
     /// Stopped, and why.
     Stopped(String),
+    /// Stopped because a budget of its application was used up: which, and where.
+    OutOfBudget(String),
 }
 
 impl Ended {
@@ -34,6 +36,7 @@ impl Ended {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Ended::Stopped(_) => "stopped",
+            Ended::OutOfBudget(_) => "out of budget",
             Ended::Returned(value) => match *value {
                 returned::SUCCESS => "SUCCESS",
                 returned::SUCCESS_PENDING => "SUCCESS_PENDING",
@@ -51,6 +54,12 @@ impl Ended {
     }
 }
 
+/// Whether a handler wants its message to leave the match entry open.
+const fn leaves_open(value: u32) -> bool {
+    use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
+    matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
+}
+
 impl Card {
     /// What follows from a handler's result.
     pub(super) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
@@ -60,9 +69,16 @@ impl Card {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
                 self.fault(Some(index), format!("{} stopped: {why}", kind.name()));
-                return self.failed(place, kind, packet, path);
+                return self.failed(place, kind, packet, path, FailType::HandlerError);
+            }
+            Ended::OutOfBudget(why) => {
+                self.fault(Some(index), format!("{} stopped: {why}", kind.name()));
+                return self.failed(place, kind, packet, path, FailType::HandlerBudget);
             }
         };
+        if leaves_open(value) {
+            self.incoming.borrow_mut().get(place).pending = true;
+        }
         match (kind, value) {
             (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
                 let fate = self.attachment_of(place).expect("its handler ran").processing();
@@ -86,7 +102,7 @@ impl Card {
             (_, returned::FAIL | returned::SEGV) => {
                 let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
                 self.fault(Some(index), format!("{} returned {word}", kind.name()));
-                self.failed(place, kind, packet, path);
+                self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             (_, value) => {
                 let allowed = match kind {
@@ -98,18 +114,43 @@ impl Card {
                     Some(index),
                     format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
                 );
-                self.failed(place, kind, packet, path);
+                self.failed(place, kind, packet, path, FailType::HandlerError);
             }
         }
     }
 
     /// A handler failed: the rest of its message is dropped, and the host gets an event that says so.
-    fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Packet>, path: Path) {
-        self.hpus.count(|before| HandlerStatistics { failed: before.failed + 1, ..before });
+    fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Packet>, path: Path, fail: FailType) {
+        let attachment = self.attachment_of(place).expect("its handler ran");
+        attachment.application().count(|statistics| statistics.failed += 1);
+        self.drop_rest(place, kind, packet, path, fail);
+    }
+
+    /// A handler is not run because its application's budget is used up; its message fails for that.
+    pub(super) fn refused(self: &Rc<Card>, run: Run) {
+        let Run { place, kind, packet, mut path } = run;
+        path.advance(Stage::HandlerQueued, self.sim.now());
+        if self.incoming.borrow_mut().get(place).fail.is_ok() {
+            self.attachment_of(place).expect("it has a handler").application().refuse();
+        }
+        self.drop_rest(place, kind, packet, path, FailType::HandlerBudget);
+    }
+
+    /// A message has failed at a handler that ran, or was to run.
+    fn drop_rest(
+        self: &Rc<Card>,
+        place: usize,
+        kind: Kind,
+        packet: Option<Packet>,
+        path: Path,
+        fail: FailType,
+    ) {
         {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            incoming.fail = FailType::HandlerError;
+            if incoming.fail.is_ok() {
+                incoming.fail = fail;
+            }
             incoming.path.follow(&path);
         }
         match kind {

@@ -5,7 +5,7 @@
 //! end of its service.
 
 use super::Card;
-use super::handlers::{Application, Attachment};
+use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
 use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind};
@@ -21,6 +21,7 @@ fn outcome(fail: FailType) -> &'static str {
     match fail {
         FailType::Ok => "ok",
         FailType::HandlerError => "handler error",
+        FailType::HandlerBudget => "handler budget",
         other => other.name(),
     }
 }
@@ -54,6 +55,8 @@ pub(super) struct Incoming {
     unsettled: u32,
     pub(super) dropped_bytes: u64,
     pub(super) fail: FailType,
+    /// A handler has asked to leave the match entry open.
+    pub(super) pending: bool,
     /// When the handlers' last DMA write has been handed to the bus; the completion goes behind it.
     pub(super) handed: Time,
     /// The last thing that happened to the message.
@@ -185,13 +188,19 @@ impl Card {
         });
         let attachment = delivery
             .and_then(|d| d.handlers)
-            .map(|cookie| self.attachments.borrow()[cookie as usize].clone());
+            .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
         let fate = match (&delivery, &attachment) {
             (None, _) => Fate::Drop,
             (Some(_), None) => Fate::Deposit,
-            (Some(_), Some(a)) if a.application.program.header.is_some() => Fate::Undecided,
+            (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
+            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Fate::Undecided,
             (Some(_), Some(a)) => a.processing(),
         };
+        let refusing = attachment.as_ref().map(|a| a.application()).filter(|a| a.exhausted());
+        let fail = if refusing.is_some() { FailType::HandlerBudget } else { FailType::Ok };
+        if let Some(application) = refusing {
+            application.refuse();
+        }
         let outcome = if delivery.is_some() { UNDER_WAY } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.incoming.borrow_mut().insert(Incoming {
@@ -204,7 +213,8 @@ impl Card {
             received: 0,
             unsettled: 0,
             dropped_bytes: 0,
-            fail: FailType::Ok,
+            fail,
+            pending: false,
             handed: Time::ZERO,
             path: packet.path,
             completion_started: false,
@@ -313,7 +323,7 @@ impl Card {
                 return;
             }
             let handler = incoming.fail.is_ok()
-                && incoming.attachment.as_ref().is_some_and(|a| a.application.program.completion.is_some());
+                && incoming.attachment.as_ref().is_some_and(|a| a.program.handlers.completion.is_some());
             if handler && !incoming.completion_started {
                 incoming.completion_started = true;
                 Some(incoming.path)
@@ -336,7 +346,7 @@ impl Card {
             (incoming.header.source, incoming.header.pt)
         };
         loop {
-            let (place, message, delivery, fail, path) = {
+            let (place, message, delivery, fail, pending, path) = {
                 let mut table = self.incoming.borrow_mut();
                 let Some(&first) = table.order.get(&key).and_then(VecDeque::front) else { return };
                 let incoming = &table.places[first];
@@ -344,26 +354,36 @@ impl Card {
                     return;
                 }
                 let (message, fail, mut path) = (incoming.message, incoming.fail, incoming.path);
+                let pending = incoming.pending && fail.is_ok();
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
                 // The bus takes what is given to it in order, so the event is behind the handlers' own writes.
                 path.advance(Stage::Deposit, incoming.handed);
                 path.advance(Stage::InOrder, self.sim.now());
                 table.order.get_mut(&key).expect("just looked at").pop_front();
-                (first, message, delivery, fail, path)
+                (first, message, delivery, fail, pending, path)
             };
             self.incoming.borrow_mut().remove(place);
             let seen = self.with_effects_of(Some(message), path, |interface, effects| {
-                interface
-                    .complete(&delivery, fail, effects)
-                    .expect("the entry lives until its messages complete");
+                let mut held = self.held.borrow_mut();
+                let place = held.iter().position(|&me| me == delivery.me);
+                let completed = match (pending, place) {
+                    (true, Some(_)) => interface.complete_silently(&delivery, effects),
+                    (true, None) => {
+                        held.push(delivery.me);
+                        let kept = interface.me_hold(delivery.me);
+                        kept.and_then(|()| interface.complete_silently(&delivery, effects))
+                    }
+                    (false, None) => interface.complete(&delivery, fail, effects),
+                    (false, Some(place)) => {
+                        held.swap_remove(place);
+                        let completed = interface.complete(&delivery, fail, effects);
+                        completed.and_then(|()| interface.me_release(delivery.me, effects))
+                    }
+                };
+                completed.expect("the entry lives until its messages complete");
             });
-            self.recorder.message_completed(message, &seen, outcome(fail));
+            self.recorder.message_completed(message, &seen, if pending { "pending" } else { outcome(fail) });
         }
-    }
-
-    /// The application whose handlers a message runs.
-    pub(super) fn application_of(&self, place: usize) -> Rc<Application> {
-        self.attachment_of(place).expect("only messages with handlers run them").application.clone()
     }
 }

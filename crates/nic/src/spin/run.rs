@@ -1,18 +1,20 @@
 //! One handler's run, from its start to its result.
 
 use super::Card;
+use super::application::{Application, Bound};
+use super::attachments::Attachment;
 use super::commands::{Stop, command_name};
-use super::handlers::{Application, map};
-use super::hpus::{Core, CoreState, HandlerStatistics, Kind, Run, cycles_until};
+use super::handlers::map;
+use super::hpus::{Core, CoreState, Kind, Run, cycles_until};
 use super::outcome::Ended;
-use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap};
+use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap, TrapKind};
 use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::rc::Rc;
 
 /// Cycles of a slice at most, so that a run can be interrupted whatever its handlers do.
 const SLICE: u64 = 1_000_000;
 
-/// The bytes that a run may look at beside its application's memory.
+/// The bytes that a run may look at beside HPU memory.
 pub(super) struct RunMemory {
     pub(super) packet: Buffer,
     /// The payload where it has no bytes: there is nothing to map, and a handler that touches it is stopped.
@@ -44,17 +46,25 @@ impl RunMemory {
 
 /// The address space of a run, built anew for each slice.
 pub(super) fn space<'a>(
-    application: &'a Application,
-    memory: &'a mut [u8],
+    attachment: &'a Attachment,
+    data: &'a mut [u8],
+    state: &'a mut [u8],
     stack: &'a mut [u8],
     run: &'a mut RunMemory,
 ) -> AddressSpace<'a> {
     AddressSpace::new()
-        .with(Region::memory("HPU memory", map::MEMORY, memory))
+        .with(Region::memory("the state", attachment.state_address(), state))
         .with(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD))
         .with(Region::memory("the packet", map::PACKET, &mut run.packet))
         .with(Region::read_only("the header", map::ARGUMENTS, &run.arguments))
-        .with(Region::read_only("program memory", map::CODE, &application.code))
+        .with(Region::read_only("program memory", map::CODE, &attachment.program.code))
+        .with(Region::memory("the program's data", map::MEMORY, data))
+}
+
+impl Running {
+    pub(super) fn application(&self) -> &Rc<Application> {
+        self.attachment.application()
+    }
 }
 
 /// A handler under way: what its commands need to know.
@@ -62,7 +72,7 @@ pub(super) struct Running {
     pub(super) core: usize,
     pub(super) place: usize,
     pub(super) message: MessageId,
-    pub(super) application: Rc<Application>,
+    pub(super) attachment: Rc<Attachment>,
     pub(super) memory: RunMemory,
     /// When its cycle 0 began.
     pub(super) started: Time,
@@ -83,6 +93,11 @@ impl Card {
         let core = &self.hpus.core(index);
         let (now, ready) = (self.sim.now(), run.path.at());
         let message = self.incoming.borrow_mut().get(run.place).message;
+        let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
+        if attachment.application().exhausted() {
+            self.hpus.release(index);
+            return self.refused(run);
+        }
         if now > run.path.at() {
             match core.state.borrow().last {
                 // A handler of the same message kept the core: its path is the critical one.
@@ -90,12 +105,13 @@ impl Card {
                 _ => run.path.advance(Stage::HandlerQueued, now),
             }
         }
+        core.state.borrow_mut().begin(attachment.application());
         let (memory, entry, arguments) = self.arguments(&mut run);
         let mut running = Running {
             core: index,
             place: run.place,
             message,
-            application: self.application_of(run.place),
+            attachment,
             memory,
             started: now,
             path: run.path,
@@ -138,7 +154,7 @@ impl Card {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(run.place);
         let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
-        let program = &attachment.application.program;
+        let program = &attachment.program.handlers;
         let payload = run.packet.as_mut().map(|p| std::mem::take(&mut p.payload)).unwrap_or_default();
         let delivery = incoming.delivery.expect("only matched messages run handlers");
         let offset = run.packet.as_ref().map_or(0, |p| p.offset);
@@ -158,16 +174,18 @@ impl Card {
                 put(36, &(delivery.mlength as u32).to_le_bytes());
                 put(40, &map::PACKET.to_le_bytes());
                 put(44, &kept.to_le_bytes());
-                (program.header, [map::ARGUMENTS, attachment.state, 0])
+                (program.header, [map::ARGUMENTS, attachment.state_address(), 0])
             }
             Kind::Payload => {
                 put(0, &map::PACKET.to_le_bytes());
                 put(4, &kept.to_le_bytes());
                 put(8, &(offset as u32).to_le_bytes());
-                (program.payload, [map::ARGUMENTS, attachment.state, 0])
+                (program.payload, [map::ARGUMENTS, attachment.state_address(), 0])
             }
             // Flow control does not exist yet on this card: nothing disables a portal table entry.
-            Kind::Completion => (program.completion, [incoming.dropped_bytes as u32, 0, attachment.state]),
+            Kind::Completion => {
+                (program.completion, [incoming.dropped_bytes as u32, 0, attachment.state_address()])
+            }
         };
         (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
     }
@@ -181,13 +199,16 @@ impl Card {
         arguments: [u32; 3],
     ) -> Ended {
         let spec = &self.spec.hpu;
-        let application = running.application.clone();
-        let image = &application.program.image;
+        let attachment = running.attachment.clone();
+        let (program, application) = (&attachment.program, attachment.application());
+        let image = &program.handlers.image;
+        let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
+        let mut stalled = 0;
         {
             let mut state = core.state.borrow_mut();
             let stack_top = map::STACK + spec.stack;
             state.context = Context::new(running.core as u32);
-            state.context.call(image, entry, stack_top, &arguments, spec.handler_start + spec.cycle_limit);
+            state.context.call(image, entry, stack_top, &arguments, limit);
             state.context.set_cycle(spec.handler_start);
             // `time` goes on between handlers, `cycle` begins with each.
             state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
@@ -196,8 +217,9 @@ impl Card {
             let exit = {
                 let mut state = core.state.borrow_mut();
                 let CoreState { context, stack, .. } = &mut *state;
-                let mut memory = application.memory.borrow_mut();
-                let mut space = space(&application, &mut memory, stack, &mut running.memory);
+                let (mut data, mut bytes) =
+                    (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
                 let until = context.cycle().saturating_add(SLICE);
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };
@@ -205,12 +227,13 @@ impl Card {
             self.sim.until(running.started + spec.clock.cycles(cycle)).await;
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
-                Exit::Trap(trap) => break stopped(running, &trap),
+                Exit::Trap(trap) => break stopped_within(running, &trap, bound),
                 Exit::Order(_) => {
                     let mut state = core.state.borrow_mut();
                     let CoreState { context, stack, .. } = &mut *state;
-                    let mut memory = application.memory.borrow_mut();
-                    let mut space = space(&application, &mut memory, stack, &mut running.memory);
+                    let (mut data, mut bytes) =
+                        (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                    let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
                     let reservations = &mut application.reservations.borrow_mut();
                     if let Err(trap) = context.perform(image, &mut space, reservations) {
                         drop(space);
@@ -228,12 +251,13 @@ impl Card {
                     }
                     match answer {
                         Ok(result) => {
-                            let stalled = cycles_until(spec.clock, running.started, self.sim.now());
+                            let over = cycles_until(spec.clock, running.started, self.sim.now());
                             let mut state = core.state.borrow_mut();
                             state.context.finish_ecall(result, 0);
-                            // The command itself began at `cycle`; what it waited for is over at `stalled`.
-                            let context_cycle = state.context.cycle();
-                            state.context.set_cycle(context_cycle.max(stalled));
+                            // The command itself began at `cycle`; what it waited for is over at `over`.
+                            let cycle = state.context.cycle();
+                            stalled += over.saturating_sub(cycle);
+                            state.context.set_cycle(cycle.max(over));
                         }
                         Err(stop) => {
                             let pc = core.state.borrow().context.pc();
@@ -253,15 +277,17 @@ impl Card {
             (_, ended) => ended,
         };
         application.reservations.borrow_mut().release(running.core as u32);
-        let cycle = cycles_until(spec.clock, running.started, self.sim.now()) + spec.handler_end;
+        let over = cycles_until(spec.clock, running.started, self.sim.now());
+        stalled += over.saturating_sub(core.state.borrow().context.cycle());
+        let cycle = over + spec.handler_end;
         self.sim.until(running.started + spec.clock.cycles(cycle)).await;
 
         let instructions = core.state.borrow().context.instret();
-        self.hpus.count(|before| HandlerStatistics {
-            runs: before.runs + 1,
-            instructions: before.instructions + instructions,
-            cycles: before.cycles + cycle,
-            ..before
+        application.count(|statistics| {
+            statistics.runs += 1;
+            statistics.instructions += instructions;
+            statistics.cycles += cycle;
+            statistics.stalled += stalled;
         });
         ended
     }
@@ -272,10 +298,28 @@ impl Card {
         running: &mut Running,
         act: impl FnOnce(&mut AddressSpace<'_>) -> R,
     ) -> R {
-        let mut state = self.hpus.core(running.core).state.borrow_mut();
-        let mut memory = running.application.memory.borrow_mut();
-        act(&mut space(&running.application, &mut memory, &mut state.stack, &mut running.memory))
+        let mut core = self.hpus.core(running.core).state.borrow_mut();
+        let Running { attachment, memory, .. } = running;
+        let (mut data, mut state) =
+            (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+        act(&mut space(attachment, &mut data, &mut state, &mut core.stack, memory))
     }
+}
+
+/// Why a handler was stopped at an instruction that its bound may have forbidden.
+fn stopped_within(running: &Running, trap: &Trap, bound: Bound) -> Ended {
+    let budget = match bound {
+        _ if !matches!(trap.kind, TrapKind::CycleLimit { .. }) => return stopped(running, trap),
+        Bound::CycleLimit => return stopped(running, trap),
+        Bound::Run(cycles) => format!("{cycles} cycles for a run"),
+        Bound::Total(cycles) => format!("{cycles} cycles in all"),
+    };
+    let name = running.application().name();
+    let place = match &trap.location {
+        Some(location) => format!("{location} (pc {:#010x})", trap.pc),
+        None => format!("at pc {:#010x}", trap.pc),
+    };
+    Ended::OutOfBudget(format!("the budget of application '{name}' is used up, {budget}, {place}"))
 }
 
 /// Why a handler was stopped at an instruction.

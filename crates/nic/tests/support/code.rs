@@ -30,9 +30,13 @@ pub mod result {
     pub const SEGV: u32 = 3;
     pub const NO_SPACE: u32 = 4;
     pub const SUCCESS: i32 = 0;
+    pub const SUCCESS_PENDING: i32 = 1;
     pub const PROCESS_DATA: i32 = 2;
+    pub const PROCESS_DATA_PENDING: i32 = 3;
     pub const PROCEED: i32 = 4;
+    pub const PROCEED_PENDING: i32 = 5;
     pub const DROP: i32 = 6;
+    pub const DROP_PENDING: i32 = 7;
     pub const FAIL: i32 = -1;
 }
 
