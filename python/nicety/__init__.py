@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
+    from nicety.line_rate import check_line_rate
     from nicety.results import Breakdown, Table
     from nicety.usecases.driver import run_usecase
 
@@ -44,6 +45,7 @@ __all__ = [
     "RunError",
     "Table",
     "__version__",
+    "check_line_rate",
     "compile_handlers",
     "run_benchmark",
     "run_usecase",
@@ -68,6 +70,7 @@ _HOMES = {
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",
     "Table": "nicety.results",
+    "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",
     "run_benchmark": "nicety.benchmarks",
     "run_usecase": "nicety.usecases.driver",

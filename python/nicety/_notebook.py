@@ -12,6 +12,7 @@ from nicety.tables import figure_tables
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
     from nicety.cluster import Run
+    from nicety.line_rate import LineRateReport
 
 _LONGEST = 60
 """Characters of a result."""
@@ -23,6 +24,18 @@ def report_html(report: Report) -> str:
     """A benchmark's report: its figures, a table for each card."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in figure_tables(report))
+
+
+def line_rate_html(report: LineRateReport) -> str:
+    """A line-rate check: a card's figures, and in words where it does not keep up."""
+    from nicety.line_rate_text import shortfalls, tables_of
+
+    text = f"<p>line-rate check, nicety {escape(report['version'])}, seed {report['seed']}</p>"
+    for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
+        own = [row for row in report["rows"] if row["nic"] == nic]
+        text += "".join(_table(title, rows) for title, rows in tables_of(nic, own))
+        text += "".join(f"<p>{escape(words)}</p>" for words in shortfalls(own))
+    return text
 
 
 def run_html(run: Run) -> str:

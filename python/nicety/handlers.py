@@ -44,11 +44,15 @@ class Handlers:
         """
         from nicety.compiler import compile_handlers
 
-        given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
         return compile_handlers(
-            [Path(source) for source in given],
+            self.paths(),
             include_dirs=[Path(folder) for folder in self.include_dirs],
             defines=self.defines,
             cc=self.cc,
             isa=isa,
         )
+
+    def paths(self) -> list[Path]:
+        """The source files."""
+        given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
+        return [Path(source) for source in given]

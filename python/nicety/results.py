@@ -28,9 +28,7 @@ from nicety.tables import align, fixed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nicety.benchmarks import Report
     from nicety.programs import ProgramReport
-    from nicety.usecases import UseCaseReport
 
 Table = _native.Table
 
@@ -224,11 +222,12 @@ def write_bytes(path: str | PathLike[str], data: bytes) -> None:
         raise InputError(f"{fspath(path)}: cannot write it ({error.strerror})") from error
 
 
-def report_table(report: Report | UseCaseReport) -> Table:
+def report_table(report: Mapping[str, Any]) -> Table:
     """A benchmark's rows as a table.
 
     The columns are the fields of the rows in JSON; what is inside a field has its path in its name, as in
-    `stages_link_ns`, `host_memory_1_written_bytes` and `flows_0_1_latency_ns`. Where a row has no value it is null.
+    `stages_link_ns`, `host_memory_1_written_bytes`, `flows_0_1_latency_ns` and `handlers_payload_cycles_mean`. Where a
+    row has no value it is null.
     """
     flat = [dict(_flatten(row)) for row in report["rows"]]
     names = list(dict.fromkeys(name for row in flat for name in row))
@@ -244,6 +243,10 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _listed(name, value, ("node",))
         elif name == "flows":
             yield from _listed(name, value, ("source", "target"))
+        elif name == "handlers":
+            yield from _listed(name, value, ("handler",))
+        elif isinstance(value, Mapping):
+            yield from ((f"{name}_{field}", inner) for field, inner in value.items())
         else:
             yield name, value
 

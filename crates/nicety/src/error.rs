@@ -32,6 +32,20 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The same error, with the place in which it happened before its text.
+    pub(crate) fn inside(self, place: &str) -> Error {
+        let wrap = |text: String| format!("{place}: {text}");
+        match self {
+            Error::Input(text) => Error::Input(wrap(text)),
+            Error::Program(text) => Error::Program(wrap(text)),
+            Error::HandlerTrap(text) => Error::HandlerTrap(wrap(text)),
+            Error::Deadlock(text) => Error::Deadlock(wrap(text)),
+            Error::Interrupted => Error::Interrupted,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,11 +94,18 @@ impl From<nicety_host::MemoryError> for Error {
     }
 }
 
-/// Faults, a line each.
+/// Faults told of one by one; a handler that fails does so for many a packet.
+const FAULTS_TOLD: usize = 8;
+
+/// The first faults, a line each, and how many more there are.
 pub(crate) fn fault_lines(faults: &[Fault]) -> String {
     let line = |fault: &Fault| match fault.hpu {
         Some(hpu) => format!("[{} {} HPU {hpu}] {}", fault.time, fault.node, fault.text),
         None => format!("[{} {}] {}", fault.time, fault.node, fault.text),
     };
-    faults.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = faults.iter().take(FAULTS_TOLD).map(line).collect();
+    if let more @ 1.. = faults.len().saturating_sub(FAULTS_TOLD) {
+        lines.push(format!("and {more} more"));
+    }
+    lines.join("\n")
 }

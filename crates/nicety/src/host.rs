@@ -451,6 +451,11 @@ impl Host {
         Ok(event?)
     }
 
+    /// This host's card.
+    pub(crate) fn card(&self) -> &Rc<Card> {
+        &self.0.card
+    }
+
     /// Most payload that a packet of this host's card carries, in bytes.
     pub fn packet_payload(&self) -> u64 {
         self.0.card.spec().packet_payload

@@ -2,7 +2,7 @@
 
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
-use nicety::bench::{self as benches, Compiled, Environment, Request};
+use nicety::bench::{self as benches, Compiled, Environment, Request, line_rate};
 use nicety::{Error, LogLine, cards};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
@@ -180,27 +180,27 @@ pub fn print_line(line: &LogLine) {
     eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
 }
 
-/// Runs a benchmark: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With `record` it gives
-/// the recording of its first point as well.
-#[pyfunction]
-#[pyo3(signature = (request, elfs, progress, record=false))]
-pub fn bench(
+/// A benchmark under way: what it may ask for and has to give.
+type Benchmark<R> =
+    dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
+
+/// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes on;
+/// Ctrl-C ends it. With `record` it gives the recording of its first point as well.
+fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
-    request: &str,
-    elfs: BTreeMap<String, Vec<u8>>,
+    elfs: Compiled,
     progress: Option<Py<PyAny>>,
     record: bool,
+    benchmark: Box<Benchmark<R>>,
 ) -> PyResult<(String, Option<Recording>)> {
-    let request = guarded(|| Request::from_json(request))?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
     // Waited on while Python's lock is released, which only what may be shared is allowed to.
     let told = Mutex::new(told);
     let stop = interrupt.clone();
-    let compiled: Compiled = elfs;
     let worker = std::thread::spawn(move || {
         let environment = Environment {
-            compiled: &compiled,
+            compiled: &elfs,
             log: Arc::new(print_line),
             interrupt: Some(stop),
             // Nobody listens any more after an interrupt.
@@ -209,11 +209,8 @@ pub fn bench(
             },
         };
         let recording = RefCell::new(None);
-        let report = if record {
-            benches::run_recorded(&request, &environment, &|first| *recording.borrow_mut() = Some(first))
-        } else {
-            benches::run(&request, &environment)
-        };
+        let keep = |first| *recording.borrow_mut() = Some(first);
+        let report = benchmark(&environment, if record { Some(&keep) } else { None });
         report.map(|report| (report, recording.into_inner()))
     });
     let mut raised = None;
@@ -239,4 +236,47 @@ pub fn bench(
             Ok((text(&report), recording.map(Recording)))
         }
     }
+}
+
+/// Runs a benchmark between hosts: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With
+/// `record` it gives the recording of its first point as well.
+#[pyfunction]
+#[pyo3(signature = (request, elfs, progress, record=false))]
+pub fn bench(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+    record: bool,
+) -> PyResult<(String, Option<Recording>)> {
+    let request = guarded(|| Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| match recorded {
+        Some(recorded) => benches::run_recorded(&request, environment, recorded),
+        None => benches::run(&request, environment),
+    };
+    measure(py, elfs, progress, record, Box::new(run))
+}
+
+/// What must be compiled before a line-rate check; JSON to JSON.
+#[pyfunction]
+pub fn line_rate_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| line_rate::plan(&line_rate::Request::from_json(request)?))?;
+    Ok(text(&plan))
+}
+
+/// Runs a line-rate check, as `bench`.
+#[pyfunction]
+#[pyo3(signature = (request, elfs, progress, record=false))]
+pub fn line_rate_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+    record: bool,
+) -> PyResult<(String, Option<Recording>)> {
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
+        line_rate::run(&request, environment, recorded)
+    };
+    measure(py, elfs, progress, record, Box::new(run))
 }

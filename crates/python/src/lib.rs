@@ -12,7 +12,10 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::calls::{bench, bench_plan, handler_sources, hpu_run, spec_check, spec_show, specs, version};
+    use crate::calls::{
+        bench, bench_plan, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check, spec_show,
+        specs, version,
+    };
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};
     #[pymodule_export]

@@ -9,7 +9,7 @@ import typer
 
 from nicety._checks import U32, U64
 from nicety.cli.bench_commands import bench
-from nicety.cli.options import Compiler, Csv, Json, Noise, Overrides, Seed, TopologyName, group
+from nicety.cli.options import Compiler, Csv, Defines, IncludeDirs, Json, Noise, Overrides, Seed, TopologyName, group
 
 app = group("Simulate programs that run on network cards: right, fast enough, and worth it?")
 specs = group("The cards that nicety knows, and the user's own.")
@@ -73,10 +73,8 @@ def _cc(
         Path | None,
         typer.Option("-o", metavar="FILE.elf", help="Where to write it; by default FILE.elf in this folder."),
     ] = None,
-    include_dirs: Annotated[
-        list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")
-    ] = None,
-    defines: Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")] = None,
+    include_dirs: IncludeDirs = None,
+    defines: Defines = None,
     isa: Annotated[
         str, typer.Option(metavar="ISA", help="The processor's extensions, as a card's hpu.isa has them.")
     ] = "rv32imac_zicsr",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicety._checks import MOST_WINDOW
+from nicety._checks import MOST_WINDOW, U64
 from nicety.cli.options import (
     Arrow,
     Compiler,
     Csv,
+    Defines,
+    IncludeDirs,
     Iterations,
     Json,
     Nics,
@@ -21,6 +23,8 @@ from nicety.cli.options import (
     Plot,
     Seed,
     TopologyName,
+    Trace,
+    TraceScale,
     Warmup,
     group,
 )
@@ -76,14 +80,8 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
         plot: Plot = None,
         csv: Csv = None,
         arrow: Arrow = None,
-        trace: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="Write a timeline of the first card, mode and size for ui.perfetto.dev."),
-        ] = None,
-        trace_scale: Annotated[
-            str | None,
-            typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
-        ] = None,
+        trace: Trace = None,
+        trace_scale: TraceScale = None,
         as_json: Json = False,
     ) -> None:
         from nicety.cli.bench import Request, bench
@@ -120,4 +118,90 @@ bench.command("bandwidth", help="A window of messages one way, in bytes a second
 bench.command("message-rate", help="A window of messages one way, in messages a second.")(
     _between_hosts("message-rate")
 )
+
+
+@bench.command("handlers")
+def _handlers(
+    file: Annotated[Path, typer.Argument(metavar="FILE.c", help="The handlers, in C.")],
+    nic: Nics,
+    packet_sizes: Annotated[
+        str, typer.Option("--packet-sizes", metavar="RANGE", help="Payload bytes of a packet: 64:4Ki doubles.")
+    ] = "64:4Ki",
+    message_packets: Annotated[
+        int | None, typer.Option(min=1, max=U64, metavar="N", help="Packets of a message. Default 64.")
+    ] = None,
+    messages: Annotated[
+        int | None,
+        typer.Option(min=1, max=U64, metavar="N", help="Messages measured. Default: as many as have 2048 packets."),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", help="What the handlers' state begins with, as in 0100ff."),
+    ] = None,
+    state_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bytes of the handlers' state. Default 1Ki.")
+    ] = None,
+    user_header: Annotated[
+        str | None, typer.Option(metavar="HEX", help="What every message begins with; the rest is random.")
+    ] = None,
+    handler_memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Bytes of host memory that only handlers use.")
+    ] = "64Ki",
+    header: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The payload handler, if not payload_handler.")
+    ] = None,
+    completion: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The completion handler, if not completion_handler.")
+    ] = None,
+    include_dirs: IncludeDirs = None,
+    defines: Defines = None,
+    cc: Compiler = None,
+    overrides: Overrides = None,
+    seed: Seed = 1,
+    plot: Plot = None,
+    csv: Csv = None,
+    arrow: Arrow = None,
+    trace: Trace = None,
+    trace_scale: TraceScale = None,
+    as_json: Json = False,
+) -> None:
+    """Send packets to handlers at the rate of the wire: what each takes, and whether the card keeps up.
+
+    The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
+    the bytes.
+    """
+    from nicety.cli.bench_handlers import Request, bench_handlers
+    from nicety.cli.files import Files
+    from nicety.handlers import Handlers
+
+    bench_handlers(
+        Request(
+            handlers=Handlers(
+                file,
+                header=header,
+                payload=payload,
+                completion=completion,
+                include_dirs=include_dirs or [],
+                defines=defines or [],
+                cc=cc,
+            ),
+            nics=nic,
+            packet_sizes=packet_sizes,
+            message_packets=message_packets,
+            messages=messages,
+            overrides=overrides or [],
+            state=state,
+            state_bytes=state_bytes,
+            user_header=user_header,
+            handler_memory=handler_memory,
+            seed=seed,
+        ),
+        Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),
+        as_json=as_json,
+    )
+
+
 register_all(bench)

@@ -12,6 +12,7 @@ from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
+    from nicety.line_rate import LineRateReport
     from nicety.usecases import UseCaseReport
 
 
@@ -51,7 +52,7 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(self, report: Report | UseCaseReport) -> None:
+    def write(self, report: Report | LineRateReport | UseCaseReport) -> None:
         """Write what is made from a report; the timeline is written by the benchmark."""
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
@@ -62,6 +63,10 @@ class Files:
 
             if "axis" in report:
                 figure = plots.usecase_figure(cast("UseCaseReport", report))
+            elif report["benchmark"] == "handlers":
+                from nicety.curves import line_rate_figure
+
+                figure = line_rate_figure(report)
             else:
                 figure = plots.report_figure(report)
             plots.save(figure, self.plot)

@@ -45,6 +45,8 @@ Compiler = Annotated[
     str | None,
     typer.Option("--cc", metavar="PROGRAM", help="A clang or RISC-V gcc, instead of the ziglang package's."),
 ]
+IncludeDirs = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")]
+Defines = Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")]
 Nics = Annotated[list[str], typer.Option("--nic", metavar="A[,B]", help="Cards: names, or paths of spec files.")]
 Iterations = Annotated[
     int | None,
@@ -59,6 +61,18 @@ Plot = Annotated[
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the rows as CSV.")]
 Arrow = Annotated[
     Path | None, typer.Option("--arrow", metavar="FILE", help="Write the rows as an Arrow file, for polars and others.")
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE", help="Write a timeline of what is measured first for ui.perfetto.dev."),
+]
+TraceScale = Annotated[
+    str | None,
+    typer.Option(
+        "--trace-scale",
+        metavar="ns|ps",
+        help="What a tick of the timeline is; ps cuts nothing off. Default ns.",
+    ),
 ]
 TopologyName = Annotated[
     str | None,

@@ -12,6 +12,7 @@
 //! | handler processors and their queue | `hpus.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
 //! | the commands a handler gives to the card | `commands.rs`, `dma.rs`, `printf.rs` |
+//! | a generator of packets in place of a host | `generate.rs` |
 //!
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
 //! by the `hpu` crate. Here they get time.
@@ -20,6 +21,7 @@ mod application;
 mod attachments;
 mod commands;
 mod dma;
+mod generate;
 mod handlers;
 mod host;
 mod hpus;
@@ -34,6 +36,7 @@ mod view;
 
 pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use attachments::{Attach, AttachError, HpuMemoryId, State};
+pub use generate::Generated;
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::{Appending, CallError};
 pub use hpus::HandlerStatistics;
@@ -48,7 +51,7 @@ use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Header, Interface, MeHandle, Statistics};
 use nicety_types::{
-    MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
+    Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
 };
 use receive::IncomingTable;
 use send::{Bytes, Leaving, Report, SendEngine};
@@ -85,6 +88,19 @@ pub struct Fault {
     pub hpu: Option<usize>,
     /// What went wrong, where in the source.
     pub text: String,
+}
+
+/// How long parts of a card have been occupied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// The matching unit.
+    pub matching: Duration,
+    /// The link, with what this card sends.
+    pub link: Duration,
+    /// The host bus, towards the card.
+    pub bus_to_card: Duration,
+    /// The host bus, towards host memory.
+    pub bus_to_host: Duration,
 }
 
 /// Most faults a card keeps; further ones are only counted, as [`HandlerStatistics::failed`].
@@ -130,6 +146,8 @@ pub struct Card {
     posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
     posting: Signal,
     messages: Cell<u64>,
+    /// Whether the card generates packets, and drops all that come.
+    discards: Cell<bool>,
     faults: RefCell<Vec<Fault>>,
     log: Log,
     recorder: Recorder,
@@ -174,6 +192,7 @@ impl Card {
             posted: RefCell::default(),
             posting: Signal::new(sim),
             messages: Cell::new(0),
+            discards: Cell::new(false),
             faults: RefCell::default(),
             log,
             recorder: recorder.clone(),
@@ -217,6 +236,12 @@ impl Card {
     /// What the handlers of this card have done, added up.
     pub fn handler_statistics(&self) -> HandlerStatistics {
         self.attachments.statistics()
+    }
+
+    /// How long parts of this card have been occupied so far.
+    pub fn busy(&self) -> Busy {
+        let (bus_to_card, bus_to_host) = self.bus.busy();
+        Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
     }
 
     /// Handlers that failed, the first hundred.

@@ -115,6 +115,10 @@ impl Card {
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
+            if self.discards.get() {
+                self.port.free_slot();
+                continue;
+            }
             self.sim.spawn(self.clone().receive(packet));
         }
     }

@@ -4,7 +4,7 @@ use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, Tr
 use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
-use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage, Time};
+use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Stage, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -100,6 +100,11 @@ impl Wire {
     /// When the link's serialiser is free again.
     pub fn free(&self) -> Time {
         self.port.free()
+    }
+
+    /// How long the link's serialiser has been occupied.
+    pub fn busy(&self) -> Duration {
+        self.port.busy()
     }
 
     /// Packets sent and received so far, whatever they were.

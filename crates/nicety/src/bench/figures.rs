@@ -38,7 +38,7 @@ impl Spread {
 }
 
 /// The smallest of the sorted values that this many in a thousand do not exceed: always one that was measured.
-fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
+pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }
 

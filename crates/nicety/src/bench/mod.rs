@@ -7,11 +7,14 @@
 //! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
 //! so that they send at once.
 //!
+//! Apart from these, [`line_rate`] asks whether handlers keep up with the wire.
+//!
 //! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
 //! [`Report`] of one row for each card, mode and size.
 
 mod figures;
 mod latency;
+pub mod line_rate;
 mod mode;
 mod pattern;
 mod request;
@@ -360,14 +363,7 @@ fn measure(
 }
 
 fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {
-    let wrap = |text: String| format!("{nic}, mode {}, {size} B: {text}", mode.name());
-    match error {
-        Error::Input(text) => Error::Input(wrap(text)),
-        Error::Program(text) => Error::Program(wrap(text)),
-        Error::HandlerTrap(text) => Error::HandlerTrap(wrap(text)),
-        Error::Deadlock(text) => Error::Deadlock(wrap(text)),
-        Error::Interrupted => Error::Interrupted,
-    }
+    error.inside(&format!("{nic}, mode {}, {size} B", mode.name()))
 }
 
 fn load_handlers(

@@ -1,0 +1,76 @@
+//! A packet generator: a card that sends what no host posted, as fast as its link takes it, and hears nothing.
+//!
+//! It is what a tester is in a laboratory: the wire at its full rate, without a host or a bus behind it that could
+//! be too slow. What it sends goes through the port like any other packet, so the receiver's credits hold it back.
+
+use super::Card;
+use nicety_fabric::{Channel, HeaderBytes, Packet};
+use nicety_portals::Header;
+use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
+use std::rc::Rc;
+
+/// Messages alike, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// Whom they are for.
+    pub target: NodeId,
+    /// The portal table entry there.
+    pub pt: u32,
+    /// Their match bits.
+    pub match_bits: u64,
+    /// Payload of each packet, in bytes; one at least.
+    pub packet_bytes: u64,
+    /// Packets of each message; one at least.
+    pub message_packets: u64,
+    /// How many messages.
+    pub messages: u64,
+}
+
+impl Card {
+    /// The time between the starts of packets of this size at the rate of the wire: the gap between messages or that of
+    /// the bytes, whichever is longer.
+    pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
+        let link = &self.spec.link;
+        link.gap.cover(packet_bytes + link.header).max(self.spec.send_gap)
+    }
+
+    /// Sends these messages, packet behind packet at the rate of the wire, or as fast as the receiver gives credits.
+    /// `fill` writes the payload of a packet, given its place in the message. From now on the card takes every packet
+    /// that comes and drops it.
+    ///
+    /// # Panics
+    /// When a packet is longer than the card's packets.
+    pub async fn generate(self: &Rc<Card>, what: &Generated, mut fill: impl FnMut(u64, &mut [u8])) {
+        let Generated { packet_bytes, message_packets, .. } = *what;
+        assert!((1..=self.spec.packet_payload).contains(&packet_bytes), "packets of {packet_bytes} bytes");
+        self.discards.set(true);
+        let interval = self.wire_interval(packet_bytes);
+        let mut next = Time::ZERO;
+        for _ in 0..what.messages {
+            let length = packet_bytes * message_packets;
+            let header = Header::put(self.node, what.target, what.pt, what.match_bits, length);
+            let wire_header = HeaderBytes::new(&header.encode());
+            let message = self.next_message();
+            self.sim.until(next).await;
+            self.record_sent(message, &header, Starter::Card, &Path::from(self.sim.now()));
+            for packet in 0..message_packets {
+                self.sim.until(next).await;
+                let turn = self.port.turn(what.target, Flight::resting(Path::from(self.sim.now()))).await;
+                next = self.sim.now() + interval;
+                let offset = packet * packet_bytes;
+                let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
+                let packet = Packet {
+                    source: self.node,
+                    destination: what.target,
+                    message,
+                    channel: Channel::Data,
+                    offset,
+                    header: wire_header,
+                    payload: Payload::real(payload),
+                    path: Path::from(Time::ZERO),
+                };
+                self.port.launch(packet, turn);
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What a line-rate check finds.
+
+use super::super::figures::nearest_rank;
+use super::request::Messages;
+use crate::record::Recording;
+use crate::{Duration, Error, Time};
+use nicety_nic::spin::Busy;
+use nicety_types::{HandlerRun, NodeId};
+use serde::Serialize;
+
+/// What the runs of one handler took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HandlerRow {
+    /// `header`, `payload` or `completion`.
+    pub handler: &'static str,
+    /// How many runs.
+    pub runs: u64,
+    /// Cycles on its processor, start, end and waiting included.
+    pub cycles_mean: f64,
+    /// What 99 of 100 runs do not exceed: the nearest rank, so always one that was measured.
+    pub cycles_p99: u64,
+    /// The most.
+    pub cycles_max: u64,
+    /// Instructions.
+    pub instructions_mean: f64,
+    /// What 99 of 100 runs do not exceed.
+    pub instructions_p99: u64,
+    /// The most.
+    pub instructions_max: u64,
+    /// Time on its processor.
+    pub time_ns_mean: f64,
+    /// What 99 of 100 runs do not exceed.
+    pub time_ns_p99: f64,
+    /// How long it was ready and waited for a processor.
+    pub queued_ns_mean: f64,
+}
+
+/// What packets at the wire's rate ask of each resource, over what it has: above 1 it cannot keep up. Of the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Loads {
+    /// The handler processors, of the messages measured.
+    pub hpus: f64,
+    /// The matching unit.
+    pub matching: f64,
+    /// The card's own link, with what handlers send.
+    pub link: f64,
+    /// The host bus, towards the card.
+    pub bus_to_card: f64,
+    /// The host bus, towards host memory.
+    pub bus_to_host: f64,
+}
+
+/// A result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Payload of a packet.
+    pub packet_bytes: u64,
+    /// Packets of a message.
+    pub message_packets: u64,
+    /// Messages measured.
+    pub messages: u64,
+    /// Packets measured.
+    pub packets: u64,
+    /// Cycles of a payload handler: the mean, none where the program has no payload handler or it never ran.
+    pub cycles_mean: Option<f64>,
+    /// What 99 of 100 of them do not exceed.
+    pub cycles_p99: Option<u64>,
+    /// Instructions of a payload handler: the mean.
+    pub instructions_mean: Option<f64>,
+    /// What 99 of 100 of them do not exceed.
+    pub instructions_p99: Option<u64>,
+    /// Each handler that ran.
+    pub handlers: Vec<HandlerRow>,
+    /// Time that a packet keeps handler processors: its payload handler, and its share of header and completion
+    /// handlers; waiting for transfers and commands included.
+    pub handler_ns: f64,
+    /// The most that it may be: the time between two packets, times the processors.
+    pub handler_budget_ns: f64,
+    /// Handler processors that the wire's rate keeps busy.
+    pub hpus_needed: u64,
+    /// Handler processors that the card has.
+    pub hpus: u64,
+    /// Whether the card keeps up with packets at the wire's rate, without end.
+    pub sustains_line_rate: bool,
+    /// What it cannot keep up for.
+    pub limited_by: Option<&'static str>,
+    /// The time between packets at the wire's rate.
+    pub packet_interval_ns: f64,
+    /// Packets a second at the wire's rate.
+    pub line_rate_packets_per_s: f64,
+    /// Packets a second that were done with.
+    pub packets_per_s: f64,
+    /// Of the wire's rate.
+    pub line_rate_fraction: f64,
+    /// Their payload.
+    pub bandwidth_bytes_per_s: f64,
+    /// The most packets that were in the packet buffer at once.
+    pub buffer_packets_used: u64,
+    /// Packets that it holds.
+    pub buffer_packets: u64,
+    /// What the wire's rate asks of each resource, over what it has.
+    pub loads: Loads,
+}
+
+/// What a card was asked to do.
+pub(super) struct Load {
+    pub(super) packet_bytes: u64,
+    pub(super) messages: Messages,
+    /// Between packets at the wire's rate.
+    pub(super) interval: Duration,
+    pub(super) hpus: u64,
+    pub(super) buffer_packets: u64,
+    /// How long the card's resources were occupied in the whole run.
+    pub(super) busy: Busy,
+}
+
+/// How much less than the wire's rate is taken for it, where no resource asks for more than it has: what the ends of
+/// the measured interval make of handlers that do not all take the same.
+const CLOSE: f64 = 0.99;
+
+/// What was recorded of the messages measured.
+pub(super) struct Measured<'r> {
+    /// Runs of header, payload and completion handlers.
+    runs: [Vec<&'r HandlerRun>; 3],
+    /// From when the last packet before was done with until the last one measured was.
+    took: Duration,
+    buffer_used: u64,
+}
+
+const KINDS: [&str; 3] = ["header", "payload", "completion"];
+
+impl<'r> Measured<'r> {
+    pub(super) fn of(load: &Load, recording: &'r Recording) -> Result<Measured<'r>, Error> {
+        let messages = load.messages;
+        let measured = messages.before..messages.before + messages.measured;
+        let mut runs = [const { Vec::new() }; 3];
+        for (node, run) in &recording.handler_runs {
+            let own = run.message.source == NodeId(0) && measured.contains(&run.message.sequence);
+            if *node == NodeId(1)
+                && own
+                && let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind)
+            {
+                runs[kind].push(run);
+            }
+        }
+        let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
+        let mut done: Vec<Time> = packets.clone().filter_map(|packet| packet.settled).collect();
+        if (done.len() as u64) < messages.total() * messages.packets_each {
+            return Err(Error::Program(format!(
+                "only {} of {} packets were done with at the end of the run",
+                done.len(),
+                messages.total() * messages.packets_each
+            )));
+        }
+        done.sort_unstable();
+        let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
+        let took = last_of(measured.end).since(last_of(measured.start));
+        let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
+        Ok(Measured { runs, took, buffer_used: most_at_once(stays) })
+    }
+
+    pub(super) fn row(&self, load: &Load) -> Row {
+        let Load { packet_bytes, messages, interval, hpus, .. } = *load;
+        let packets = messages.measured * messages.packets_each;
+        let held: Duration = self.runs.iter().flatten().map(|run| run.end.since(run.start)).sum();
+        let wire = interval.ps() * packets;
+        let line_rate = 1e12 / interval.ps() as f64;
+        // Nothing is done with faster than it comes; the ends of the interval may look like it.
+        let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
+        let fraction = packets_per_s / line_rate;
+        let hpus_needed = held.ps().div_ceil(wire);
+        let whole = interval.ps() * messages.total() * messages.packets_each;
+        let of = |busy: Duration| busy.ps() as f64 / whole as f64;
+        let loads = Loads {
+            hpus: held.ps() as f64 / (wire * hpus) as f64,
+            matching: of(load.busy.matching),
+            link: of(load.busy.link),
+            bus_to_card: of(load.busy.bus_to_card),
+            bus_to_host: of(load.busy.bus_to_host),
+        };
+        let limited_by = limit(&loads, hpus_needed > hpus, fraction);
+        let handlers: Vec<HandlerRow> = self
+            .runs
+            .iter()
+            .zip(KINDS)
+            .filter(|(runs, _)| !runs.is_empty())
+            .map(|(runs, kind)| handler_row(kind, runs))
+            .collect();
+        let payload = handlers.iter().find(|row| row.handler == "payload");
+        Row {
+            nic: String::new(),
+            packet_bytes,
+            message_packets: messages.packets_each,
+            messages: messages.measured,
+            packets,
+            cycles_mean: payload.map(|row| row.cycles_mean),
+            cycles_p99: payload.map(|row| row.cycles_p99),
+            instructions_mean: payload.map(|row| row.instructions_mean),
+            instructions_p99: payload.map(|row| row.instructions_p99),
+            handler_ns: held.ps() as f64 / (1000 * packets) as f64,
+            handler_budget_ns: (interval.ps() * hpus) as f64 / 1000.0,
+            hpus_needed,
+            hpus,
+            sustains_line_rate: limited_by.is_none(),
+            limited_by,
+            packet_interval_ns: interval.ns(),
+            line_rate_packets_per_s: line_rate,
+            packets_per_s,
+            line_rate_fraction: fraction,
+            bandwidth_bytes_per_s: packets_per_s * packet_bytes as f64,
+            buffer_packets_used: self.buffer_used,
+            buffer_packets: load.buffer_packets,
+            loads,
+            handlers,
+        }
+    }
+}
+
+/// What keeps a card from keeping up. Processors that wait for a bus or a link are short because of that: where such a
+/// resource has as much to do as explains the rate, it is named.
+fn limit(loads: &Loads, hpus_short: bool, fraction: f64) -> Option<&'static str> {
+    let others = [
+        ("matching unit", loads.matching),
+        ("link", loads.link),
+        ("bus to card", loads.bus_to_card),
+        ("bus to host", loads.bus_to_host),
+    ];
+    let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are four");
+    match most > 1.0 && most * fraction >= CLOSE {
+        true => Some(name),
+        false if hpus_short => Some("handler processors"),
+        // Nothing has too much to do, and yet packets wait: for handlers that wait for one another, for one.
+        false if fraction < CLOSE => Some("waiting"),
+        false => None,
+    }
+}
+
+/// The most stays that overlap; one that ends as another begins does not.
+fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
+    let mut changes: Vec<(Time, i64)> =
+        stays.flat_map(|(arrived, settled)| [(arrived, 1), (settled, -1)]).collect();
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    most.unsigned_abs()
+}
+
+fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
+    let count = runs.len() as u64;
+    let sorted = |of: &dyn Fn(&HandlerRun) -> u64| {
+        let mut values: Vec<u64> = runs.iter().map(|run| of(run)).collect();
+        values.sort_unstable();
+        values
+    };
+    let mean = |values: &[u64]| values.iter().sum::<u64>() as f64 / count as f64;
+    let cycles = sorted(&|run| run.cycles);
+    let instructions = sorted(&|run| run.instructions);
+    let time = sorted(&|run| run.end.since(run.start).ps());
+    let queued = sorted(&|run| run.start.saturating_since(run.ready).ps());
+    HandlerRow {
+        handler,
+        runs: count,
+        cycles_mean: mean(&cycles),
+        cycles_p99: nearest_rank(&cycles, 990),
+        cycles_max: cycles[cycles.len() - 1],
+        instructions_mean: mean(&instructions),
+        instructions_p99: nearest_rank(&instructions, 990),
+        instructions_max: instructions[instructions.len() - 1],
+        time_ns_mean: mean(&time) / 1000.0,
+        time_ns_p99: nearest_rank(&time, 990) as f64 / 1000.0,
+        queued_ns_mean: mean(&queued) / 1000.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_limits() {
+        let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
+        assert_eq!(limit(&idle, false, 1.0), None);
+        assert_eq!(limit(&idle, false, 0.9), Some("waiting"));
+        assert_eq!(limit(&idle, true, 0.5), Some("handler processors"));
+        let matching = Loads { matching: 4.0, ..idle };
+        assert_eq!(limit(&matching, false, 0.25), Some("matching unit"));
+        // The bus has too much to do, but the processors have more.
+        let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
+        assert_eq!(limit(&both, true, 0.25), Some("handler processors"));
+        // The processors have as much to do as they wait for the bus.
+        let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
+        assert_eq!(limit(&bus, true, 0.5), Some("bus to host"));
+    }
+
+    #[test]
+    fn a_slot_is_taken_again_at_the_instant_at_which_it_is_free() {
+        let at = Time::from_ps;
+        let most = |stays: &[(u64, u64)]| most_at_once(stays.iter().map(|&(a, b)| (at(a), at(b))));
+        assert_eq!(most(&[]), 0);
+        assert_eq!(most(&[(0, 5), (5, 9), (9, 12)]), 1);
+        assert_eq!(most(&[(0, 5), (4, 9), (4, 5)]), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn overlaps_are_counted(stays in prop::collection::vec((0u64..100, 1u64..30), 0..40)) {
+            let inside = |t: u64| stays.iter().filter(|(from, long)| (*from..from + long).contains(&t)).count();
+            let most = (0..130).map(inside).max().unwrap_or(0) as u64;
+            let found = most_at_once(
+                stays.iter().map(|(from, long)| (Time::from_ps(*from), Time::from_ps(from + long))),
+            );
+            prop_assert_eq!(found, most);
+        }
+    }
+}

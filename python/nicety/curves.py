@@ -1,0 +1,92 @@
+"""Pictures of curves over sizes or node counts: what line-rate checks and studies draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from nicety.plots import _COLOURS, _MARKERS, _RC, _STYLES, _figure, _size_axis, _value_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nicety.line_rate import LineRateReport
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of points.
+
+    Attributes:
+        label: what it is, for the legend.
+        points: values by size.
+        colour: curves of one number have one colour and marker; counted from 0.
+        style: curves of one number have one line style; counted from 0.
+        marked: whether its points have markers.
+        crossed: sizes whose points are crossed out.
+    """
+
+    label: str
+    points: Mapping[int, float]
+    colour: int = 0
+    style: int = 0
+    marked: bool = True
+    crossed: frozenset[int] = field(default_factory=frozenset)
+
+
+def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
+    """Curves over sizes."""
+    figure, axes = _figure(7.2, 4.4)
+    with mpl.rc_context(_RC):
+        _value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
+        for curve in curves:
+            colour = _COLOURS[curve.colour % len(_COLOURS)]
+            marker = _MARKERS[curve.colour % len(_MARKERS)] if curve.marked else ""
+            axes.plot(
+                list(curve.points),
+                list(curve.points.values()),
+                label=curve.label,
+                color=colour,
+                marker=marker,
+                markersize=5,
+                markerfacecolor=colour if curve.style % 2 == 0 else "white",
+                linestyle=_STYLES[curve.style % len(_STYLES)],
+                linewidth=1.3,
+                zorder=3,
+            )
+            crossed = {size: value for size, value in curve.points.items() if size in curve.crossed}
+            axes.plot(list(crossed), list(crossed.values()), "x", color="black", markersize=9, zorder=4)
+        _size_axis(axes, sorted({size for curve in curves for size in curve.points}))
+        axes.set_xlabel(x)
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def line_rate_figure(report: LineRateReport) -> Figure:
+    """A line-rate check: what packets take of handler processors, and what they may take."""
+    rows = report["rows"]
+    curves = []
+    for number, nic in enumerate(dict.fromkeys(row["nic"] for row in rows)):
+        own = [row for row in rows if row["nic"] == nic]
+        hpus = own[0]["hpus"]
+        curves += [
+            Curve(
+                f"{nic}: taken, x where it does not keep up",
+                {row["packet_bytes"]: row["handler_ns"] for row in own},
+                colour=number,
+                crossed=frozenset(row["packet_bytes"] for row in own if not row["sustains_line_rate"]),
+            ),
+            Curve(
+                f"{nic}: time between packets, times {hpus} HPUs",
+                {row["packet_bytes"]: row["handler_budget_ns"] for row in own},
+                colour=number,
+                style=1,
+                marked=False,
+            ),
+        ]
+    title = "Line-rate check: handler time a packet, and the most it may be"
+    return figure_of(curves, title=title, x="Packet size (B)", y="Time a packet (ns)")

@@ -1,0 +1,208 @@
+"""Do handlers keep up with the wire? A card is sent packets as fast as its link takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety._checks import U64, whole
+from nicety.errors import InputError
+from nicety.handlers import Handlers
+
+MOST_STATE = 64 << 20
+MOST_MEMORY = 1 << 30
+
+
+class HandlerFigures(TypedDict):
+    """What the runs of one handler took; `handler` is `header`, `payload` or `completion`.
+
+    Cycles and time are those on its processor, waiting for transfers and commands included; `queued_ns_mean` is how
+    long it waited for a processor before. A percentile is the nearest rank: one that was measured.
+    """
+
+    handler: str
+    runs: int
+    cycles_mean: float
+    cycles_p99: int
+    cycles_max: int
+    instructions_mean: float
+    instructions_p99: int
+    instructions_max: int
+    time_ns_mean: float
+    time_ns_p99: float
+    queued_ns_mean: float
+
+
+class Loads(TypedDict):
+    """What packets at the wire's rate ask of each resource of the card, over what it has."""
+
+    hpus: float
+    matching: float
+    link: float
+    bus_to_card: float
+    bus_to_host: float
+
+
+class LineRateRow(TypedDict):
+    """One measurement: a card and a packet size.
+
+    `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
+    `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
+    `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
+    `bus to host`, or `waiting` where none of them has too much to do.
+    """
+
+    nic: str
+    packet_bytes: int
+    message_packets: int
+    messages: int
+    packets: int
+    cycles_mean: float | None
+    cycles_p99: int | None
+    instructions_mean: float | None
+    instructions_p99: int | None
+    handlers: list[HandlerFigures]
+    handler_ns: float
+    handler_budget_ns: float
+    hpus_needed: int
+    hpus: int
+    sustains_line_rate: bool
+    limited_by: str | None
+    packet_interval_ns: float
+    line_rate_packets_per_s: float
+    packets_per_s: float
+    line_rate_fraction: float
+    bandwidth_bytes_per_s: float
+    buffer_packets_used: int
+    buffer_packets: int
+    loads: Loads
+
+
+class LineRateReport(TypedDict):
+    """What a line-rate check gives; `nicety bench handlers --json` prints just this."""
+
+    benchmark: Literal["handlers"]
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[LineRateRow]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from nicety._notebook import line_rate_html
+
+        return line_rate_html(cast(LineRateReport, self))
+
+
+def check_line_rate(
+    handlers: Handlers | Path | str,
+    *,
+    nics: Sequence[str] = ("spin-discrete",),
+    packet_sizes: Sequence[int] = (64, 128, 256, 512, 1024, 2048, 4096),
+    message_packets: int | None = None,
+    messages: int | None = None,
+    overrides: Sequence[str] = (),
+    state: bytes = b"",
+    state_bytes: int | None = None,
+    user_header: bytes = b"",
+    handler_memory: int = 65536,
+    include_dirs: Iterable[Path | str] = (),
+    defines: Iterable[str] = (),
+    cc: str | None = None,
+    seed: int = 1,
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    progress: Callable[[int, int], None] | None = None,
+) -> LineRateReport:
+    """Send packets to handlers at the rate of the wire, and see whether they keep up.
+
+    The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
+    the bytes. The handlers serve one persistent match entry, to which messages come one behind the other.
+
+    Args:
+        handlers: a C file, or `Handlers` with the names of what is in it.
+        nics: cards: names of specs, or paths of spec files.
+        packet_sizes: payload bytes of a packet, each a row.
+        message_packets: packets of a message, 64 by default.
+        messages: how many messages are measured; by default as many as have 2048 packets. Others come before and after.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        state: what the handlers' state begins with; zeros follow.
+        state_bytes: size of the state in HPU memory; 1024, or that of `state`, by default.
+        user_header: what every message begins with; the rest is random.
+        handler_memory: bytes of the second host memory region, which only handlers use.
+        include_dirs: further folders for `#include`.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        seed: of every random stream; the same seed gives the same report to the last byte.
+        trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card, size, override or handler that does not exist or cannot be.
+        HandlerTrap: a handler failed; the text says in which line.
+        RunError: the run failed otherwise.
+    """
+    state, user_header = bytes(state), bytes(user_header)
+    if state_bytes is None:
+        state_bytes = max(1024, len(state))
+    for name, value, most in (
+        ("message_packets", message_packets, U64),
+        ("messages", messages, U64),
+        ("state_bytes", state_bytes, MOST_STATE),
+        ("handler_memory", handler_memory, MOST_MEMORY),
+        ("seed", seed, U64),
+        *(("a packet size", size, U64) for size in packet_sizes),
+    ):
+        if value is not None:
+            whole(value, name, most)
+    program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
+    if include_dirs or defines or cc is not None:
+        if isinstance(handlers, Handlers):
+            raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
+        program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
+    names = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    request = json.dumps(
+        {
+            "nics": list(nics),
+            "packet_sizes": [int(size) for size in packet_sizes],
+            "message_packets": message_packets,
+            "messages": messages,
+            "overrides": list(overrides),
+            "state_bytes": state_bytes,
+            "state": list(state),
+            "user_header": list(user_header),
+            "handler_memory": handler_memory,
+            "names": names,
+            "seed": seed,
+        }
+    )
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in json.loads(_native.line_rate_plan(request))["compile"]:
+        compiled = program.compile(isa=item["isa"])
+        elfs[item["key"]] = compiled.elf
+        compiler[item["key"]] = {
+            "sources": [_source(path) for path in program.paths()],
+            "version": compiled.compiler,
+            "flags": compiled.flags,
+        }
+    text, recording = _native.line_rate_run(request, elfs, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.results import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
+    report["manifest"]["compiler"] = compiler
+    return cast(LineRateReport, _Shown(report))
+
+
+def _source(path: Path) -> dict[str, str]:
+    return {"source": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
