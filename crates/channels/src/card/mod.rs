@@ -1,0 +1,394 @@
+//! The card's end: managers that serve every channel, and the calls of the target processes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | state, limits, effects |
+//! | `calls.rs` | the contexts' calls and deadlines |
+//! | `managers.rs` | which manager serves which channel, and the stages of its work |
+//! | `requests.rs` | mailboxes that were fetched, and what they ask for |
+
+mod calls;
+mod managers;
+mod requests;
+
+use crate::timers::Timers;
+use crate::{
+    Body, Completion, ContextId, Deadline, Direction, DropReason, Error, Failure, Guard, MAILBOX_BYTES,
+    Mailbox, ManagerId, PageList, Payload, TargetId, Want,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much of everything the card's end has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CardLimits {
+    /// Channels with mailboxes, at least as many as the host's.
+    pub channels: u16,
+    /// Target IDs that can be registered.
+    pub targets: u16,
+    /// Hardware contexts that may be blocked in a call.
+    pub contexts: u16,
+    /// Managers for messages to the card.
+    pub read_managers: u8,
+    /// Managers for messages to the host.
+    pub write_managers: u8,
+    /// Bytes of one message.
+    pub message_bytes: u32,
+}
+
+impl Default for CardLimits {
+    fn default() -> CardLimits {
+        CardLimits {
+            channels: 1024,
+            targets: 1024,
+            contexts: 480,
+            read_managers: 8,
+            write_managers: 8,
+            message_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Something the card has to do. Those with a manager keep it until the completion that they name; the others
+/// are to be done, and nothing waits for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CardEffect {
+    /// Read the host's copy of a mailbox over the bus; then [`Card::fetched`].
+    Fetch {
+        /// Who.
+        manager: ManagerId,
+        /// Which.
+        mailbox: Mailbox,
+    },
+    /// Ask the waiting context for its destination address and size; then [`Card::done`].
+    Ask {
+        /// Who.
+        manager: ManagerId,
+        /// Whom.
+        context: ContextId,
+    },
+    /// Move a direct message into the context's transfer registers; then [`Card::done`].
+    Deliver {
+        /// Who.
+        manager: ManagerId,
+        /// To whom.
+        context: ContextId,
+        /// What.
+        payload: Payload,
+    },
+    /// Take a direct message out of the context's transfer registers, or the address and size of an indirect
+    /// one; then [`Card::done`].
+    Collect {
+        /// Who.
+        manager: ManagerId,
+        /// From whom.
+        context: ContextId,
+    },
+    /// Move one page's bytes between host and card; then [`Card::dma_done`]. All pages of a list are begun at
+    /// once, and may end in any order.
+    Dma {
+        /// Who.
+        manager: ManagerId,
+        /// Which of the list's pages, from zero.
+        entry: u8,
+        /// Which way.
+        direction: Direction,
+        /// The bus address of the first byte.
+        host: u64,
+        /// The address of the first byte on the card, 40 bits.
+        card: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// Write the host's copy of a mailbox over the bus; then [`Card::done`], when the bytes are there (which is
+    /// when [`crate::Host::deposit`] is due).
+    Push {
+        /// Who.
+        manager: ManagerId,
+        /// Which.
+        mailbox: Mailbox,
+        /// What.
+        bytes: [u8; MAILBOX_BYTES],
+    },
+    /// Raise the interrupt, which all channels share.
+    Interrupt,
+    /// End a context's call: signal it.
+    Signal {
+        /// Whom.
+        context: ContextId,
+        /// For a selection: which of its guards; else zero.
+        guard: u16,
+        /// How the call ended.
+        result: Result<Completion, Failure>,
+    },
+    /// A mailbox was not heeded. For the record; there is nothing to do.
+    Drop {
+        /// Which mailbox.
+        mailbox: Mailbox,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// The card's end of all channels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Card {
+    limits: CardLimits,
+    targets: Vec<Target>,
+    by_id: BTreeMap<TargetId, u16>,
+    slots: Vec<Slot>,
+    contexts: Vec<Context>,
+    timers: Timers<ContextId>,
+    readers: Group,
+    writers: Group,
+}
+
+/// The managers of one direction, and the channels that wait for one, in turn. A channel is in there once, so
+/// the queue is no longer than there are channels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Group {
+    managers: Vec<Manager>,
+    ready: VecDeque<u16>,
+}
+
+/// What a manager does, and for which channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Manager {
+    channel: u16,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Stage {
+    #[default]
+    Idle,
+    Fetch,
+    Ask,
+    Deliver,
+    Collect,
+    /// DMAs are out for the pages in the bits of `pending`.
+    Move {
+        list: PageList,
+        pending: u8,
+        failed: bool,
+    },
+    /// The mailbox with these bytes is under way.
+    Push,
+}
+
+/// The far end of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Target {
+    id: TargetId,
+    channel: Option<u16>,
+    reader: Option<ContextId>,
+    writer: Option<ContextId>,
+}
+
+/// The card's side of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Slot {
+    target: Option<u16>,
+    /// The host has closed it, and a write manager is still busy with it.
+    closing: bool,
+    to_card: Lane,
+    to_host: Lane,
+}
+
+/// One direction of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Lane {
+    /// The host rang, and nobody has looked yet.
+    rung: bool,
+    /// In the queue of channels that wait for a manager.
+    queued: bool,
+    /// Served by a manager: by one at a time, so that a mailbox is never written twice at once.
+    served: bool,
+    /// To the card: the last exchange heard of. To the host: the last one begun.
+    exchange: u16,
+    /// Stamps of the last message written, and of the last one read.
+    wrote: u16,
+    read: u16,
+    state: LaneState,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum LaneState {
+    #[default]
+    Idle,
+    /// To the card: a message in the mailbox, for a reader that has not come.
+    Parked(Body),
+    /// To the host: the message was collected, and the host has it or will.
+    Offered { withdraw: bool },
+    /// To the host: the host has been asked to let the sender withdraw.
+    Withdrawn,
+    /// Both ends have come for an indirect message, and the lists of so many bytes have succeeded.
+    Met { done: u32 },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Context {
+    call: Call,
+    deadline: Deadline,
+    guards: Vec<Guard<TargetId>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Call {
+    #[default]
+    Idle,
+    Read {
+        /// The guard whose sender has come.
+        met: Option<usize>,
+    },
+    Write {
+        target: u16,
+        want: Want,
+        payload: Payload,
+    },
+}
+
+impl Card {
+    /// A card with no target registered.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if there is no read or no write manager.
+    pub fn new(limits: CardLimits) -> Result<Card, Error> {
+        for (name, count) in
+            [("read_managers", limits.read_managers), ("write_managers", limits.write_managers)]
+        {
+            if count == 0 {
+                return Err(Error::Limit {
+                    name,
+                    must: "at least 1, or no message in its direction is ever moved",
+                });
+            }
+        }
+        let group =
+            |count: u8| Group { managers: vec![Manager::default(); count.into()], ready: VecDeque::new() };
+        Ok(Card {
+            limits,
+            targets: Vec::new(),
+            by_id: BTreeMap::new(),
+            slots: Vec::new(),
+            contexts: Vec::new(),
+            timers: Timers::new(),
+            readers: group(limits.read_managers),
+            writers: group(limits.write_managers),
+        })
+    }
+
+    /// What it was made with.
+    pub fn limits(&self) -> &CardLimits {
+        &self.limits
+    }
+
+    /// Gives the far end of a channel an ID that a host can subscribe to. A process that has several channels
+    /// registers several.
+    ///
+    /// # Errors
+    /// [`Error::TargetExists`], [`Error::NoSpace`].
+    pub fn register(&mut self, id: TargetId) -> Result<(), Error> {
+        let limit = self.limits.targets;
+        if self.by_id.contains_key(&id) {
+            return Err(Error::TargetExists(id));
+        }
+        if self.targets.len() >= limit as usize {
+            return Err(Error::NoSpace { what: "target", name: "targets", limit: limit.into() });
+        }
+        self.by_id.insert(id, self.targets.len() as u16);
+        self.targets.push(Target { id, channel: None, reader: None, writer: None });
+        Ok(())
+    }
+
+    /// Whether a context is blocked in a call.
+    pub fn is_blocked(&self, context: ContextId) -> bool {
+        self.contexts.get(context.0 as usize).is_some_and(|c| c.call != Call::Idle)
+    }
+
+    /// How many managers of a direction have nothing to do.
+    pub fn idle_managers(&self, direction: Direction) -> usize {
+        self.group(direction).managers.iter().filter(|m| m.stage == Stage::Idle).count()
+    }
+
+    /// The earliest deadline of a call that still waits for the other end: when to call [`Card::tick`].
+    pub fn next_deadline(&self) -> Deadline {
+        self.timers.next()
+    }
+
+    fn group(&self, direction: Direction) -> &Group {
+        match direction {
+            Direction::ToCard => &self.readers,
+            Direction::ToHost => &self.writers,
+        }
+    }
+
+    fn group_mut(&mut self, direction: Direction) -> &mut Group {
+        match direction {
+            Direction::ToCard => &mut self.readers,
+            Direction::ToHost => &mut self.writers,
+        }
+    }
+
+    fn lane(&self, mailbox: Mailbox) -> &Lane {
+        let slot = &self.slots[mailbox.channel as usize];
+        match mailbox.direction {
+            Direction::ToCard => &slot.to_card,
+            Direction::ToHost => &slot.to_host,
+        }
+    }
+
+    fn lane_mut(&mut self, mailbox: Mailbox) -> &mut Lane {
+        let slot = &mut self.slots[mailbox.channel as usize];
+        match mailbox.direction {
+            Direction::ToCard => &mut slot.to_card,
+            Direction::ToHost => &mut slot.to_host,
+        }
+    }
+
+    /// The context that is at the card's end of a lane.
+    fn user(&self, mailbox: Mailbox) -> Option<ContextId> {
+        let target = &self.targets[self.slots[mailbox.channel as usize].target? as usize];
+        match mailbox.direction {
+            Direction::ToCard => target.reader,
+            Direction::ToHost => target.writer,
+        }
+    }
+
+    /// Ends a context's call: it leaves its targets, and is signalled.
+    fn end(
+        &mut self,
+        context: ContextId,
+        guard: usize,
+        result: Result<Completion, Failure>,
+        effects: &mut Vec<CardEffect>,
+    ) {
+        self.leave(context, None);
+        self.stop_timer(context);
+        let state = &mut self.contexts[context.0 as usize];
+        state.call = Call::Idle;
+        state.guards.clear();
+        effects.push(CardEffect::Signal { context, guard: guard as u16, result });
+    }
+
+    /// Takes a context off the targets it is at, all but that of guard `keep`.
+    fn leave(&mut self, context: ContextId, keep: Option<usize>) {
+        let state = &self.contexts[context.0 as usize];
+        match state.call {
+            Call::Idle => {}
+            Call::Write { target, .. } => self.targets[target as usize].writer = None,
+            Call::Read { .. } => {
+                for (_, guard) in state.guards.iter().enumerate().filter(|(i, _)| Some(*i) != keep) {
+                    // A target that was left before may be another context's by now.
+                    let reader = &mut self.targets[self.by_id[&guard.from] as usize].reader;
+                    reader.take_if(|reader| *reader == context);
+                }
+            }
+        }
+    }
+
+    fn stop_timer(&mut self, context: ContextId) {
+        if let Some(at) = self.contexts[context.0 as usize].deadline.take() {
+            self.timers.stop(at, context);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What a call can be refused for, and how a call that was begun can fail.
+
+use crate::{CARD_ADDRESS_BITS, Kind, PAYLOAD_BYTES, Reply, Status, TargetId, Want};
+use std::fmt;
+
+/// Why a call was refused. Nothing has changed when a call is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A message of no bytes.
+    ZeroSize,
+    /// More bytes than a direct message holds; how many.
+    DirectTooLong(u64),
+    /// More bytes than a message may have.
+    TooLong {
+        /// How many bytes it has.
+        bytes: u64,
+        /// The limit `message_bytes`.
+        limit: u32,
+    },
+    /// A resource is used up.
+    NoSpace {
+        /// What there is no more of.
+        what: &'static str,
+        /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that bounds it.
+        name: &'static str,
+        /// How many there are.
+        limit: u32,
+    },
+    /// A limit that no card or host can be made with.
+    Limit {
+        /// The field of [`crate::CardLimits`].
+        name: &'static str,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// No thread or context has this number.
+    NoSuch {
+        /// Thread, context, mailbox or manager.
+        what: &'static str,
+        /// The number.
+        number: u32,
+        /// How many there are, from zero.
+        count: u32,
+    },
+    /// The thread or context is still blocked in another call.
+    Blocked {
+        /// Thread or context.
+        what: &'static str,
+        /// Its number.
+        number: u16,
+    },
+    /// The channel was closed, is not open yet, or never existed.
+    Stale,
+    /// Another thread or context is at this end of the channel already.
+    Busy {
+        /// What it is doing there.
+        doing: &'static str,
+    },
+    /// No process of the card is registered under this ID.
+    UnknownTarget(TargetId),
+    /// The ID is registered already.
+    TargetExists(TargetId),
+    /// Memory beyond the card's 40 bits of address.
+    CardAddress {
+        /// The first byte.
+        address: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// A selection of nothing.
+    NoGuards,
+    /// A selection that names one channel twice; which guard repeats another.
+    RepeatedGuard(u16),
+    /// Pages that do not have as many bytes as the buffer that was to be pinned.
+    Pages {
+        /// Bytes of the pages.
+        bytes: u64,
+        /// Bytes of the buffer.
+        buffer: u32,
+    },
+    /// A completion of something that was not begun.
+    NotBegun(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::ZeroSize => f.write_str("a message has at least 1 byte, here are 0"),
+            Error::DirectTooLong(n) => write!(
+                f,
+                "a direct message has at most {PAYLOAD_BYTES} bytes, here are {n}; use the indirect call, at both ends"
+            ),
+            Error::TooLong { bytes, limit } => {
+                write!(
+                    f,
+                    "a message has at most {limit} bytes, here are {bytes}; split it, or raise `message_bytes`"
+                )
+            }
+            Error::NoSpace { what, name, limit } => {
+                write!(f, "no {what} is left of {limit}; use fewer, or raise the limit `{name}`")
+            }
+            Error::Limit { name, must } => write!(f, "`{name}` must be {must}"),
+            Error::NoSuch { what, number, count } => {
+                write!(f, "there is no {what} {number}: there are {count}, numbered from 0")
+            }
+            Error::Blocked { what, number } => {
+                write!(f, "{what} {number} is still blocked in a call; it can make one at a time")
+            }
+            Error::Stale => {
+                f.write_str("this channel is not open: it was closed, or its subscription has not ended")
+            }
+            Error::Busy { doing } => write!(
+                f,
+                "another is already {doing} this channel; a channel joins one with one, so subscribe to a target each"
+            ),
+            Error::UnknownTarget(target) => {
+                write!(f, "no process of the card has the ID {}; register it first", target.0)
+            }
+            Error::TargetExists(target) => {
+                write!(f, "the ID {} is registered already; take another", target.0)
+            }
+            Error::CardAddress { address, bytes } => write!(
+                f,
+                "{bytes} bytes at {address:#x} are not within the card's {CARD_ADDRESS_BITS} bits of address"
+            ),
+            Error::NoGuards => f.write_str("a selection needs at least one channel"),
+            Error::RepeatedGuard(index) => {
+                write!(f, "guard {index} of the selection names a channel that an earlier one names")
+            }
+            Error::Pages { bytes, buffer } => {
+                write!(
+                    f,
+                    "the pages have {bytes} bytes in all, and the buffer that was to be pinned {buffer}"
+                )
+            }
+            Error::NotBegun(what) => write!(f, "the completion of {what} that was not begun, or has ended"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// How a call that was begun failed. Both ends of an exchange are told the same, but for a timeout, which is
+/// only the business of the end that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// The two ends named different sizes; nothing was moved.
+    SizeMismatch {
+        /// The sender's, in bytes.
+        sent: u32,
+        /// The receiver's, in bytes.
+        expected: u32,
+    },
+    /// One end made a direct and the other an indirect call; nothing was moved.
+    KindMismatch {
+        /// What the sender made.
+        sent: Kind,
+    },
+    /// The other end did not come before the deadline; nothing was moved.
+    Timeout,
+    /// A page list failed as often as [`crate::HostLimits::retries`] allows.
+    Dma {
+        /// Bytes of the lists that succeeded.
+        done: u32,
+        /// Bytes of the rest.
+        outstanding: u32,
+    },
+    /// The host could not pin the pages of its buffer.
+    Pin,
+    /// The host closed the channel.
+    Closed,
+    /// No process of the card is registered under the ID; nothing was moved.
+    UnknownTarget(TargetId),
+    /// Another channel is subscribed to the target.
+    TargetTaken(TargetId),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::SizeMismatch { sent, expected } => write!(
+                f,
+                "the sender has {sent} bytes and the receiver expects {expected}; both ends must name the same size"
+            ),
+            Failure::KindMismatch { sent: Kind::Direct } => f.write_str(
+                "the sender's message is direct and the receiver expects an indirect one; use the same call at both ends",
+            ),
+            Failure::KindMismatch { sent: Kind::Indirect } => f.write_str(
+                "the sender's message is indirect and the receiver expects a direct one; use the same call at both ends",
+            ),
+            Failure::Timeout => f.write_str("the other end did not come before the deadline"),
+            Failure::Dma { done, outstanding } => write!(
+                f,
+                "DMA failed too often: {done} bytes are done and {outstanding} are not; `retries` is the limit"
+            ),
+            Failure::Pin => f.write_str("the pages of the host's buffer could not be pinned"),
+            Failure::Closed => f.write_str("the host closed the channel"),
+            Failure::UnknownTarget(target) => write!(f, "no process of the card has the ID {}", target.0),
+            Failure::TargetTaken(target) => {
+                write!(f, "another channel is subscribed to target {}; close that first", target.0)
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What is wrong between a sender and a receiver that do not want the same, and the receiver's answer.
+pub(crate) fn mismatch(sent: Want, expected: Want) -> (Failure, Reply) {
+    let (failure, status) = if sent.kind() == expected.kind() {
+        let (sent, expected) = (sent.bytes(), expected.bytes());
+        (Failure::SizeMismatch { sent, expected }, Status::SizeMismatch)
+    } else {
+        (Failure::KindMismatch { sent: sent.kind() }, Status::KindMismatch)
+    };
+    (failure, Reply { expected: expected.bytes(), ..Reply::new(status) })
+}

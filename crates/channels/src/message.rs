@@ -1,0 +1,427 @@
+//! What is in a mailbox, and its bytes.
+//!
+//! A mailbox is 64 bytes, one cache line, so that nobody ever sees half of one:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 | version, 1 |
+//! | 1 | kind of message |
+//! | 2 | bytes of the body, 0 to 56 |
+//! | 3 | status of a reply, else 0 |
+//! | 4, 5 | number of the exchange, in this direction of this channel |
+//! | 6, 7 | stamp: how often its writer has written this mailbox |
+//! | 8 to 63 | body: the 14 transfer registers of 4 bytes; zero behind the body's bytes |
+//!
+//! Integers are little-endian. A page entry is one word of 8 bytes: the page's number in bits 0 to 39 (so bus
+//! addresses of 52 bits), the offset in the page in 40 to 51, and the number of bytes less one in 52 to 63. A
+//! list has two words of 4 bytes in front, the message's size and the bytes before this list, which leaves room
+//! for six pages.
+
+use crate::TargetId;
+use std::fmt;
+use std::ops::Deref;
+
+/// Bytes of a mailbox.
+pub const MAILBOX_BYTES: usize = 64;
+/// Bytes of the longest direct message: 14 transfer registers of 4 bytes.
+pub const PAYLOAD_BYTES: usize = 56;
+/// Page entries of a list.
+pub const LIST_PAGES: usize = 6;
+/// Bytes of a page of host memory, and what one DMA moves at most.
+pub const PAGE_BYTES: u32 = 4096;
+/// Bits of an address on the host's bus.
+pub const BUS_ADDRESS_BITS: u32 = 52;
+/// Bits of an address in the card's memories.
+pub const CARD_ADDRESS_BITS: u32 = 40;
+
+const VERSION: u8 = 1;
+const HEADER: usize = 8;
+
+/// The bytes of a direct message, at most [`PAYLOAD_BYTES`] of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Payload {
+    bytes: [u8; PAYLOAD_BYTES],
+    length: u8,
+}
+
+impl Payload {
+    /// No bytes: what everything but the receipt of a direct message has.
+    pub const EMPTY: Payload = Payload { bytes: [0; PAYLOAD_BYTES], length: 0 };
+
+    /// A copy of `bytes`, if a direct message holds so many.
+    pub fn new(bytes: &[u8]) -> Option<Payload> {
+        let mut payload = Payload { length: bytes.len().try_into().ok()?, ..Payload::EMPTY };
+        payload.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(payload)
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length as usize]
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A part of one page of host memory, as the bus sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Page {
+    address: u64,
+    bytes: u16,
+}
+
+impl Page {
+    /// `bytes` bytes at a bus address.
+    ///
+    /// # Errors
+    /// [`MessageError::Page`] if there are none, they cross into the next page, or the address has more than
+    /// [`BUS_ADDRESS_BITS`] bits.
+    pub const fn new(address: u64, bytes: u32) -> Result<Page, MessageError> {
+        let offset = (address % PAGE_BYTES as u64) as u32;
+        if bytes == 0 || bytes > PAGE_BYTES - offset || address >> BUS_ADDRESS_BITS != 0 {
+            return Err(MessageError::Page { address, bytes });
+        }
+        Ok(Page { address, bytes: bytes as u16 })
+    }
+
+    /// The bus address of the first byte.
+    pub const fn address(self) -> u64 {
+        self.address
+    }
+
+    /// How many bytes.
+    pub const fn bytes(self) -> u32 {
+        self.bytes as u32
+    }
+
+    const fn word(self) -> u64 {
+        let page = PAGE_BYTES as u64;
+        (self.address / page) | ((self.address % page) << 40) | ((self.bytes as u64 - 1) << 52)
+    }
+
+    const fn from_word(word: u64) -> Result<Page, MessageError> {
+        let frame = word & ((1 << 40) - 1);
+        Page::new(frame * PAGE_BYTES as u64 + (word >> 40 & 0xfff), (word >> 52) as u32 + 1)
+    }
+}
+
+/// One to [`LIST_PAGES`] pages of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageList {
+    /// Bytes of the whole message.
+    pub size: u32,
+    /// Bytes of the message before this list.
+    pub before: u32,
+    pages: [Page; LIST_PAGES],
+    count: u8,
+}
+
+impl PageList {
+    /// The list of `pages` out of a message of `size` bytes, after `before` of them.
+    ///
+    /// # Errors
+    /// [`MessageError::List`] if there is no page, or more than [`LIST_PAGES`], or more bytes than the message has.
+    pub fn new(size: u32, before: u32, pages: &[Page]) -> Result<PageList, MessageError> {
+        let mut list = PageList { size, before, pages: Default::default(), count: 0 };
+        let bytes = pages.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
+        if !(1..=LIST_PAGES).contains(&pages.len()) || u64::from(before) + bytes > u64::from(size) {
+            return Err(MessageError::List { pages: pages.len(), size, before, bytes });
+        }
+        list.pages[..pages.len()].copy_from_slice(pages);
+        list.count = pages.len() as u8;
+        Ok(list)
+    }
+
+    /// The pages, in the order of the message's bytes.
+    pub fn pages(&self) -> &[Page] {
+        &self.pages[..self.count as usize]
+    }
+
+    /// Bytes of the list's pages.
+    pub fn bytes(&self) -> u32 {
+        self.pages().iter().map(|p| p.bytes()).sum()
+    }
+}
+
+/// What a reply says of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// The message, or this list of it, is there; the subscription or its end took effect.
+    Ok = 0,
+    /// The receiver expects another number of bytes.
+    SizeMismatch = 1,
+    /// The receiver expects the other kind.
+    KindMismatch = 2,
+    /// The message was withdrawn before the receiver came.
+    Cancelled = 3,
+    /// A DMA of this list failed.
+    DmaFailed = 4,
+    /// The card has given up the message too.
+    Abandoned = 5,
+    /// The host could not pin its buffer.
+    PinFailed = 6,
+    /// No process of the card has this ID.
+    UnknownTarget = 7,
+    /// Another channel has this target.
+    TargetTaken = 8,
+}
+
+impl Status {
+    const ALL: [Status; 9] = [
+        Status::Ok,
+        Status::SizeMismatch,
+        Status::KindMismatch,
+        Status::Cancelled,
+        Status::DmaFailed,
+        Status::Abandoned,
+        Status::PinFailed,
+        Status::UnknownTarget,
+        Status::TargetTaken,
+    ];
+}
+
+/// An answer: to a message, a page list, a withdrawal, a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reply {
+    /// How it went.
+    pub status: Status,
+    /// Bytes of the message that are done.
+    pub done: u32,
+    /// Bytes that are not.
+    pub outstanding: u32,
+    /// Bytes the receiver expects; zero unless that is what is wrong.
+    pub expected: u32,
+}
+
+impl Reply {
+    pub(crate) const fn new(status: Status) -> Reply {
+        Reply { status, done: 0, outstanding: 0, expected: 0 }
+    }
+}
+
+/// What a mailbox says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// A direct message, either way.
+    Direct(Payload),
+    /// A direct message of type 'indirect', from the host: pages to read from, or to write to.
+    Pages(PageList),
+    /// From the card: an indirect message of so many bytes waits for the host's pages.
+    Offer(u32),
+    /// The sender of this exchange wants to withdraw.
+    Cancel,
+    /// From the host: no more lists of this exchange will come.
+    GiveUp,
+    /// From the host: join this channel to a target.
+    Subscribe(TargetId),
+    /// From the host: no more exchanges will come.
+    Close,
+    /// An answer, either way.
+    Reply(Reply),
+}
+
+impl Body {
+    /// The name for a log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Body::Direct(_) => "direct message",
+            Body::Pages(_) => "page list",
+            Body::Offer(_) => "offer",
+            Body::Cancel => "withdrawal",
+            Body::GiveUp => "giving up",
+            Body::Subscribe(_) => "subscription",
+            Body::Close => "close",
+            Body::Reply(_) => "reply",
+        }
+    }
+}
+
+/// A mailbox's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Message {
+    /// Number of the exchange, counted by its sender, wrapping.
+    pub exchange: u16,
+    /// Number of the message, counted by its writer, wrapping: a mailbox that is read twice is heeded once.
+    pub stamp: u16,
+    /// The rest.
+    pub body: Body,
+}
+
+/// Why bytes are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageError {
+    /// A version this code does not speak.
+    Version(u8),
+    /// No kind of message.
+    Kind(u8),
+    /// No status, or one where none belongs.
+    Status(u8),
+    /// A body that a message of this kind cannot have; its bytes.
+    Length(u8),
+    /// Bytes behind the body that are not zero.
+    Padding,
+    /// A size of zero.
+    ZeroSize,
+    /// A page entry that is no part of one page.
+    Page {
+        /// The bus address of the first byte.
+        address: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// A list that is no part of its message.
+    List {
+        /// Its pages.
+        pages: usize,
+        /// Bytes of the message.
+        size: u32,
+        /// Bytes before the list.
+        before: u32,
+        /// Bytes of the list.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageError::Version(v) => write!(f, "mailbox version {v} at byte 0; known is {VERSION}"),
+            MessageError::Kind(v) => write!(f, "no message has kind {v} (byte 1 of a mailbox)"),
+            MessageError::Status(v) => {
+                write!(f, "status {v} (byte 3 of a mailbox) belongs to no such message")
+            }
+            MessageError::Length(v) => {
+                write!(f, "a message of this kind has no body of {v} bytes (byte 2 of a mailbox)")
+            }
+            MessageError::Padding => f.write_str("the bytes of a mailbox behind its body must be zero"),
+            MessageError::ZeroSize => f.write_str("a message has at least 1 byte, this mailbox says 0"),
+            MessageError::Page { address, bytes } => write!(
+                f,
+                "{bytes} bytes at bus address {address:#x} are not 1 to {PAGE_BYTES} bytes of one page below \
+                 2^{BUS_ADDRESS_BITS}"
+            ),
+            MessageError::List { pages, size, before, bytes } => write!(
+                f,
+                "{pages} pages of {bytes} bytes, after {before}, are not 1 to {LIST_PAGES} pages of a message of \
+                 {size} bytes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+impl Message {
+    /// The mailbox that says this.
+    pub fn encode(&self) -> [u8; MAILBOX_BYTES] {
+        let mut bytes = [0; MAILBOX_BYTES];
+        let (head, body) = bytes.split_at_mut(HEADER);
+        let mut status = Status::Ok;
+        let words = |body: &mut [u8], words: &[u32]| {
+            for (slot, word) in body.chunks_exact_mut(4).zip(words) {
+                slot.copy_from_slice(&word.to_le_bytes());
+            }
+            4 * words.len()
+        };
+        let (kind, length) = match &self.body {
+            Body::Direct(payload) => {
+                body[..payload.len()].copy_from_slice(payload);
+                (1, payload.len())
+            }
+            Body::Pages(list) => {
+                words(body, &[list.size, list.before]);
+                for (slot, page) in body[8..].chunks_exact_mut(8).zip(list.pages()) {
+                    slot.copy_from_slice(&page.word().to_le_bytes());
+                }
+                (2, 8 + 8 * list.pages().len())
+            }
+            Body::Offer(size) => (3, words(body, &[*size])),
+            Body::Cancel => (4, 0),
+            Body::GiveUp => (5, 0),
+            Body::Subscribe(target) => (6, words(body, &[target.0])),
+            Body::Close => (7, 0),
+            Body::Reply(reply) => {
+                status = reply.status;
+                (8, words(body, &[reply.done, reply.outstanding, reply.expected]))
+            }
+        };
+        head[..4].copy_from_slice(&[VERSION, kind, length as u8, status as u8]);
+        head[4..6].copy_from_slice(&self.exchange.to_le_bytes());
+        head[6..8].copy_from_slice(&self.stamp.to_le_bytes());
+        bytes
+    }
+
+    /// What a mailbox says.
+    ///
+    /// # Errors
+    /// [`MessageError`] says which bytes are no part of a message.
+    pub fn decode(bytes: &[u8; MAILBOX_BYTES]) -> Result<Message, MessageError> {
+        let [version, kind, length, status, e0, e1, s0, s1, ..] = *bytes;
+        if version != VERSION {
+            return Err(MessageError::Version(version));
+        }
+        let body = &bytes[HEADER..];
+        let word = |i: usize| u32::from_le_bytes(*body[4 * i..].first_chunk().expect("inside the mailbox"));
+        let lengths = match kind {
+            1 => 1..=PAYLOAD_BYTES as u8,
+            2 => 16..=PAYLOAD_BYTES as u8,
+            3 | 6 => 4..=4,
+            4 | 5 | 7 => 0..=0,
+            8 => 12..=12,
+            _ => return Err(MessageError::Kind(kind)),
+        };
+        if !lengths.contains(&length) || kind == 2 && length % 8 != 0 {
+            return Err(MessageError::Length(length));
+        }
+        if body[length as usize..].iter().any(|b| *b != 0) {
+            return Err(MessageError::Padding);
+        }
+        let known = Status::ALL.into_iter().find(|s| *s as u8 == status);
+        let status = known.filter(|s| kind == 8 || *s == Status::Ok).ok_or(MessageError::Status(status))?;
+        let body = match kind {
+            1 => Body::Direct(Payload::new(&body[..length as usize]).expect("the length was checked")),
+            2 => {
+                let mut pages = [Page::default(); LIST_PAGES];
+                let count = length as usize / 8 - 1;
+                for (page, entry) in pages.iter_mut().zip(body[8..length as usize].chunks_exact(8)) {
+                    *page = Page::from_word(u64::from_le_bytes(*entry.first_chunk().expect("8 bytes")))?;
+                }
+                Body::Pages(PageList::new(word(0), word(1), &pages[..count])?)
+            }
+            3 if word(0) == 0 => return Err(MessageError::ZeroSize),
+            3 => Body::Offer(word(0)),
+            4 => Body::Cancel,
+            5 => Body::GiveUp,
+            6 => Body::Subscribe(TargetId(word(0))),
+            7 => Body::Close,
+            _ => Body::Reply(Reply { status, done: word(0), outstanding: word(1), expected: word(2) }),
+        };
+        Ok(Message { exchange: u16::from_le_bytes([e0, e1]), stamp: u16::from_le_bytes([s0, s1]), body })
+    }
+}
+
+/// Why a mailbox was not heeded. Whoever waits for it goes on waiting, until its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// It is no message.
+    Malformed(MessageError),
+    /// A message that does not belong here now; its name.
+    Unexpected(&'static str),
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DropReason::Malformed(error) => error.fmt(f),
+            DropReason::Unexpected(what) => write!(f, "a {what} that nothing here waits for"),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Who and what a call names: threads and channels on the host, contexts and targets on the card.
+
+use crate::Payload;
+
+/// Which way the bytes of a message go. Each channel has a mailbox for either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the host to the card: served by the card's read managers.
+    ToCard,
+    /// From the card to the host: served by the card's write managers.
+    ToHost,
+}
+
+/// A mailbox, which both sides have: the same name means the host's copy to the host and the card's to the
+/// card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mailbox {
+    /// The channel's number, as in [`Channel::index`].
+    pub channel: u16,
+    /// Which of its two.
+    pub direction: Direction,
+}
+
+/// A subscription of the host to one target. Goes stale when it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Channel {
+    pub(crate) index: u16,
+    pub(crate) generation: u16,
+}
+
+impl Channel {
+    /// Its number, which names its mailboxes; used again after it is closed.
+    pub const fn index(self) -> u16 {
+        self.index
+    }
+
+    /// The channel as one number, for a host program.
+    pub const fn to_bits(self) -> u32 {
+        (self.generation as u32) << 16 | self.index as u32
+    }
+
+    /// The channel behind a number from [`Channel::to_bits`]. Any other number is a channel too: a stale one.
+    pub const fn from_bits(bits: u32) -> Channel {
+        Channel { index: bits as u16, generation: (bits >> 16) as u16 }
+    }
+}
+
+/// What the card calls the far end of a channel: the ID that a host subscribes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetId(pub u32);
+
+/// A thread of the host, numbered by the driver from zero. It is blocked in at most one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u16);
+
+/// A hardware context of the card, numbered from zero. It is blocked in at most one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u16);
+
+/// A manager of the card: the `index`th of those that serve a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ManagerId {
+    /// [`Direction::ToCard`]: a read manager; [`Direction::ToHost`]: a write manager.
+    pub direction: Direction,
+    /// Which of them, from zero.
+    pub index: u8,
+}
+
+/// Consecutive bytes: of a host thread's virtual memory, or of a memory of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// Where the first byte is. On the card at most 40 bits, see [`crate::CARD_ADDRESS_BITS`].
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+/// What a receiver is ready to take, or what a sender has. Both ends of an exchange must say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Want {
+    /// A direct message of so many bytes.
+    Direct(u32),
+    /// An indirect message, into (or out of) this memory.
+    Indirect(Buffer),
+}
+
+impl Want {
+    /// The size of the message in bytes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Want::Direct(bytes) => bytes,
+            Want::Indirect(buffer) => buffer.bytes,
+        }
+    }
+
+    /// Direct or indirect.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Want::Direct(_) => Kind::Direct,
+            Want::Indirect(_) => Kind::Indirect,
+        }
+    }
+}
+
+/// How a message's bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// In the mailbox.
+    Direct,
+    /// By DMA, from or to the pages that mailboxes list.
+    Indirect,
+}
+
+/// One alternative of a `select`: receive this from there. `E` is [`Channel`] on the host and [`TargetId`] on
+/// the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Guard<E> {
+    /// Where from.
+    pub from: E,
+    /// What.
+    pub want: Want,
+}
+
+/// How a call ended that went well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Completion {
+    /// Bytes that passed.
+    pub bytes: u32,
+    /// The bytes of a direct message, at its receiver; empty otherwise.
+    pub payload: Payload,
+}
+
+impl Completion {
+    pub(crate) const fn bytes(bytes: u32) -> Completion {
+        Completion { bytes, payload: Payload::EMPTY }
+    }
+}
+
+/// A time from which a call no longer waits for the other end, in whatever unit the driver counts; `None`
+/// waits for ever.
+pub type Deadline = Option<u64>;

@@ -1,0 +1,97 @@
+//! A message allocates nothing once the two ends have seen one like it.
+
+mod ends;
+
+use ends::*;
+use nicety_channels::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged; the count beside it allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Does whatever the two ends ask for until neither asks any more; the pages are these.
+fn settle(e: &mut Ends, pages: &[Page]) {
+    let mut pass = 0;
+    while !(e.h.is_empty() && e.c.is_empty()) {
+        pass += 1;
+        assert!(pass < 1000);
+        if let Some(effect) = e.h.pop() {
+            match effect {
+                HostEffect::Pin { thread, .. } => e.host.pinned(thread, pages, &mut e.h).unwrap(),
+                HostEffect::Post { mailbox, .. } => e.card.ring(mailbox, &mut e.c).unwrap(),
+                _ => {}
+            }
+        }
+        if let Some(effect) = e.c.pop() {
+            match effect {
+                CardEffect::Fetch { manager, mailbox } => {
+                    e.card.fetched(manager, e.host.mailbox(mailbox).unwrap(), &mut e.c).unwrap();
+                }
+                CardEffect::Push { manager, mailbox, bytes } => {
+                    e.host.deposit(mailbox, &bytes).unwrap();
+                    e.card.done(manager, &mut e.c).unwrap();
+                }
+                CardEffect::Ask { manager, .. }
+                | CardEffect::Deliver { manager, .. }
+                | CardEffect::Collect { manager, .. } => e.card.done(manager, &mut e.c).unwrap(),
+                CardEffect::Dma { manager, entry, .. } => {
+                    e.card.dma_done(manager, entry, true, &mut e.c).unwrap();
+                }
+                CardEffect::Interrupt => e.host.interrupt(&mut e.h),
+                CardEffect::Signal { .. } | CardEffect::Drop { .. } => {}
+            }
+        }
+    }
+}
+
+/// Both kinds, both ways, and selections, with deadlines.
+fn messages(e: &mut Ends, pages: &[Page], size: u32) {
+    let (buffer, soon) = (Buffer { address: 0, bytes: size }, Some(9));
+    e.host.send(T, e.channel, b"abc", soon, &mut e.h).unwrap();
+    e.card.read(C, ID, 3, soon, &mut e.c).unwrap();
+    settle(e, pages);
+    e.host.receive(T, e.channel, 3, soon, &mut e.h).unwrap();
+    e.card.write(C, ID, b"abc", soon, &mut e.c).unwrap();
+    settle(e, pages);
+    e.host.send_indirect(T, e.channel, buffer, soon, &mut e.h).unwrap();
+    e.card.select(C, &[Guard { from: ID, want: Want::Indirect(buffer) }], soon, &mut e.c).unwrap();
+    settle(e, pages);
+    let guards = [Guard { from: e.channel, want: Want::Indirect(buffer) }];
+    e.host.select(T, &guards, soon, &mut e.h).unwrap();
+    e.card.write_indirect(C, ID, buffer, soon, &mut e.c).unwrap();
+    settle(e, pages);
+    assert!(!e.host.is_blocked(T) && !e.card.is_blocked(C));
+}
+
+#[test]
+fn messages_allocate_nothing() {
+    let pages: Vec<_> = (0..20).map(|i| Page::new(i * 4096, 4096).unwrap()).collect();
+    let mut e = Ends::new();
+    messages(&mut e, &pages, 20 * 4096);
+    messages(&mut e, &pages, 20 * 4096);
+    let before = ALLOCATIONS.get();
+    for _ in 0..10 {
+        messages(&mut e, &pages, 20 * 4096);
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
+}
