@@ -29,41 +29,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Does whatever the two ends ask for until neither asks any more; the pages are these.
-fn settle(e: &mut Ends, pages: &[Page]) {
-    let mut pass = 0;
-    while !(e.h.is_empty() && e.c.is_empty()) {
-        pass += 1;
-        assert!(pass < 1000);
-        if let Some(effect) = e.h.pop() {
-            match effect {
-                HostEffect::Pin { thread, .. } => e.host.pinned(thread, pages, &mut e.h).unwrap(),
-                HostEffect::Post { mailbox, .. } => e.card.ring(mailbox, &mut e.c).unwrap(),
-                _ => {}
-            }
-        }
-        if let Some(effect) = e.c.pop() {
-            match effect {
-                CardEffect::Fetch { manager, mailbox } => {
-                    e.card.fetched(manager, e.host.mailbox(mailbox).unwrap(), &mut e.c).unwrap();
-                }
-                CardEffect::Push { manager, mailbox, bytes } => {
-                    e.host.deposit(mailbox, &bytes).unwrap();
-                    e.card.done(manager, &mut e.c).unwrap();
-                }
-                CardEffect::Ask { manager, .. }
-                | CardEffect::Deliver { manager, .. }
-                | CardEffect::Collect { manager, .. } => e.card.done(manager, &mut e.c).unwrap(),
-                CardEffect::Dma { manager, entry, .. } => {
-                    e.card.dma_done(manager, entry, true, &mut e.c).unwrap();
-                }
-                CardEffect::Interrupt => e.host.interrupt(&mut e.h),
-                CardEffect::Signal { .. } | CardEffect::Drop { .. } => {}
-            }
-        }
-    }
-}
-
 /// Both kinds, both ways, and selections, with deadlines.
 fn messages(e: &mut Ends, pages: &[Page], size: u32) {
     let (buffer, soon) = (Buffer { address: 0, bytes: size }, Some(9));

@@ -277,3 +277,50 @@ fn managers_serve_channels_in_turn() {
     }
     assert_eq!(turns, [(1, 2), (0, 3), (1, 1)]);
 }
+
+#[test]
+fn a_thousand_blocked_channels_do_not_hold_up_one() {
+    let mut e = Ends::new();
+    // With the channel that is not blocked these are all 1024.
+    for i in 0..1000 {
+        let (reader, writer) = (TargetId(1000 + i), TargetId(5000 + i));
+        let (thread, context) = (ThreadId(1 + i as u16), ContextId(1 + (i % 400) as u16));
+        e.card.register(reader).unwrap();
+        let channel = e.host.subscribe(thread, reader, &mut e.h).unwrap();
+        settle(&mut e, &[]);
+        e.host.send(thread, channel, b"abc", None, &mut e.h).unwrap();
+        if i < 23 {
+            e.card.register(writer).unwrap();
+            e.host.subscribe(T, writer, &mut e.h).unwrap();
+            settle(&mut e, &[]);
+            e.card.write(context, writer, b"abc", None, &mut e.c).unwrap();
+        }
+        settle(&mut e, &[]);
+        assert!(e.host.is_blocked(thread));
+    }
+    e.host.send(T, e.channel, b"abc", None, &mut e.h).unwrap();
+    e.card.read(C, ID, 3, None, &mut e.c).unwrap();
+    settle(&mut e, &[]);
+    assert!(!e.host.is_blocked(T) && !e.card.is_blocked(C));
+    e.card.write(C, ID, b"abc", None, &mut e.c).unwrap();
+    e.host.receive(T, e.channel, 3, None, &mut e.h).unwrap();
+    settle(&mut e, &[]);
+    assert!(!e.host.is_blocked(T) && !e.card.is_blocked(C));
+    assert_eq!(e.card.idle_managers(Direction::ToCard) + e.card.idle_managers(Direction::ToHost), 16);
+}
+
+/// Exchanges and stamps are 16 bits wide.
+#[test]
+fn numbers_go_round_after_65536_messages() {
+    let mut e = Ends::new();
+    for i in 0..70_000u32 {
+        let bytes = i.to_le_bytes();
+        e.host.send(T, e.channel, &bytes, None, &mut e.h).unwrap();
+        e.card.read(C, ID, 4, None, &mut e.c).unwrap();
+        settle(&mut e, &[]);
+        e.card.write(C, ID, &bytes, None, &mut e.c).unwrap();
+        e.host.receive(T, e.channel, 4, None, &mut e.h).unwrap();
+        settle(&mut e, &[]);
+        assert!(!e.host.is_blocked(T) && !e.card.is_blocked(C), "message {i}");
+    }
+}
