@@ -60,10 +60,20 @@ enum {
 /* Nobody on the card would hear an acknowledgement: a put that asks for one returns PTL_ARG_INVALID. */
 typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
 
+/* What a message asks for. The card itself does gets and atomics, when the header handler lets it: no payload handler
+ * runs for them, PROCESS_DATA and PROCEED are one, and with DROP the initiator is told PTL_NI_DROPPED. */
+enum {
+    PTL_TYPE_PUT = 0,
+    PTL_TYPE_GET = 1,
+    PTL_TYPE_ATOMIC = 2,
+    PTL_TYPE_FETCH_ATOMIC = 3,
+    PTL_TYPE_SWAP = 4
+};
+
 /* The header of the message; read-only. */
 typedef struct {
-    uint32_t type;            /* 0: put */
-    ptl_size_t length;        /* bytes that the initiator sent */
+    uint32_t type;            /* what the message asks for: PTL_TYPE_PUT, ... */
+    ptl_size_t length;        /* bytes that the initiator sent, or asks for */
     ptl_process_t source_id;
     ptl_process_t target_id;
     ptl_match_bits_t match_bits;
@@ -92,6 +102,7 @@ int completion_handler(int dropped_bytes, bool flow_control_triggered, void *sta
 enum {
     NICETY_PUT_FROM_DEVICE = 0x101,
     NICETY_PUT_FROM_HOST = 0x102,
+    NICETY_GET_TO_HOST = 0x103,
     NICETY_DMA_TO_HOST = 0x110,
     NICETY_DMA_FROM_HOST = 0x111,
     NICETY_DMA_CAS = 0x112,
@@ -149,6 +160,17 @@ NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint3
     nicety_put_t put = {match_bits, hdr_data, target_id, remote_offset, ct | (uint32_t)ack_req << 16,
                         (uint32_t)(uintptr_t)user_ptr};
     return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uint32_t)(uintptr_t)&put, 0, 0);
+}
+
+/* Gets `len` bytes, of any size, from the same portal table entry of another process into host memory from `offset`
+ * on: of the match entry, or with PTL_HANDLER_HOST_MEM of the handlers' own. `remote_offset` counts in the memory of
+ * the entry that matches there. The function returns when the card has taken the request. `ct` (0 or 1): count one on
+ * the match entry's counter when the bytes are in host memory, a failure where the target refuses. */
+NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigned options, uint32_t ct,
+                                      ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                      ptl_size_t remote_offset) {
+    nicety_put_t get = {match_bits, 0, target_id, remote_offset, ct, 0};
+    return nicety_command(NICETY_GET_TO_HOST, offset, len, (uint32_t)(uintptr_t)&get, options, 0);
 }
 
 /* Copies `len` bytes to host memory. The bytes are taken before the non-blocking form returns; the handle is done

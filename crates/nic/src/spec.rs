@@ -4,7 +4,7 @@ use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
-use nicety_portals::Limits;
+use nicety_portals::{Features, Limits};
 use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
 use nicety_types::{Duration, Frequency};
 
@@ -38,6 +38,10 @@ pub struct SpinSpec {
     pub match_further: Duration,
     /// Serving a host's command.
     pub match_command: Duration,
+    /// Computing an atomic operation, between reading host memory and writing it back.
+    pub atomic: Duration,
+    /// Messages under way that are answered by a reply.
+    pub replies: u32,
     /// How much of everything the Portals interface has.
     pub limits: Limits,
     /// What is done about packets that the network loses.
@@ -142,8 +146,17 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         event_queue_depth: limit("event_queue_depth", "events in one queue"),
         portal_table: limit("portal_table", "portal table entries"),
         triggered: limit("triggered", "triggered operations that wait"),
+        unexpected_headers: limit("unexpected_headers", "unexpected headers"),
+        operations: limit("operations", "operations of the host and of handlers that have not ended"),
+        atomic_bytes: s.size("atomic", 8..=1 << 20, "most bytes of an atomic"),
+        fetch_atomic_bytes: s.size("fetch_atomic", 8..=1 << 20, "most bytes of a fetch-and-atomic or swap"),
+        features: Features::all(),
         ..Limits::default()
     };
+    let replies = limit("replies", "gets, fetch-and-atomics and swaps whose reply is not sent yet");
+    let s = reader.section("atomic");
+    let atomic =
+        s.time("compute", "computing an atomic operation, between reading host memory and writing it");
     let hpu = read_hpu(reader);
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
@@ -158,6 +171,8 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         match_first,
         match_further,
         match_command,
+        atomic,
+        replies,
         limits,
         transport,
         hpu,

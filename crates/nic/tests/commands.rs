@@ -525,15 +525,19 @@ fn a_full_event_queue_is_reported() {
         b.card.appended(&b.cpus, &mut path, appending).await.unwrap();
         b.until(after(100_000_000)).await;
         let any = |_: &nicety_portals::Event| true;
+        // The loss is told where it happened: behind the events before it.
+        for _ in 0..2 {
+            b.card.eq_wait(&b.cpus, &mut path, small, any, String::new).await.unwrap();
+        }
         let lost = b.card.eq_wait(&b.cpus, &mut path, small, any, String::new).await.unwrap_err();
         assert_eq!(lost, CallError::EventsLost { lost: 3 });
         assert_eq!(
             lost.to_string(),
-            "the event queue was full and 3 events are lost; allocate a deeper queue or read it more often"
+            "PTL_EQ_DROPPED: the event queue was full and 3 events are lost; allocate a deeper queue or read it more \
+             often"
         );
-        for _ in 0..2 {
-            b.card.eq_wait(&b.cpus, &mut path, small, any, String::new).await.unwrap();
-        }
+        // It is told once.
+        assert_eq!(b.card.eq_get(&b.cpus, &mut path, small).await, Ok(None));
     });
     rig.run();
     assert_eq!(rig.nodes[1].card.statistics().events_dropped, 3);

@@ -123,6 +123,12 @@ impl FailType {
     pub const fn is_ok(self) -> bool {
         matches!(self, FailType::Ok)
     }
+
+    /// This failure, or `other` where there is none.
+    #[must_use]
+    pub const fn or(self, other: FailType) -> FailType {
+        if self.is_ok() { other } else { self }
+    }
 }
 
 /// A full event (`ptl_event_t`). Fields that a kind of event does not use are zero.

@@ -11,7 +11,7 @@ use crate::request::Draft;
 use crate::{
     AckRequest, AtomicRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind,
     FailType, Features, FetchRequest, GetRequest, Header, HeaderKind, Interface, MdHandle, MdOptions,
-    Operand, OperationHandle, PutRequest,
+    Operand, OperationHandle, PutRequest, Request,
 };
 use nicety_types::NodeId;
 
@@ -59,6 +59,8 @@ pub struct Reply {
     pub remote_offset: u64,
     /// How the operation ended at the target; where it failed, there are no bytes.
     pub fail: FailType,
+    /// It answers a get of the card's own: [`Interface::card_get`].
+    pub of_card: bool,
 }
 
 pub(crate) struct Descriptor {
@@ -68,24 +70,32 @@ pub(crate) struct Descriptor {
 }
 
 pub(crate) struct Operation {
-    header: Header,
-    from: Option<Place>,
-    to: Option<Place>,
+    pub header: Header,
+    pub from: Option<Place>,
+    pub to: Option<Place>,
     operand: Operand,
     user_ptr: u64,
-    state: State,
+    pub state: State,
 }
 
-/// Memory of a descriptor.
+/// Memory that an operation reads or fills.
 #[derive(Clone, Copy)]
-struct Place {
-    md: MdHandle,
+pub(crate) struct Place {
+    of: Owner,
     /// Host address.
-    start: u64,
+    pub start: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Owner {
+    /// A descriptor of the host's.
+    Host(MdHandle),
+    /// The card itself, with the counter that counts the end.
+    Card(Option<CtHandle>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     /// Triggered, and not yet due.
     Waiting,
     /// With the card, or sent.
@@ -93,7 +103,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+pub(crate) enum Answer {
     /// Not asked for, or here.
     Done,
     Awaited,
@@ -154,6 +164,45 @@ impl Interface {
     /// As [`Interface::put`]; [`Error::ArgInvalid`] where the card does no gets.
     pub fn get(&mut self, request: &GetRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::from(request))
+    }
+
+    /// Starts a get of the card's own, a handler's for one: into memory that the card has checked, at the host
+    /// address `start`. It leaves no event; where it ends, well or not, `ct` counts one, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] for the counter; [`Error::ArgInvalid`] where the card does no gets, or for a message
+    /// longer than the limit; [`Error::NoSpace`].
+    pub fn card_get(&mut self, start: u64, header: &Header, ct: Option<CtHandle>) -> Result<Outgoing, Error> {
+        let header = Header { kind: HeaderKind::Get, ack: AckRequest::None, atomic: None, ..*header };
+        let draft = Draft { header, from: None, to: None, operand: Operand::NONE, user_ptr: 0 };
+        self.check_draft(&draft)?;
+        ct.map(|ct| self.counters.get(ct)).transpose()?;
+        let to = Some(Place { of: Owner::Card(ct), start });
+        let operation = self.remember_operation(&draft, None, to)?;
+        Ok(self.begin(operation))
+    }
+
+    /// Starts an operation of any kind: [`Interface::put`] and its siblings.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_request(&mut self, request: &Request) -> Result<Outgoing, Error> {
+        self.start_now(&Draft::from(request))
+    }
+
+    /// An operation of any kind that starts when `ct` has reached `threshold`:
+    /// [`Interface::triggered_put`] and its siblings.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn trigger_request(
+        &mut self,
+        request: &Request,
+        ct: CtHandle,
+        threshold: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        self.start_later(&Draft::from(request), ct, threshold, effects)
     }
 
     /// Starts an atomic (`PtlAtomic`). It ends as a put does.
@@ -255,173 +304,6 @@ impl Interface {
         self.start_later(&Draft::fetch(request, HeaderKind::Swap), ct, threshold, effects)
     }
 
-    /// The card has read the last byte of the message, or given it up: the source memory may be used again.
-    /// Where it is given up and a reply was to come, that has failed, too.
-    ///
-    /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
-    /// or was sent before.
-    pub fn sent(
-        &mut self,
-        operation: OperationHandle,
-        outcome: FailType,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        let op = self.operations.get_mut(operation)?;
-        let State::Started { sent: sent @ false, answer } = &mut op.state else {
-            return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
-        };
-        *sent = true;
-        // Bytes of a reply that are on their way come before the end in any case.
-        let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
-        let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
-        let (from, length) = (op.from, op.header.length);
-        let event = |kind, start| Event { fail: outcome, ..op.event(kind, start, self.node) };
-        let send = from.map(|from| (from, event(EventKind::Send, from.start)));
-        let reply = unanswered.map(|to| (to, Event { mlength: 0, ..event(EventKind::Reply, to.start) }));
-        let send = send.map(|(from, event)| (self.md(from), event));
-        let reply = reply.map(|(to, event)| (self.md(to), event));
-        if ended {
-            self.forget(operation);
-        }
-        if let Some((md, event)) = send {
-            if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
-                self.post_initiator(&md, event, effects);
-            }
-            self.count_initiator(&md, MdOptions::EVENT_CT_SEND, outcome, length, effects);
-        }
-        if let Some((md, event)) = reply {
-            self.post_initiator(&md, event, effects);
-            self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, outcome, 0, effects);
-        }
-        Ok(())
-    }
-
-    /// The card has given up waiting for the answer of an operation whose message was sent.
-    ///
-    /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or
-    /// whose reply is arriving.
-    pub fn failed(
-        &mut self,
-        operation: OperationHandle,
-        outcome: FailType,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        let op = self.operations.get(operation)?;
-        match op.state {
-            State::Started { sent: true, answer: Answer::Awaited } => {}
-            State::Started { answer: Answer::Arriving, .. } => {
-                return Err(Error::ArgInvalid(
-                    "an operation whose reply is arriving fails with `complete_reply`",
-                ));
-            }
-            _ => return Err(Error::ArgInvalid("an operation that is not sent yet fails with `sent`")),
-        }
-        let reply = op.to.is_some();
-        let kind = if reply { HeaderKind::Reply } else { HeaderKind::Ack };
-        let answer = Header { kind, fail: outcome, source: op.header.target, length: 0, ..op.header };
-        if !reply {
-            self.acknowledged(&answer, effects);
-            return Ok(());
-        }
-        let reply = self.replied(&answer).expect("it is awaited");
-        self.complete_reply(&reply, outcome, effects)
-    }
-
-    /// Every byte of a reply is deposited, or will not be: `outcome` says which. The REPLY event, the count
-    /// and triggered operations follow.
-    ///
-    /// # Errors
-    /// [`Error::Stale`] or [`Error::ArgInvalid`] for a reply that was completed before.
-    pub fn complete_reply(
-        &mut self,
-        reply: &Reply,
-        outcome: FailType,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        let op = self.operations.get_mut(reply.operation)?;
-        let (State::Started { sent, answer: answer @ Answer::Arriving }, Some(to)) = (&mut op.state, op.to)
-        else {
-            return Err(Error::ArgInvalid("no reply to this operation is arriving"));
-        };
-        *answer = Answer::Done;
-        let ended = *sent;
-        let fail = if reply.fail.is_ok() { outcome } else { reply.fail };
-        let mlength = if fail.is_ok() { reply.mlength } else { 0 };
-        let event = Event {
-            fail,
-            mlength,
-            remote_offset: reply.remote_offset,
-            ..op.event(EventKind::Reply, to.start, self.node)
-        };
-        let md = self.md(to);
-        if ended {
-            self.forget(reply.operation);
-        }
-        self.post_initiator(&md, event, effects);
-        self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, fail, mlength, effects);
-        Ok(())
-    }
-
-    /// An acknowledgement has arrived. False where no operation waits for it.
-    pub(crate) fn acknowledged(&mut self, answer: &Header, effects: &mut Effects) -> bool {
-        let node = self.node;
-        let Some((op, ended)) = self.answered(answer, Answer::Done) else { return false };
-        let Some(from) = op.from else { return false };
-        let event = Event {
-            fail: answer.fail,
-            mlength: answer.length,
-            remote_offset: answer.remote_offset,
-            ..op.event(EventKind::Ack, from.start, node)
-        };
-        let asked = op.header.length;
-        let md = self.md(from);
-        if ended {
-            self.forget(OperationHandle::from_bits(answer.operation));
-        }
-        if answer.ack == AckRequest::None {
-            return true;
-        }
-        if answer.ack == AckRequest::Full {
-            self.post_initiator(&md, event, effects);
-        }
-        let bytes = if answer.ack == AckRequest::OperationCompleted { asked } else { answer.length };
-        self.count_initiator(&md, MdOptions::EVENT_CT_ACK, answer.fail, bytes, effects);
-        true
-    }
-
-    /// The header of a reply has arrived. `None` where no operation waits for it.
-    pub(crate) fn replied(&mut self, answer: &Header) -> Option<Reply> {
-        let operation = OperationHandle::from_bits(answer.operation);
-        let asked = self.operations.get(operation).ok()?.header.length;
-        if answer.length > asked {
-            return None;
-        }
-        let (op, _) = self.answered(answer, Answer::Arriving)?;
-        Some(Reply {
-            operation,
-            start: op.to?.start,
-            mlength: if answer.fail.is_ok() { answer.length } else { 0 },
-            rlength: asked,
-            remote_offset: answer.remote_offset,
-            fail: answer.fail,
-        })
-    }
-
-    /// Notes that the answer is here, where the operation waits for one from there and of this kind. Returns
-    /// the operation, and whether it has been sent.
-    fn answered(&mut self, header: &Header, new: Answer) -> Option<(&Operation, bool)> {
-        let op = self.operations.get_mut(OperationHandle::from_bits(header.operation)).ok()?;
-        if op.header.target != header.source || op.to.is_some() != (header.kind == HeaderKind::Reply) {
-            return None;
-        }
-        let State::Started { sent, answer: answer @ Answer::Awaited } = &mut op.state else { return None };
-        *answer = new;
-        let sent = *sent;
-        Some((op, sent))
-    }
-
     fn start_now(&mut self, draft: &Draft) -> Result<Outgoing, Error> {
         let operation = self.prepare(draft)?;
         Ok(self.begin(operation))
@@ -446,17 +328,28 @@ impl Interface {
         let place = |at: Option<(MdHandle, u64)>| {
             at.map(|(md, offset)| {
                 let start = self.descriptors.get(md)?.md.start;
-                Ok(Place { md, start: start + offset })
+                Ok(Place { of: Owner::Host(md), start: start + offset })
             })
             .transpose()
         };
-        let (from, to) = (place(draft.from)?, place(draft.to)?);
+        self.remember_operation(draft, place(draft.from)?, place(draft.to)?)
+    }
+
+    fn remember_operation(
+        &mut self,
+        draft: &Draft,
+        from: Option<Place>,
+        to: Option<Place>,
+    ) -> Result<OperationHandle, Error> {
         let header = Header { source: self.node, uid: self.uid, ..draft.header };
         let (operand, user_ptr, state) = (draft.operand, draft.user_ptr, State::Waiting);
         let operation = self.operations.insert(Operation { header, from, to, operand, user_ptr, state })?;
         self.operations.get_mut(operation)?.header.operation = operation.to_bits();
         for place in [from, to].into_iter().flatten() {
-            self.descriptors.get_mut(place.md)?.users += 1;
+            match place.of {
+                Owner::Host(md) => self.descriptors.get_mut(md)?.users += 1,
+                Owner::Card(ct) => self.r#use(ct),
+            }
         }
         Ok(operation)
     }
@@ -539,21 +432,35 @@ impl Interface {
     pub(crate) fn forget(&mut self, operation: OperationHandle) {
         let op = self.operations.remove(operation).expect("an operation ends once");
         for place in [op.from, op.to].into_iter().flatten() {
-            self.descriptors.get_mut(place.md).expect("a descriptor in use is not released").users -= 1;
+            match place.of {
+                Owner::Host(md) => {
+                    self.descriptors.get_mut(md).expect("a descriptor in use is not released").users -= 1;
+                }
+                Owner::Card(ct) => self.unuse(ct),
+            }
         }
     }
 
-    fn md(&self, place: Place) -> Md {
-        self.descriptors.get(place.md).expect("a descriptor in use is not released").md
+    /// Whether the place is the card's own.
+    pub(crate) const fn of_card(place: Place) -> bool {
+        matches!(place.of, Owner::Card(_))
     }
 
-    fn post_initiator(&mut self, md: &Md, event: Event, effects: &mut Effects) {
+    /// The descriptor of a place; of one that is the card's own, what stands for it.
+    pub(crate) fn md(&self, place: Place) -> Md {
+        match place.of {
+            Owner::Host(md) => self.descriptors.get(md).expect("a descriptor in use is not released").md,
+            Owner::Card(ct) => Md { ct, options: MdOptions::EVENT_CT_REPLY, ..Md::default() },
+        }
+    }
+
+    pub(crate) fn post_initiator(&mut self, md: &Md, event: Event, effects: &mut Effects) {
         if !(event.fail.is_ok() && md.options.contains(MdOptions::EVENT_SUCCESS_DISABLE)) {
             self.post(md.eq, event, effects);
         }
     }
 
-    fn count_initiator(
+    pub(crate) fn count_initiator(
         &mut self,
         md: &Md,
         option: MdOptions,
@@ -569,7 +476,7 @@ impl Interface {
 }
 
 impl Operation {
-    fn event(&self, kind: EventKind, start: u64, node: NodeId) -> Event {
+    pub fn event(&self, kind: EventKind, start: u64, node: NodeId) -> Event {
         let Header { pt, match_bits, hdr_data, length, remote_offset, uid, atomic, .. } = self.header;
         Event {
             pt,

@@ -14,7 +14,7 @@
 //! - [`Header`]: what goes over the wire, and its bytes.
 //! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations live with the counter they
 //!   wait on, and are started in the same call that moves the counter.
-//! - The initiator (`request.rs`, `initiator.rs`): memory descriptors, [`Interface::put`],
+//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors, [`Interface::put`],
 //!   [`Interface::get`], [`Interface::atomic`], [`Interface::fetch_atomic`], [`Interface::swap`], each also
 //!   triggered, and the SEND, ACK and REPLY that end an operation.
 //! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control,
@@ -82,6 +82,7 @@
 
 mod atomic;
 mod counter;
+mod ending;
 mod error;
 mod event;
 mod handle;
@@ -106,6 +107,6 @@ pub use initiator::{Md, Outgoing, Reply};
 pub use interface::{Interface, Limits, Statistics};
 pub use list::{List, Me, Source, User};
 pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
-pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest};
+pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest, Request};
 pub use target::{Arrival, Delivery, DropReason, Prospect};
 pub use unexpected::SearchOp;

@@ -103,6 +103,73 @@ pub struct FetchRequest {
     pub operand: Operand,
 }
 
+/// An operation of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// `PtlPut`.
+    Put(PutRequest),
+    /// `PtlGet`.
+    Get(GetRequest),
+    /// `PtlAtomic`.
+    Atomic(AtomicRequest),
+    /// `PtlFetchAtomic`.
+    FetchAtomic(FetchRequest),
+    /// `PtlSwap`.
+    Swap(FetchRequest),
+}
+
+impl Request {
+    /// The target's rank.
+    pub const fn target(&self) -> NodeId {
+        match self {
+            Request::Put(put) => put.target,
+            Request::Get(get) => get.target,
+            Request::Atomic(atomic) => atomic.put.target,
+            Request::FetchAtomic(fetch) | Request::Swap(fetch) => fetch.put.target,
+        }
+    }
+
+    /// What it is called.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Request::Put(_) => "put",
+            Request::Get(_) => "get",
+            Request::Atomic(_) => "atomic",
+            Request::FetchAtomic(_) => "fetch atomic",
+            Request::Swap(_) => "swap",
+        }
+    }
+
+    /// What it is called where a counter triggers it.
+    pub const fn triggered_name(&self) -> &'static str {
+        match self {
+            Request::Put(_) => "triggered put",
+            Request::Get(_) => "triggered get",
+            Request::Atomic(_) => "triggered atomic",
+            Request::FetchAtomic(_) => "triggered fetch atomic",
+            Request::Swap(_) => "triggered swap",
+        }
+    }
+}
+
+impl From<PutRequest> for Request {
+    fn from(put: PutRequest) -> Request {
+        Request::Put(put)
+    }
+}
+
+impl From<GetRequest> for Request {
+    fn from(get: GetRequest) -> Request {
+        Request::Get(get)
+    }
+}
+
+impl From<AtomicRequest> for Request {
+    fn from(atomic: AtomicRequest) -> Request {
+        Request::Atomic(atomic)
+    }
+}
+
 /// What all of them come down to. The header lacks the operation's number.
 pub(crate) struct Draft {
     pub header: Header,
@@ -149,6 +216,18 @@ impl From<&AtomicRequest> for Draft {
         draft.header.kind = HeaderKind::Atomic;
         draft.header.atomic = Some(request.atomic);
         draft
+    }
+}
+
+impl From<&Request> for Draft {
+    fn from(request: &Request) -> Draft {
+        match request {
+            Request::Put(put) => put.into(),
+            Request::Get(get) => get.into(),
+            Request::Atomic(atomic) => atomic.into(),
+            Request::FetchAtomic(fetch) => Draft::fetch(fetch, HeaderKind::FetchAtomic),
+            Request::Swap(fetch) => Draft::fetch(fetch, HeaderKind::Swap),
+        }
     }
 }
 

@@ -55,6 +55,9 @@ pub struct Delivery {
     pub searched: u32,
     /// The message's header.
     pub header: Header,
+    /// The card has sent the reply that the message asks for. Where the message fails after that, its
+    /// initiator does not hear of it.
+    pub replied: bool,
     unexpected: Option<u64>,
 }
 
@@ -284,7 +287,9 @@ impl Interface {
         }
         self.settle(delivery.me, effects);
         let ack = if me.options.contains(MeOptions::ACK_DISABLE) { AckRequest::None } else { header.ack };
-        self.answer(header, ack, outcome, mlength, *remote_offset, effects);
+        if !delivery.replied {
+            self.answer(header, ack, outcome, mlength, *remote_offset, effects);
+        }
         if audible {
             self.count_entry(&me, MeOptions::EVENT_CT_COMM, outcome, mlength, effects);
         }
@@ -441,6 +446,7 @@ impl Interface {
             user_ptr,
             searched: searched as u32,
             header: *header,
+            replied: false,
             unexpected,
         })
     }

@@ -63,6 +63,10 @@ stages! {
     Match = "match";
     /// Waiting for the matching unit.
     MatchQueued = "match, queued";
+    /// The card computes an atomic operation.
+    Atomic = "atomic";
+    /// Waiting for the atomic operations before it.
+    AtomicQueued = "atomic, queued";
     /// A handler runs.
     Handler = "handler";
     /// Waiting for a handler processor.

@@ -234,6 +234,26 @@ impl Payload {
         self.first.is_none()
     }
 
+    /// A copy of `len` bytes from `offset` on, or of as many as there are.
+    #[must_use]
+    pub fn part(&self, offset: u64, len: u64) -> Payload {
+        let (mut part, mut begin, end) = (Payload::empty(), 0, offset.saturating_add(len));
+        for segment in self.segments() {
+            let (from, to) = (begin.max(offset), (begin + segment.len()).min(end));
+            if from < to {
+                part.push(match segment {
+                    Segment::Phantom(_) => Segment::Phantom(to - from),
+                    Segment::Real(bytes) => {
+                        let range = (from - begin) as usize..(to - begin) as usize;
+                        Segment::Real(Buffer::copy_of(&bytes[range]))
+                    }
+                });
+            }
+            begin += segment.len();
+        }
+        part
+    }
+
     /// Whether every byte is real.
     pub fn is_real(&self) -> bool {
         self.segments().all(|s| matches!(s, Segment::Real(_)))

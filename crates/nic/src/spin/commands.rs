@@ -6,15 +6,16 @@
 use super::Card;
 use super::printf::format;
 use super::run::Running;
-use super::send::{Bytes, Leaving, Report};
+use super::send::{HostPart, Report};
 use nicety_hpu::{Access, TrapKind};
-use nicety_portals::{CtEvent, Header, Me};
+use nicety_portals::{CtEvent, Error, Header, Me};
 use nicety_types::{NodeId, Path, Payload, Stage, Starter};
 use std::rc::Rc;
 
 mod number {
     pub const PUT_FROM_DEVICE: u32 = 0x101;
     pub const PUT_FROM_HOST: u32 = 0x102;
+    pub const GET_TO_HOST: u32 = 0x103;
     pub const DMA_TO_HOST: u32 = 0x110;
     pub const DMA_FROM_HOST: u32 = 0x111;
     pub const DMA_CAS: u32 = 0x112;
@@ -35,6 +36,7 @@ pub(super) const fn command_name(number: u32) -> &'static str {
     match number {
         number::PUT_FROM_DEVICE => "put from device",
         number::PUT_FROM_HOST => "put from host",
+        number::GET_TO_HOST => "get to host",
         number::DMA_TO_HOST => "DMA to host",
         number::DMA_FROM_HOST => "DMA from host",
         number::DMA_CAS => "DMA compare and swap",
@@ -88,6 +90,7 @@ impl Card {
         match number {
             number::PUT_FROM_DEVICE => self.put_from_device(running, a0, a1, a2).await,
             number::PUT_FROM_HOST => self.put_from_host(running, a0, a1, a2).await,
+            number::GET_TO_HOST => self.get_to_host(running, [a0, a1, a2, a3]).await,
             number::DMA_TO_HOST => self.dma_to_host(running, [a0, a1, a2, a3, a4]).await,
             number::DMA_FROM_HOST => self.dma_from_host(running, [a0, a1, a2, a3, a4]).await,
             number::DMA_CAS => {
@@ -220,12 +223,8 @@ impl Card {
         let payload = self.take_local(running, local, length)?;
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
-        let bytes = Bytes::Card { payload, path: running.path };
-        let message = self.next_message();
         let by = Starter::Handler(running.message);
-        self.record_sent(message, &header, by, &running.path);
-        let leaving = Leaving { message, header, length: header.length, bytes, report, place: Some(place) };
-        self.sim.spawn(self.clone().send(leaving));
+        self.send_from_card(header, payload, report, Some(place), running.path, by);
         Ok(code::OK)
     }
 
@@ -244,7 +243,34 @@ impl Card {
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
         let by = Starter::Handler(running.message);
-        self.sim.spawn(self.clone().fetch_and_send(header, start, report, Some(place), running.path, by));
+        let memory = HostPart::at(start, length.into());
+        self.sim.spawn(self.clone().fetch_and_send(header, memory, report, Some(place), running.path, by));
+        Ok(code::OK)
+    }
+
+    /// Gets bytes of another process' match entry into host memory. What was asked to be counted is counted when they
+    /// are there.
+    async fn get_to_host(
+        self: &Rc<Card>,
+        running: &mut Running,
+        [offset, length, get, options]: [u32; 4],
+    ) -> Result<u32, Stop> {
+        let Put { header, report } = match self.put_header(running, length, get)? {
+            Ok(get) => get,
+            Err(code) => return Ok(code),
+        };
+        let Some(start) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
+        let counted = report.and_then(|report| if let Report::Count(ct) = report { Some(ct) } else { None });
+        let place = self.staging.acquire(1).await;
+        running.path.advance(Stage::SendQueued, self.sim.now());
+        let started = self.interface.borrow_mut().card_get(start, &header, counted);
+        let out = match started {
+            Ok(out) => out,
+            Err(Error::NoSpace { .. }) => return Ok(code::NO_SPACE),
+            Err(_) => return Ok(code::ARG_INVALID),
+        };
+        let (report, by) = (Some(Report::Sent(out.operation)), Starter::Handler(running.message));
+        self.send_from_card(out.header, Payload::empty(), report, Some(place), running.path, by);
         Ok(code::OK)
     }
 

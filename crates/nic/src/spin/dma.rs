@@ -6,7 +6,7 @@ use super::receive::Incoming;
 use super::run::Running;
 use nicety_hpu::TrapKind;
 use nicety_kernel::{Signal, Sim};
-use nicety_types::{Payload, Resource};
+use nicety_types::{Payload, Resource, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -169,6 +169,9 @@ impl Card {
         let card = self.clone();
         let (core, message, path) = (running.core, running.message, running.path);
         self.sim.spawn(async move {
+            let mut path = path;
+            card.atomics.clear_of(address, 8).await;
+            path.advance(Stage::AtomicQueued, card.sim.now());
             let transfer = card.bus.read(message, address, 8, 8, path).await;
             let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {

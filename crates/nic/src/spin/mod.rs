@@ -4,10 +4,11 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | a host's commands, and what it sees of the card | `host.rs`, `view.rs` |
+//! | a host's set-up and commands, and what it sees of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | what a lossy network may bring | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs` |
+//! | gets, atomics, and the replies to them | `reply.rs` |
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
 //! | handler processors and their queue | `hpus.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
@@ -28,19 +29,23 @@ mod hpus;
 mod intake;
 mod memory;
 mod outcome;
+mod post;
 mod printf;
 mod receive;
+mod reply;
 mod run;
 mod send;
 mod view;
+mod wait;
 
 pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use generate::Generated;
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
-pub use host::{Appending, CallError};
+pub use host::CallError;
 pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
+pub use post::{Appending, Pending};
 
 use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
@@ -49,12 +54,13 @@ use hpus::Hpus;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
-use nicety_portals::{Effect, Effects, Header, Interface, MeHandle, Statistics};
+use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics};
 use nicety_types::{
     Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
 };
 use receive::IncomingTable;
-use send::{Bytes, Leaving, Report, SendEngine};
+use reply::Atomics;
+use send::SendEngine;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -134,6 +140,10 @@ pub struct Card {
     staging: Credits,
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
+    /// One atomic operation after another works on host memory.
+    atomics: Atomics,
+    /// Messages under way that are answered by a reply.
+    replies: Cell<u32>,
     hpus: Hpus,
     attachments: Attachments,
     /// Match entries that handlers have left open.
@@ -183,6 +193,8 @@ impl Card {
             staging: Credits::new(sim, spec.send_queue),
             matching: RefCell::new(matching),
             incoming: RefCell::default(),
+            atomics: Atomics::new(sim),
+            replies: Cell::new(0),
             hpus: Hpus::new(sim, &spec.hpu),
             attachments: Attachments::new(&spec.hpu),
             held: RefCell::default(),
@@ -226,6 +238,11 @@ impl Card {
     /// Packets that came and could not be used.
     pub fn unusable(&self) -> Unusable {
         self.unusable.get()
+    }
+
+    /// Operations that this card has started or will start, and that have not ended.
+    pub fn pending_operations(&self) -> usize {
+        self.interface.borrow().pending_operations()
     }
 
     /// Packets that this card has put on its link.
@@ -282,13 +299,11 @@ impl Card {
         let Seen { path, message } = seen;
         match effect {
             Effect::Start(out) => {
-                let report = Some(Report::Sent(out.operation));
-                let (header, start, by) = (out.header, out.start, Starter::Trigger);
-                self.sim.spawn(self.clone().fetch_and_send(header, start, report, None, path, by));
+                self.start(&out, path, Starter::Trigger);
                 None
             }
             Effect::Ack(header) => {
-                self.acknowledge(header, path);
+                self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
                 None
             }
             seen_by_host => {
@@ -307,14 +322,6 @@ impl Card {
                 Some(path)
             }
         }
-    }
-
-    fn acknowledge(self: &Rc<Card>, header: Header, path: Path) {
-        let bytes = Bytes::Card { payload: Payload::empty(), path };
-        let message = self.next_message();
-        self.record_sent(message, &header, Starter::Card, &path);
-        let leaving = Leaving { message, header, length: 0, bytes, report: None, place: None };
-        self.sim.spawn(self.clone().send(leaving));
     }
 
     /// A payload, cut to `keep` bytes, crosses the bus to host memory.

@@ -8,8 +8,8 @@ use super::Card;
 use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
-use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind};
-use nicety_types::{Duration, MessageId, NodeId, Path, Resource, Stage, Time};
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, Reply};
+use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Resource, Stage, Time};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use std::rc::Rc;
 const UNDER_WAY: &str = "under way";
 
 /// How a message ended, as tables have it.
-fn outcome(fail: FailType) -> &'static str {
+pub(super) fn outcome(fail: FailType) -> &'static str {
     match fail {
         FailType::Ok => "ok",
         FailType::HandlerError => "handler error",
@@ -31,7 +31,7 @@ fn outcome(fail: FailType) -> &'static str {
 pub(super) enum Fate {
     /// Nobody knows until the header handler has ended; packets wait.
     Undecided,
-    /// To host memory.
+    /// To host memory; of a get or an atomic, the card does what it asks.
     Deposit,
     /// To payload handlers, of which there is one.
     Process,
@@ -45,18 +45,24 @@ pub(super) struct Incoming {
     pub(super) header: Header,
     /// Where it goes; none where nothing matched.
     pub(super) delivery: Option<Delivery>,
+    /// Where it goes if it is a reply.
+    pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
     pub(super) fate: Fate,
     /// Packets that came before the header handler ended, at offsets from the message's first byte.
     waiting: VecDeque<Packet>,
     /// Bytes of the message that have come.
     received: u64,
-    /// Packets that have come and are not settled: deposited, handled or dropped.
-    unsettled: u32,
+    /// Packets that have come and are not settled: deposited, handled or dropped; and a reply that is not sent.
+    pub(super) unsettled: u32,
     pub(super) dropped_bytes: u64,
+    /// Flow control has disabled its portal table entry while it was under way.
+    pub(super) flow_control: bool,
     pub(super) fail: FailType,
     /// A handler has asked to leave the match entry open.
     pub(super) pending: bool,
+    /// What has come of an atomic operation in several packets, with its offsets.
+    pub(super) pieces: Vec<(u64, Payload)>,
     /// When the handlers' last DMA write has been handed to the bus; the completion goes behind it.
     pub(super) handed: Time,
     /// The last thing that happened to the message.
@@ -64,6 +70,30 @@ pub(super) struct Incoming {
     completion_started: bool,
     /// The message is done and waits only for those before it.
     done: bool,
+}
+
+impl Incoming {
+    /// Where its bytes go in host memory, and how many of them; nowhere where nothing matched.
+    pub(super) fn memory(&self) -> Option<(u64, u64)> {
+        let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
+        delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
+    }
+
+    /// How many of `len` bytes of payload from `offset` on are left after truncation.
+    pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
+        let left = self.memory().map_or(0, |(_, mlength)| mlength);
+        // The payload of a swap may begin with an operand.
+        let operand = self.header.payload_bytes().saturating_sub(self.header.length);
+        let left = if left == 0 { 0 } else { left + operand };
+        len.min(left.saturating_sub(offset))
+    }
+
+    /// Its reply is on its way.
+    pub(super) fn replied(&mut self) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.replied = true;
+        }
+    }
 }
 
 /// The messages arriving at a card. Places are used again, with the memory their queues have grown to.
@@ -108,6 +138,12 @@ impl IncomingTable {
         self.places[place].attachment = None;
         self.free.push(place);
     }
+
+    /// Flow control has disabled this portal table entry: the messages under way there are told.
+    fn flow_controlled(&mut self, pt: u32) {
+        // Free places are told too, which nobody notices: they are filled anew.
+        self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
+    }
 }
 
 impl Card {
@@ -134,7 +170,9 @@ impl Card {
         if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
             return self.acknowledged(header, packet).await;
         }
-        let service = if is_header { self.spec.match_first } else { self.spec.match_further };
+        // A reply finds its operation by number, like a further packet its message.
+        let searches = header.is_some_and(|h| h.kind != HeaderKind::Reply);
+        let service = if searches { self.spec.match_first } else { self.spec.match_further };
         self.matched(packet.message, service, &mut packet.path).await;
         self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
 
@@ -182,18 +220,34 @@ impl Card {
         self.sim.until(start + service).await;
     }
 
+    /// Whether there is room on the card for a message that matches an entry with these handlers.
+    fn accepts(&self, header: &Header, _handlers: Option<u32>) -> bool {
+        !header.kind.wants_reply() || self.replies.get() < self.spec.replies
+    }
+
     /// Matches a message's header and makes its place among the arriving messages.
     fn admit(self: &Rc<Card>, header: Header, packet: &Packet) -> usize {
-        let mut delivery = None;
+        let (mut delivery, mut reply, mut flow_control) = (None, None, false);
         self.with_effects(packet.path, |interface, effects| {
-            if let Arrival::Matched(matched) = interface.arrive(&header, effects) {
-                delivery = Some(matched);
+            let before = interface.statistics().flow_control;
+            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers), effects) {
+                Arrival::Matched(matched) => delivery = Some(matched),
+                Arrival::Reply(answer) => reply = Some(answer),
+                Arrival::Dropped(_) | Arrival::Acknowledged => {}
             }
+            flow_control = interface.statistics().flow_control > before;
         });
+        if flow_control {
+            self.incoming.borrow_mut().flow_controlled(header.pt);
+        }
+        if delivery.is_some() && header.kind.wants_reply() {
+            self.replies.set(self.replies.get() + 1);
+        }
         let attachment = delivery
             .and_then(|d| d.handlers)
             .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
         let fate = match (&delivery, &attachment) {
+            (None, _) if reply.is_some() => Fate::Deposit,
             (None, _) => Fate::Drop,
             (Some(_), None) => Fate::Deposit,
             (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
@@ -205,12 +259,13 @@ impl Card {
         if let Some(application) = refusing {
             application.refuse();
         }
-        let outcome = if delivery.is_some() { UNDER_WAY } else { "dropped" };
+        let outcome = if delivery.is_some() || reply.is_some() { UNDER_WAY } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.incoming.borrow_mut().insert(Incoming {
             message: packet.message,
             header,
             delivery,
+            reply,
             attachment,
             fate,
             waiting: VecDeque::new(),
@@ -219,6 +274,8 @@ impl Card {
             dropped_bytes: 0,
             fail,
             pending: false,
+            flow_control: false,
+            pieces: Vec::new(),
             handed: Time::ZERO,
             path: packet.path,
             completion_started: false,
@@ -251,6 +308,7 @@ impl Card {
                 self.count_dropped(place, &packet);
                 self.settled(place, packet.offset, &packet.path);
             }
+            Fate::Process | Fate::Deposit if self.asks(place) => self.serve(place, packet).await,
             Fate::Process => {
                 if self.kept(place, &packet) == 0 {
                     self.settled(place, packet.offset, &packet.path);
@@ -263,11 +321,15 @@ impl Card {
         }
     }
 
+    /// Whether a message asks the card for more than to write what it brings.
+    fn asks(&self, place: usize) -> bool {
+        let kind = self.incoming.borrow_mut().get(place).header.kind;
+        !matches!(kind, HeaderKind::Put | HeaderKind::Reply)
+    }
+
     /// How many of a packet's bytes are left after truncation.
     pub(super) fn kept(&self, place: usize, packet: &Packet) -> u64 {
-        let mut table = self.incoming.borrow_mut();
-        let mlength = table.get(place).delivery.map_or(0, |d| d.mlength);
-        packet.payload.len().min(mlength.saturating_sub(packet.offset))
+        self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }
 
     /// A packet's bytes go nowhere.
@@ -285,8 +347,8 @@ impl Card {
         let (message, address) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            let delivery = incoming.delivery.expect("only matched messages are deposited");
-            (incoming.message, delivery.start + packet.offset)
+            let (start, _) = incoming.memory().expect("only what belongs somewhere is deposited");
+            (incoming.message, start + packet.offset)
         };
         if keep == 0 {
             self.settled(place, packet.offset, &packet.path);
@@ -302,11 +364,22 @@ impl Card {
     /// A packet is done with: its slot is free, and perhaps its message complete.
     /// `offset` is where its bytes begin in the message's.
     pub(super) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
+        self.release_slot(place, offset);
+        self.finish(place, path);
+    }
+
+    /// A packet's slot is free.
+    pub(super) fn release_slot(&self, place: usize, offset: u64) {
         self.port.free_slot();
+        let message = self.incoming.borrow_mut().get(place).message;
+        self.recorder.packet_settled(message, offset, self.sim.now());
+    }
+
+    /// Something that a message waited for is done.
+    pub(super) fn finish(self: &Rc<Card>, place: usize, path: &Path) {
         {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            self.recorder.packet_settled(incoming.message, offset, self.sim.now());
             incoming.unsettled -= 1;
             incoming.path.follow(path);
         }
@@ -318,12 +391,17 @@ impl Card {
         let completion = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            let whole = incoming.received == incoming.header.length && incoming.unsettled == 0;
+            let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
             if !whole || incoming.fate == Fate::Undecided || incoming.done {
                 return;
             }
             if incoming.delivery.is_none() {
+                let (message, reply, path) = (incoming.message, incoming.reply, incoming.path);
                 table.remove(place);
+                drop(table);
+                if let Some(reply) = reply {
+                    self.replied(message, &reply, path);
+                }
                 return;
             }
             let handler = incoming.fail.is_ok()
@@ -357,7 +435,11 @@ impl Card {
                 if !incoming.done {
                     return;
                 }
-                let (message, fail, mut path) = (incoming.message, incoming.fail, incoming.path);
+                let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path);
+                if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
+                    // What asks for more than a deposit has no part that could be left out.
+                    fail = fail.or(FailType::Dropped);
+                }
                 let pending = incoming.pending && fail.is_ok();
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
@@ -368,6 +450,9 @@ impl Card {
                 (first, message, delivery, fail, pending, path)
             };
             self.incoming.borrow_mut().remove(place);
+            if delivery.header.kind.wants_reply() {
+                self.replies.set(self.replies.get() - 1);
+            }
             let seen = self.with_effects_of(Some(message), path, |interface, effects| {
                 let mut held = self.held.borrow_mut();
                 let place = held.iter().position(|&me| me == delivery.me);

@@ -8,6 +8,7 @@ use super::handlers::map;
 use super::hpus::{Core, CoreState, Kind, Run, cycles_until};
 use super::outcome::Ended;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap, TrapKind};
+use nicety_portals::HeaderKind;
 use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::rc::Rc;
 
@@ -158,13 +159,14 @@ impl Card {
         let payload = run.packet.as_mut().map(|p| std::mem::take(&mut p.payload)).unwrap_or_default();
         let delivery = incoming.delivery.expect("only matched messages run handlers");
         let offset = run.packet.as_ref().map_or(0, |p| p.offset);
-        let kept = payload.len().min(delivery.mlength.saturating_sub(offset)) as u32;
+        let kept = incoming.kept(offset, payload.len()) as u32;
 
         let mut arguments = [0; 64];
         let mut put = |at: usize, bytes: &[u8]| arguments[at..at + bytes.len()].copy_from_slice(bytes);
         let (entry, registers) = match run.kind {
             Kind::Header => {
                 let header = &incoming.header;
+                put(0, &request_type(header.kind).to_le_bytes());
                 put(4, &(header.length as u32).to_le_bytes());
                 put(8, &header.source.0.to_le_bytes());
                 put(12, &header.target.0.to_le_bytes());
@@ -182,9 +184,12 @@ impl Card {
                 put(8, &(offset as u32).to_le_bytes());
                 (program.payload, [map::ARGUMENTS, attachment.state_address(), 0])
             }
-            // Flow control does not exist yet on this card: nothing disables a portal table entry.
             Kind::Completion => {
-                (program.completion, [incoming.dropped_bytes as u32, 0, attachment.state_address()])
+                let flow_control = u32::from(incoming.flow_control);
+                (
+                    program.completion,
+                    [incoming.dropped_bytes as u32, flow_control, attachment.state_address()],
+                )
             }
         };
         (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
@@ -343,5 +348,16 @@ fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> End
             "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry \
              real memory"
         )),
+    }
+}
+
+/// What a message asks for, as numbered in nicety.h.
+const fn request_type(kind: HeaderKind) -> u32 {
+    match kind {
+        HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack => 0,
+        HeaderKind::Get => 1,
+        HeaderKind::Atomic => 2,
+        HeaderKind::FetchAtomic => 3,
+        HeaderKind::Swap => 4,
     }
 }

@@ -4,9 +4,9 @@ use super::Card;
 use nicety_fabric::{Channel, HeaderBytes, Packet};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
-use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, OperationHandle};
+use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
 use nicety_types::{
-    Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
+    Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Segment, Stage, Starter, Time,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,15 +26,43 @@ impl SendEngine {
 
 /// Where a message's bytes come from.
 pub(super) enum Bytes {
-    /// Host memory from this address on, streaming over the bus.
-    Host { start: u64, transfer: Transfer },
-    /// The card: at most one packet, there since the instant the path accounts for.
+    /// Host memory, streaming over the bus.
+    Host { memory: HostPart, transfer: Transfer },
+    /// The card, there since the instant the path accounts for.
     Card { payload: Payload, path: Path },
+}
+
+/// What a message takes from host memory.
+#[derive(Clone, Copy)]
+pub(super) struct HostPart {
+    /// Address of the first byte.
+    pub(super) start: u64,
+    /// Bytes.
+    pub(super) length: u64,
+    /// The operand of a conditional or masked swap, which comes first and with the command.
+    pub(super) operand: Operand,
+}
+
+impl HostPart {
+    /// What an operation of the interface sends.
+    pub(super) const fn of(out: &Outgoing) -> HostPart {
+        let sends = out.header.payload_bytes() > 0;
+        HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
+    }
+
+    /// Memory without an operand.
+    pub(super) const fn at(start: u64, length: u64) -> HostPart {
+        HostPart { start, length, operand: Operand::NONE }
+    }
 }
 
 impl Bytes {
     async fn packet(&self, offset: u64) -> Flight {
         match self {
+            // A swap's operand comes with the command, so there may be less to fetch than to send.
+            Bytes::Host { memory, transfer } if !memory.operand.as_slice().is_empty() => {
+                transfer.packet(0).await
+            }
             Bytes::Host { transfer, .. } => transfer.packet(offset).await,
             Bytes::Card { path, .. } => Flight::resting(*path),
         }
@@ -45,8 +73,6 @@ impl Bytes {
 pub(super) struct Leaving {
     pub(super) message: MessageId,
     pub(super) header: Header,
-    /// Payload in bytes: the header's length, but none on an acknowledgement.
-    pub(super) length: u64,
     pub(super) bytes: Bytes,
     /// What to report when it has been sent.
     pub(super) report: Option<Report>,
@@ -61,6 +87,8 @@ pub(super) enum Report {
     Sent(OperationHandle),
     /// A success on a counter.
     Count(CtHandle),
+    /// The reply to a message that has arrived, at this place.
+    Replied(usize),
 }
 
 impl Card {
@@ -85,11 +113,21 @@ impl Card {
         self.recorder.sent(message, header.target, bytes, kind, by, base);
     }
 
-    /// The card fetches a message from host memory and sends it: a triggered put, or a put from host by a handler.
-    pub(super) async fn fetch_and_send(
-        self: Rc<Card>,
+    /// The card starts an operation of the interface's by itself.
+    pub(super) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
+        let report = Some(Report::Sent(out.operation));
+        if out.header.kind == HeaderKind::Get {
+            return self.send_from_card(out.header, Payload::empty(), report, None, path, by);
+        }
+        let memory = HostPart::of(out);
+        self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
+    }
+
+    /// Sends what the card has already.
+    pub(super) fn send_from_card(
+        self: &Rc<Card>,
         header: Header,
-        start: u64,
+        payload: Payload,
         report: Option<Report>,
         place: Option<Permit>,
         path: Path,
@@ -97,9 +135,28 @@ impl Card {
     ) {
         let message = self.next_message();
         self.record_sent(message, &header, by, &path);
-        let packet_bytes = self.spec.packet_payload;
-        let transfer = self.bus.read(message, start, header.length, packet_bytes, path).await;
-        let last = header.length.saturating_sub(1) / packet_bytes * packet_bytes;
+        let leaving = Leaving { message, header, bytes: Bytes::Card { payload, path }, report, place };
+        self.sim.spawn(self.clone().send(leaving));
+    }
+
+    /// The card fetches a message from host memory and sends it: a triggered operation, a reply, or a put from host by
+    /// a handler.
+    pub(super) async fn fetch_and_send(
+        self: Rc<Card>,
+        header: Header,
+        memory: HostPart,
+        report: Option<Report>,
+        place: Option<Permit>,
+        path: Path,
+        by: Starter,
+    ) {
+        let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
+        let HostPart { start, length, operand } = memory;
+        // A swap is one item, and fetched at once whatever packets it leaves in.
+        let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
+        let transfer = self.bus.read(message, start, length, packet_bytes, path).await;
+        let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
         if self.recorder.keeps(Level::Everything) {
             let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
             self.sim.spawn(async move {
@@ -107,13 +164,14 @@ impl Card {
                 recorder.slice(Resource::Dma, path.at(), tail, Some(message), "fetch");
             });
         }
-        let bytes = Bytes::Host { start, transfer };
-        self.send(Leaving { message, header, length: header.length, bytes, report, place }).await;
+        let bytes = Bytes::Host { memory, transfer };
+        self.send(Leaving { message, header, bytes, report, place }).await;
     }
 
     /// Sends a message: takes its turn at the engine, then puts packet behind packet on the link.
     pub(super) async fn send(self: Rc<Card>, leaving: Leaving) {
-        let Leaving { message, header, length: total, mut bytes, report, place } = leaving;
+        let Leaving { message, header, mut bytes, report, place } = leaving;
+        let total = header.payload_bytes();
         let mut flight = bytes.packet(0).await;
         self.sim.until(flight.head).await;
         let turn = self.engine.turn.acquire().await;
@@ -134,8 +192,9 @@ impl Card {
                 self.engine.last_start.set(Some(self.sim.now()));
             }
             let payload = match &mut bytes {
-                Bytes::Host { start, .. } => self.read_host(*start + offset, length),
-                Bytes::Card { payload, .. } => std::mem::take(payload),
+                Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
+                Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
+                Bytes::Card { payload, .. } => payload.part(offset, length),
             };
             let handed = self.port.launch(
                 Packet {
@@ -160,17 +219,41 @@ impl Card {
 
         let Some(report) = report else { return };
         let (handed, outcome) = self.port.delivered(handed).await;
-        let counted = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
-        self.with_effects_of(Some(message), handed, |interface, effects| match report {
+        match report {
+            Report::Replied(place) => {
+                if !outcome.is_ok() {
+                    let mut table = self.incoming.borrow_mut();
+                    table.get(place).fail = table.get(place).fail.or(outcome);
+                }
+                self.finish(place, &handed);
+            }
             Report::Sent(operation) => {
-                interface
-                    .sent(operation, outcome, effects)
-                    .expect("the operation was given to this card to send");
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    interface
+                        .sent(operation, outcome, effects)
+                        .expect("the operation was given to this card to send");
+                });
             }
             Report::Count(ct) => {
-                interface.ct_inc(ct, counted, effects).expect("the counter lives as long as its entry");
+                let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    // Where the host has unlinked the entry and freed its counter since, nobody is told.
+                    let _ = interface.ct_inc(ct, by, effects);
+                });
             }
-        });
+        }
+    }
+
+    /// A packet's bytes of what a message takes from host memory.
+    fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
+        let operand = memory.operand.as_slice();
+        if operand.is_empty() {
+            return self.read_host(memory.start + offset, length);
+        }
+        let mut whole = Payload::copy_of(operand);
+        let item = self.read_host(memory.start, memory.length);
+        item.segments().cloned().for_each(|segment: Segment| whole.push(segment));
+        whole.part(offset, length)
     }
 
     /// Bytes of host memory that a checked descriptor or match entry names.

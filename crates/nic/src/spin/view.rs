@@ -16,12 +16,18 @@ pub(super) struct Seen {
     pub(super) message: Option<MessageId>,
 }
 
-#[derive(Default)]
-struct Queue {
-    events: VecDeque<(Event, Seen)>,
-    /// Events lost because the queue was full, since the host last looked.
-    lost: u64,
+/// What comes next in a queue.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "losses are rare, and a box would be an allocation for each event"
+)]
+pub(super) enum Slot {
+    Event(Event, Seen),
+    /// That many events were lost here because the queue was full.
+    Lost(u64),
 }
+
+type Queue = VecDeque<Slot>;
 
 /// The host's copy of counters and event queues. Waiting programs are told at every change.
 pub struct HostView {
@@ -36,12 +42,19 @@ impl HostView {
     }
 
     pub(super) fn event(&self, eq: EqHandle, event: Event, seen: Seen) {
-        self.queues.borrow_mut().entry(eq).or_default().events.push_back((event, seen));
+        self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
         self.changed.notify_all();
     }
 
     pub(super) fn lost(&self, eq: EqHandle) {
-        self.queues.borrow_mut().entry(eq).or_default().lost += 1;
+        {
+            let mut queues = self.queues.borrow_mut();
+            let queue = queues.entry(eq).or_default();
+            match queue.back_mut() {
+                Some(Slot::Lost(lost)) => *lost += 1,
+                _ => queue.push_back(Slot::Lost(1)),
+            }
+        }
         self.changed.notify_all();
     }
 
@@ -55,22 +68,34 @@ impl HostView {
         self.counters.borrow().get(&ct).copied()
     }
 
-    /// Takes the first event that `wanted` accepts out of a queue.
-    pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<(Event, Seen)> {
+    /// A counter that was freed is seen no more.
+    pub(super) fn forget_counter(&self, ct: CtHandle) {
+        self.counters.borrow_mut().remove(&ct);
+    }
+
+    /// A queue that was freed is seen no more.
+    pub(super) fn forget_queue(&self, eq: EqHandle) {
+        self.queues.borrow_mut().remove(&eq);
+    }
+
+    /// Takes the first event that `wanted` accepts out of a queue, or the first loss where that comes before it.
+    pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<Slot> {
         let mut queues = self.queues.borrow_mut();
-        let events = &mut queues.get_mut(&eq)?.events;
-        let index = events.iter().position(|(event, _)| wanted(event))?;
-        events.remove(index)
+        let queue = queues.get_mut(&eq)?;
+        let index = queue.iter().position(|slot| next(slot, &wanted))?;
+        queue.remove(index)
     }
 
-    /// Whether a queue holds an event that `wanted` accepts, or has lost one.
+    /// Whether [`HostView::take`] has something to take.
     pub(super) fn has(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> bool {
-        let queues = self.queues.borrow();
-        queues.get(&eq).is_some_and(|q| q.lost > 0 || q.events.iter().any(|(event, _)| wanted(event)))
+        self.queues.borrow().get(&eq).is_some_and(|queue| queue.iter().any(|slot| next(slot, &wanted)))
     }
+}
 
-    /// How many events a queue has lost since this was last asked.
-    pub(super) fn take_lost(&self, eq: EqHandle) -> u64 {
-        self.queues.borrow_mut().get_mut(&eq).map_or(0, |q| std::mem::take(&mut q.lost))
+/// Whether somebody who wants these events goes no further.
+fn next(slot: &Slot, wanted: impl Fn(&Event) -> bool) -> bool {
+    match slot {
+        Slot::Event(event, _) => wanted(event),
+        Slot::Lost(_) => true,
     }
 }

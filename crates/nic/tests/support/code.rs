@@ -8,6 +8,7 @@ use nicety_nic::spin::{Handlers, map};
 pub mod number {
     pub const PUT_FROM_DEVICE: u32 = 0x101;
     pub const PUT_FROM_HOST: u32 = 0x102;
+    pub const GET_TO_HOST: u32 = 0x103;
     pub const DMA_TO_HOST: u32 = 0x110;
     pub const DMA_FROM_HOST: u32 = 0x111;
     pub const DMA_CAS: u32 = 0x112;

@@ -11,7 +11,7 @@ use nicety_nic::spin::{CallError, Card, Fault, Handlers, LogLine};
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
-    PutRequest,
+    PutRequest, Request,
 };
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder, Time};
@@ -179,16 +179,39 @@ impl Node {
         result
     }
 
+    pub async fn post(&self, request: impl Into<Request>) -> Result<(), CallError> {
+        let mut path = self.path.get();
+        let result = self.card.post(&self.cpus, &mut path, &request.into()).await;
+        self.path.set(path);
+        result
+    }
+
     pub async fn triggered_put(
         &self,
         request: PutRequest,
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), CallError> {
+        self.triggered(request, ct, threshold).await
+    }
+
+    pub async fn triggered(
+        &self,
+        request: impl Into<Request>,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), CallError> {
         let mut path = self.path.get();
-        let result = self.card.triggered_put(&self.cpus, &mut path, request, ct, threshold).await;
+        let result = self.card.post_triggered(&self.cpus, &mut path, request.into(), ct, threshold).await;
         self.path.set(path);
         result
+    }
+
+    /// A descriptor of all of it that counts replies, sends and acknowledgements.
+    pub fn counted_md(&self, memory: &Allocation, options: MdOptions) -> MdHandle {
+        let ct = Some(self.ct);
+        let md = Md { start: memory.address(), length: memory.len(), options, ct, eq: Some(self.eq) };
+        self.card.md_bind(md).unwrap()
     }
 
     /// Appends to the priority list and waits until that is done.

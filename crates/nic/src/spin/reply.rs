@@ -1,0 +1,171 @@
+//! Gets and atomic operations: what the card does for them in host memory, and the replies that answer them.
+//!
+//! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads host
+//! memory, computes, and writes back. One at a time does so on a card, in the order in which their bytes came: the
+//! next begins when the result before it has been handed to the bus, which a read does not overtake. A handler's
+//! own DMA atomics wait for one on the same memory. So no operation of this card is lost in between; the host's CPUs are not held
+//! off.
+//!
+//! # Who waits for whom
+//! A get leaves the packet buffer when it has matched, an answer when it is in host memory, which waits for nobody else's
+//! packets. So gets and their replies, puts and their acknowledgements never block each other, however full the
+//! buffers of both cards are. What waits is bounded: messages that are answered by a reply by `limits.replies`, beyond
+//! which the card refuses them; acknowledgements by the operations of their initiators. The last packet of an
+//! atomic operation keeps its place in the buffer until its turn comes, which needs the bus only. Handlers
+//! that send before they end can block each other across cards: a payload handler keeps its packet.
+
+use super::Card;
+use super::send::{HostPart, Report};
+use nicety_fabric::Packet;
+use nicety_kernel::{Pool, Signal, Sim};
+use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
+use nicety_types::{MessageId, Path, Payload, Resource, Stage, Starter};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The unit that carries out atomic operations.
+pub(super) struct Atomics {
+    turn: Pool,
+    /// The host memory that the operation under way works on: address and bytes.
+    held: Cell<Option<(u64, u64)>>,
+    released: Signal,
+}
+
+impl Atomics {
+    pub(super) fn new(sim: &Sim) -> Atomics {
+        Atomics { turn: Pool::new(sim, 1), held: Cell::new(None), released: Signal::new(sim) }
+    }
+
+    /// Waits until no operation under way works on this memory.
+    pub(super) async fn clear_of(&self, address: u64, bytes: u64) {
+        let held = || self.held.get().is_some_and(|(at, len)| at < address + bytes && address < at + len);
+        if held() {
+            self.released.wait_until(|| !held()).await;
+        }
+    }
+}
+
+impl Card {
+    /// Does what a message asks for that is more than to write what it brings.
+    pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Packet) {
+        let (message, delivery) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            (incoming.message, incoming.delivery.expect("only matched messages are served"))
+        };
+        match delivery.header.kind {
+            HeaderKind::Get => {
+                self.release_slot(place, packet.offset);
+                self.answer(place, &delivery, packet.path).await;
+            }
+            _ => self.operate(place, message, &delivery, packet).await,
+        }
+    }
+
+    /// Fetches what a get asks for, and replies.
+    async fn answer(self: Rc<Card>, place: usize, delivery: &Delivery, path: Path) {
+        let reply = delivery.reply().expect("a get is answered by a reply");
+        self.incoming.borrow_mut().get(place).replied();
+        let (report, by) = (Some(Report::Replied(place)), Starter::Card);
+        if delivery.mlength == 0 {
+            return self.send_from_card(reply, Payload::empty(), report, None, path, by);
+        }
+        let memory = HostPart::at(delivery.start, delivery.mlength);
+        self.fetch_and_send(reply, memory, report, None, path, by).await;
+    }
+
+    /// Carries out an atomic operation when all of it has come.
+    async fn operate(self: Rc<Card>, place: usize, message: MessageId, delivery: &Delivery, packet: Packet) {
+        let Packet { offset, mut path, .. } = packet;
+        let Some(payload) = self.gather(place, packet.offset, packet.payload, &mut path) else {
+            return self.settled(place, offset, &path);
+        };
+        let bytes = delivery.mlength;
+        let old = if bytes == 0 {
+            Payload::empty()
+        } else {
+            let turn = self.atomics.turn.acquire().await;
+            path.advance(Stage::AtomicQueued, self.sim.now());
+            self.atomics.held.set(Some((delivery.start, bytes)));
+            let started = self.sim.now();
+            let transfer = self.bus.read(message, delivery.start, bytes, bytes, path).await;
+            let old = self.read_host(delivery.start, bytes);
+            path = transfer.packet(0).await.landed();
+            path.advance(Stage::Atomic, path.at() + self.spec.atomic);
+            self.sim.until(path.at()).await;
+            let new = computed(delivery, &old, payload);
+            self.reply_with(place, delivery, old, path);
+            let handover = self.bus.write(message, delivery.start, bytes, path);
+            self.recorder.slice(Resource::Dma, started, handover.landed, Some(message), "atomic");
+            self.write_behind(handover.landed, delivery.start, bytes, new);
+            path = handover.path;
+            self.sim.until(path.at()).await;
+            self.atomics.held.set(None);
+            self.atomics.released.notify_all();
+            drop(turn);
+            return self.settled(place, offset, &path);
+        };
+        self.reply_with(place, delivery, old, path);
+        self.settled(place, offset, &path);
+    }
+
+    /// Sends what an atomic operation found, if it is one that is told.
+    fn reply_with(self: &Rc<Card>, place: usize, delivery: &Delivery, old: Payload, path: Path) {
+        let Some(reply) = delivery.reply() else { return };
+        {
+            let mut table = self.incoming.borrow_mut();
+            table.get(place).replied();
+            table.get(place).unsettled += 1;
+        }
+        self.send_from_card(reply, old, Some(Report::Replied(place)), None, path, Starter::Card);
+    }
+
+    /// The payload of an atomic operation, when its last packet has come. The others leave the packet buffer meanwhile.
+    fn gather(&self, place: usize, offset: u64, payload: Payload, path: &mut Path) -> Option<Payload> {
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(place);
+        let total = incoming.header.payload_bytes();
+        if payload.len() == total {
+            return Some(payload);
+        }
+        incoming.pieces.push((offset, payload));
+        path.follow(&incoming.path);
+        if incoming.pieces.iter().map(|(_, piece)| piece.len()).sum::<u64>() < total {
+            return None;
+        }
+        incoming.pieces.sort_unstable_by_key(|(offset, _)| *offset);
+        let mut whole = Payload::empty();
+        for (_, piece) in incoming.pieces.drain(..) {
+            piece.segments().cloned().for_each(|segment| whole.push(segment));
+        }
+        Some(whole)
+    }
+
+    /// Every byte of a reply is handed to the bus.
+    pub(super) fn replied(self: &Rc<Card>, message: MessageId, reply: &Reply, path: Path) {
+        let seen = self.with_effects_of(Some(message), path, |interface, effects| {
+            interface
+                .complete_reply(reply, FailType::Ok, effects)
+                .expect("an operation waits for its reply and ends once");
+        });
+        self.recorder.message_completed(message, &seen, super::receive::outcome(reply.fail));
+        if reply.of_card && !reply.fail.is_ok() {
+            self.fault(None, format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail));
+        }
+    }
+}
+
+/// What an atomic operation leaves in memory. Where contents are missing on either side, they are missing in the result.
+fn computed(delivery: &Delivery, old: &Payload, payload: Payload) -> Payload {
+    let atomic = delivery.header.atomic.expect("only atomic operations are computed");
+    let missing = || Payload::phantom(delivery.mlength);
+    let (Ok(mut new), Ok(brought)) = (old.clone().into_buffer(), payload.into_buffer()) else {
+        return missing();
+    };
+    let (operand, data) = brought.split_at(atomic.operand_bytes());
+    let data = &data[..new.len()];
+    atomic
+        .apply(&mut new, data, operand)
+        .expect("the header was checked when it came, and truncation leaves whole items");
+    Payload::real(new)
+}

@@ -1,0 +1,217 @@
+//! What a host waits for: counters and events, as far as it can see them. Noticing costs the CPU o.
+
+use super::post::Appending;
+use super::view::{Seen, Slot};
+use super::{CallError, Card};
+use nicety_host::Cpus;
+use nicety_kernel::{describe, timeout};
+use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
+use nicety_types::{Duration, Path, Stage, Time};
+
+impl Card {
+    /// A counter as the host sees it (`PtlCTGet`).
+    pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
+        self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
+    }
+
+    /// When the host could see a counter's last change; none where it has not changed.
+    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
+        self.view.counter(ct).map(|(_, seen)| seen.path.at())
+    }
+
+    /// Waits until a counter has reached `threshold` successes, and notices it (`PtlCTWait`).
+    ///
+    /// # Errors
+    /// When operations it counts have failed.
+    pub async fn ct_wait(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<CtEvent, CallError> {
+        let reached = || {
+            self.view.counter(ct).is_some_and(|(value, _)| value.success >= threshold || value.failure > 0)
+        };
+        let why = || format!("a counter to reach {threshold}; it is at {}", self.ct_get(ct).success);
+        if threshold > 0 {
+            describe(why, self.view.changed.wait_until(reached)).await;
+        }
+        let nothing = (CtEvent::default(), Seen { path: *path, message: None });
+        let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
+        self.notice(cpus, path, &seen).await;
+        match value.failure {
+            0 => Ok(value),
+            failures => Err(CallError::Failures { failures }),
+        }
+    }
+
+    /// Waits until one of these counters has reached its threshold, or counts a failure, or `limit` is over, and notices
+    /// it (`PtlCTPoll`). Returns which of them, and its value; none when the time is over.
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn ct_poll(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        counters: &[(CtHandle, u64)],
+        limit: Option<Duration>,
+    ) -> Result<Option<(usize, CtEvent)>, CallError> {
+        for (ct, _) in counters {
+            self.interface.borrow().ct_get(*ct)?;
+        }
+        let reached = || {
+            counters.iter().position(|&(ct, threshold)| {
+                let value = self.ct_get(ct);
+                value.success >= threshold || value.failure > 0
+            })
+        };
+        let why = || format!("one of {} counters to reach its threshold", counters.len());
+        if !self.wait_for(path, limit, || reached().is_some(), why).await {
+            cpus.notice(path, None).await;
+            return Ok(None);
+        }
+        let index = reached().expect("just waited for");
+        let ct = counters[index].0;
+        let nothing = (CtEvent::default(), Seen { path: *path, message: None });
+        let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
+        self.notice(cpus, path, &seen).await;
+        Ok(Some((index, value)))
+    }
+
+    /// Waits until `over`, or until `limit` is over; says which. The time of a wait in vain is spent looking.
+    async fn wait_for(
+        &self,
+        path: &mut Path,
+        limit: Option<Duration>,
+        over: impl Fn() -> bool + Unpin,
+        why: impl Fn() -> String,
+    ) -> bool {
+        if over() {
+            return true;
+        }
+        let waiting = describe(why, self.view.changed.wait_until(over));
+        let Some(limit) = limit else {
+            waiting.await;
+            return true;
+        };
+        let came = timeout(&self.sim, limit, waiting).await.is_ok();
+        if !came {
+            path.advance(Stage::Notice, self.sim.now());
+        }
+        came
+    }
+
+    /// Waits for the first event in a queue that `wanted` accepts, and notices it; events before it stay
+    /// (`PtlEQWait`). `what` says in a deadlock's report what it waits for.
+    ///
+    /// # Errors
+    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is told once; a further
+    /// call goes on behind it.
+    pub async fn eq_wait(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, CallError> {
+        describe(what, self.view.changed.wait_until(|| self.view.has(eq, &wanted))).await;
+        self.take(cpus, path, eq, wanted).await
+    }
+
+    /// The next event of a queue, if there is one (`PtlEQGet`). Looking costs the CPU o, whatever it finds.
+    ///
+    /// # Errors
+    /// When there is no such queue, or as [`Card::eq_wait`].
+    pub async fn eq_get(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+    ) -> Result<Option<Event>, CallError> {
+        let found = self.eq_poll(cpus, path, &[eq], Some(Duration::ZERO)).await?;
+        Ok(found.map(|(_, event)| event))
+    }
+
+    /// Waits until one of these queues has an event, or `limit` is over, and notices it (`PtlEQPoll`). The first of them
+    /// that has one goes first. Returns which of them, and the event; none when the time is over.
+    ///
+    /// # Errors
+    /// When there is no such queue, or as [`Card::eq_wait`].
+    pub async fn eq_poll(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        queues: &[EqHandle],
+        limit: Option<Duration>,
+    ) -> Result<Option<(usize, Event)>, CallError> {
+        for eq in queues {
+            self.interface.borrow().eq_dropped(*eq)?;
+        }
+        let ready = || queues.iter().position(|&eq| self.view.has(eq, |_| true));
+        let why = || match queues.len() {
+            1 => "an event in its queue".to_string(),
+            several => format!("an event in one of {several} queues"),
+        };
+        let now = limit.is_some_and(Duration::is_zero);
+        let came =
+            if now { ready().is_some() } else { self.wait_for(path, limit, || ready().is_some(), why).await };
+        if !came {
+            cpus.notice(path, None).await;
+            return Ok(None);
+        }
+        let index = ready().expect("just waited for");
+        Ok(Some((index, self.take(cpus, path, queues[index], |_| true).await?)))
+    }
+
+    /// Takes what [`HostView::has`](super::view::HostView::has) has seen, and notices it.
+    async fn take(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Event, CallError> {
+        match self.view.take(eq, wanted).expect("just seen") {
+            Slot::Lost(lost) => Err(CallError::EventsLost { lost }),
+            Slot::Event(event, seen) => {
+                self.interface.borrow_mut().eq_consumed(eq, 1)?;
+                self.notice(cpus, path, &seen).await;
+                Ok(event)
+            }
+        }
+    }
+
+    /// The host's CPU notices what it can see.
+    async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &Seen) {
+        path.follow(&seen.path);
+        cpus.notice(path, seen.message).await;
+        if let Some(message) = seen.message {
+            self.recorder.message_noticed(message, self.sim.now());
+        }
+    }
+
+    /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where the
+    /// card refused it.
+    ///
+    /// # Errors
+    /// When the card refused the entry, or the queue overflowed.
+    pub async fn eq_wait_of(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        eq: EqHandle,
+        appending: &Appending,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, CallError> {
+        let over = || appending.refused().is_some() || self.view.has(eq, &wanted);
+        describe(&what, self.view.changed.wait_until(over)).await;
+        if let Some(error) = appending.refused() {
+            return Err(error.into());
+        }
+        self.eq_wait(cpus, path, eq, wanted, what).await
+    }
+}

@@ -1,0 +1,511 @@
+//! Gets and atomics: times by hand, to the picosecond, and what is in memory after. Nanoseconds in the comments; the
+//! numbers are those of spin-discrete.
+
+mod support;
+
+use nicety_host::Allocation;
+use nicety_hpu::asm::*;
+use nicety_portals::{
+    Atomic, AtomicOp, AtomicRequest, Datatype, EventKind, FailType, FetchRequest, GetRequest, MdOptions, Me,
+    MeOptions, Operand, PutRequest, Request,
+};
+use nicety_types::NodeId;
+use std::cell::RefCell;
+use std::rc::Rc;
+use support::code::{Code, number, program, put, result, word};
+use support::*;
+
+const COUNTED: MdOptions = MdOptions::EVENT_CT_REPLY.union(MdOptions::EVENT_SEND_DISABLE);
+const TARGET: NodeId = NodeId(1);
+
+/// A match entry for everything.
+fn open(memory: &Allocation, match_bits: u64) -> Me {
+    let entry = entry(memory, match_bits);
+    Me { options: entry.options | MeOptions::OP_GET, ..entry }
+}
+
+/// What rank 0 has when it has noticed the reply, and rank 1 when it has noticed the request's event.
+struct Asked {
+    ps: u64,
+    parts: Vec<(&'static str, u64)>,
+    mine: Vec<u8>,
+    theirs: Vec<u8>,
+}
+
+/// Rank 0, whose memory begins as `mine`, asks rank 1, whose entry begins as `target`.
+fn ask(
+    overrides: &[&str],
+    mine: Vec<u8>,
+    target: Vec<u8>,
+    request: impl FnOnce(&Node, &Allocation) -> Request + 'static,
+) -> Asked {
+    let mut rig = Rig::new(overrides);
+    let result: Rc<RefCell<Option<(u64, _, _)>>> = Rc::default();
+    let note = result.clone();
+    rig.program(0, async move |a| {
+        let memory = a.alloc(&mine);
+        let request = request(&a, &memory);
+        a.start().await;
+        a.post(request).await.unwrap();
+        a.count(a.ct, 1).await.unwrap();
+        let (ps, parts) = (a.sim.now().since(START).ps(), a.parts());
+        assert_eq!(a.event(EventKind::Reply).await.fail, FailType::Ok);
+        *note.borrow_mut() = Some((ps, parts, a.read(&memory)));
+    });
+    let theirs: Rc<RefCell<Vec<u8>>> = Rc::default();
+    let note = theirs.clone();
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&target);
+        b.append(open(&memory, 5)).await.unwrap();
+        let mut path = b.path.get();
+        let what = || "the request".to_string();
+        b.card.eq_wait(&b.cpus, &mut path, b.eq, |_| true, what).await.unwrap();
+        *note.borrow_mut() = b.read(&memory);
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+    let (ps, parts, mine) = result.take().unwrap();
+    Asked { ps, parts, mine, theirs: theirs.take() }
+}
+
+fn get(length: u64) -> impl FnOnce(&Node, &Allocation) -> Request {
+    move |a, memory| GetRequest::new(a.counted_md(memory, COUNTED), length, TARGET, PT, 5).into()
+}
+
+/// A fetch-and-atomic of the first half of the memory, whose reply goes into the second.
+fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) -> Request {
+    move |a, memory| {
+        let (md, half) = (a.counted_md(memory, COUNTED), memory.len() / 2);
+        let put = PutRequest::new(md, half, TARGET, PT, 5);
+        let atomic = Atomic::new(op, datatype).unwrap();
+        let operand = Operand::NONE;
+        Request::FetchAtomic(FetchRequest { get_md: md, local_get_offset: half, put, atomic, operand })
+    }
+}
+
+#[test]
+fn a_get_of_8_bytes() {
+    let asked = ask(&[], vec![0; 8], pattern(8, 1), get(8));
+    // Post 65; the command over the bus 250; a header without payload over the wire 33.4; match 30; request and
+    // data over the bus 500, the data's 0.125 hidden behind the link's 0.160; link 33.56; the reply finds its
+    // operation in 2; deposit and count 0.125 + 250; notice 65.
+    assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000);
+    let expected = [
+        ("post", 65_000),
+        ("bus", 250_000),
+        ("fetch", 500_000),
+        ("link", 33_400 + 33_560),
+        ("match", 32_000),
+        ("deposit", 250_125),
+        ("notice", 65_000),
+    ];
+    assert_eq!(asked.parts, expected);
+    assert_eq!(asked.mine, pattern(8, 1));
+}
+
+#[test]
+fn a_get_of_64_kib() {
+    let asked = ask(&[], vec![0; 65_536], pattern(65_536, 1), get(65_536));
+    // As above, but 65 536 bytes at 20 ps on the link, which is slower than the bus at 15.6; the last packet of 4096
+    // bytes is deposited in 63.898.
+    assert_eq!(
+        asked.ps,
+        65_000 + 250_000 + 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400 + 2_000 + 63_898 + 250_000 + 65_000
+    );
+    assert_eq!(asked.mine, pattern(65_536, 1));
+}
+
+#[test]
+fn a_get_of_nothing() {
+    let asked = ask(&[], vec![9; 8], pattern(8, 1), get(0));
+    // Nothing to fetch, nothing to deposit.
+    assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 33_400 + 2_000 + 250_000 + 65_000);
+    assert_eq!(asked.mine, vec![9; 8]);
+}
+
+#[test]
+fn a_fetch_and_add_of_8_bytes() {
+    let mut mine = 5u64.to_le_bytes().to_vec();
+    mine.extend([0; 8]);
+    let asked = ask(&[], mine, 37u64.to_le_bytes().into(), fetch(AtomicOp::Sum, Datatype::Uint64));
+    // Post 65; command and operand over the bus 250, their 0.125 hidden behind the link's 0.160; link 33.56; match 30;
+    // all 8 bytes of host memory at the card in 500.125; no time for the sum; link 33.56; the reply finds its
+    // operation in 2; deposit and count 250.125; notice 65.
+    assert_eq!(asked.ps, 65_000 + 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125 + 65_000);
+    let expected = [
+        ("post", 65_000),
+        ("bus", 250_000),
+        ("fetch", 500_125),
+        ("link", 67_120),
+        ("match", 32_000),
+        ("deposit", 250_125),
+        ("notice", 65_000),
+    ];
+    assert_eq!(asked.parts, expected);
+    assert_eq!(asked.mine[8..], 37u64.to_le_bytes());
+    assert_eq!(asked.theirs, 42u64.to_le_bytes());
+}
+
+#[test]
+fn computing_costs_what_the_spec_says() {
+    let asked =
+        ask(&["atomic.compute=10 ns"], vec![1; 16], vec![1; 8], fetch(AtomicOp::Bxor, Datatype::Uint8));
+    assert_eq!(asked.ps, 65_000 + 250_000 + 33_560 + 30_000 + 510_125 + 33_560 + 2_000 + 250_125 + 65_000);
+    assert!(asked.parts.contains(&("atomic", 10_000)), "{:?}", asked.parts);
+    assert_eq!(asked.theirs, [0; 8]);
+}
+
+#[test]
+fn a_conditional_swap_carries_its_operand() {
+    for (payload, operand, swapped) in [("4 KiB", 37u64, true), ("8 B", 37, true), ("8 B", 36, false)] {
+        let mut mine = 5u64.to_le_bytes().to_vec();
+        mine.extend([0; 8]);
+        let request = move |a: &Node, memory: &Allocation| {
+            let md = a.counted_md(memory, COUNTED);
+            let atomic = Atomic::new(AtomicOp::Cswap, Datatype::Uint64).unwrap();
+            let put = PutRequest::new(md, 8, TARGET, PT, 5);
+            let operand = Operand::new(&operand.to_le_bytes()).unwrap();
+            Request::Swap(FetchRequest { get_md: md, local_get_offset: 8, put, atomic, operand })
+        };
+        let set = format!("packet.payload={payload}");
+        let asked = ask(&[&set], mine, 37u64.to_le_bytes().into(), request);
+        assert_eq!(asked.mine[8..], 37u64.to_le_bytes());
+        assert_eq!(asked.theirs, if swapped { 5u64 } else { 37 }.to_le_bytes());
+    }
+}
+
+#[test]
+fn an_atomic_longer_than_the_packet_buffer_goes_through() {
+    // 512 packets through a buffer of two; the reply's likewise.
+    let overrides = ["packet.payload=8 B", "buffer.packets=2"];
+    let (data, target) = (pattern(4096, 1), pattern(4096, 2));
+    let mut mine = data.clone();
+    mine.extend(vec![0; 4096]);
+    let asked = ask(&overrides, mine, target.clone(), fetch(AtomicOp::Sum, Datatype::Uint8));
+    let sum: Vec<u8> = data.iter().zip(&target).map(|(a, b)| a.wrapping_add(*b)).collect();
+    assert_eq!(asked.theirs, sum);
+    assert_eq!(asked.mine[4096..], target);
+}
+
+#[test]
+fn atomics_come_one_after_another() {
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    let times: Rc<RefCell<Vec<u64>>> = Rc::default();
+    let note = times.clone();
+    rig.program(0, async move |a| {
+        let memory = a.alloc(&[1; 16]);
+        let request = fetch(AtomicOp::Sum, Datatype::Uint64)(&a, &memory);
+        a.start().await;
+        for _ in 0..3 {
+            a.post(request).await.unwrap();
+        }
+        for count in 1..=3 {
+            a.count(a.ct, count).await.unwrap();
+            note.borrow_mut().push(a.sim.now().since(START).ps());
+        }
+    });
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&[0; 8]);
+        b.append(open(&memory, 5)).await.unwrap();
+        for _ in 0..3 {
+            b.event(EventKind::FetchAtomic).await;
+        }
+        assert_eq!(b.read(&memory), [3; 8]);
+    });
+    rig.run();
+    let times = times.take();
+    // 500.125 until the value is at the card, 0.125 until the sum is with the bus: then the next may read.
+    assert_eq!([times[1] - times[0], times[2] - times[1]], [500_250; 2]);
+    assert_eq!(times[0], 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125);
+}
+
+#[test]
+fn triggered_gets_and_atomics_start_on_the_card() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let (memory, pulled) = (a.alloc(&7u64.to_le_bytes()), a.alloc(&[0; 8]));
+        let flag = a.card.ct_alloc().unwrap();
+        let signal = a.alloc(&[0; 8]);
+        a.append(counted(&signal, 9, flag)).await.unwrap();
+        let atomic = Atomic::new(AtomicOp::Sum, Datatype::Uint64).unwrap();
+        let put = PutRequest::new(a.md(&memory), 8, TARGET, PT, 5);
+        a.triggered(AtomicRequest { put, atomic }, flag, 1).await.unwrap();
+        let md = a.counted_md(&pulled, COUNTED);
+        a.triggered(GetRequest::new(md, 8, TARGET, PT, 6), flag, 1).await.unwrap();
+        a.start().await;
+        a.count(a.ct, 1).await.unwrap();
+        // The signal is in the buffer of the card at 65 + 250 + 33.4; match 30; the count is at its place at once on the
+        // card, and the get begins there, behind the atomic's start by nothing, for that one fetches 500 first:
+        // link 33.4, match 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
+        let signalled = 65_000 + 250_000 + 33_400 + 30_000;
+        assert_eq!(
+            a.sim.now(),
+            after(signalled + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000)
+        );
+        assert_eq!(a.read(&pulled), pattern(8, 4));
+    });
+    rig.program(1, async |b| {
+        let (sum, source, nothing) = (b.alloc(&35u64.to_le_bytes()), b.alloc(&pattern(8, 4)), b.alloc(&[]));
+        b.append(open(&sum, 5)).await.unwrap();
+        b.append(open(&source, 6)).await.unwrap();
+        let request = PutRequest::new(b.md(&nothing), 0, NodeId(0), PT, 9);
+        b.start().await;
+        b.put(&request).await.unwrap();
+        b.event(EventKind::Atomic).await;
+        assert_eq!(b.read(&sum), 42u64.to_le_bytes());
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn what_is_refused_is_told() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[0; 8]);
+        let md = a.counted_md(&memory, COUNTED);
+        a.start().await;
+        a.post(GetRequest::new(md, 8, TARGET, PT, 4)).await.unwrap();
+        a.post(GetRequest::new(md, 8, TARGET, PT, 5)).await.unwrap();
+        a.post(GetRequest::new(md, 8, TARGET, 7, 5)).await.unwrap();
+        let fails = [a.event(EventKind::Reply).await, a.event(EventKind::Reply).await, {
+            a.event(EventKind::Reply).await
+        }];
+        let fails = fails.map(|event| (event.fail, event.mlength));
+        let expected = [(FailType::OpViolation, 0), (FailType::Dropped, 0), (FailType::Dropped, 0)];
+        assert_eq!(fails, expected);
+        assert_eq!(a.card.ct_get(a.ct).failure, 3);
+        assert_eq!(a.card.pending_operations(), 0);
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[0; 8]);
+        b.append(entry(&memory, 4)).await.unwrap();
+    });
+    rig.run();
+}
+
+#[test]
+fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
+    let mut rig = Rig::new(&["limits.replies=2", "host.post=0 ns"]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[0; 4096]);
+        let md = a.counted_md(&memory, COUNTED);
+        a.start().await;
+        for _ in 0..5 {
+            a.post(GetRequest::new(md, 4096, TARGET, PT, 5)).await.unwrap();
+        }
+        let mut fails = Vec::new();
+        for _ in 0..5 {
+            fails.push(a.event(EventKind::Reply).await.fail);
+        }
+        fails.sort_by_key(|fail| *fail as u8);
+        use FailType::{Dropped, Ok};
+        assert_eq!(fails, [Ok, Ok, Dropped, Dropped, Dropped]);
+        // The places are free again.
+        a.post(GetRequest::new(md, 4096, TARGET, PT, 5)).await.unwrap();
+        assert_eq!(a.event(EventKind::Reply).await.fail, Ok);
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[0; 4096]);
+        b.append(open(&memory, 5)).await.unwrap();
+    });
+    rig.run();
+}
+
+/// A header handler that gets `length` bytes into host memory at 16, as the `nicety_put_t` at the start of its state
+/// says, in 6 cycles; then it stores what the command returned and what the message asks for.
+fn pull(length: i32, options: i32, returned: i32) -> Code {
+    Code::enter()
+        .small(A0, 16)
+        .small(A1, length)
+        .at(A2, 0)
+        .small(A3, options)
+        .command(number::GET_TO_HOST)
+        .with(&[sw(A0, 64, S0)])
+        .at(A0, 64)
+        .small(A1, 0)
+        .small(A2, 4)
+        .small(A3, 0)
+        .small(A4, 0)
+        .command(number::DMA_TO_HOST)
+        .returns(returned)
+}
+
+#[test]
+fn a_handler_gets_into_host_memory() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let source = a.alloc(&pattern(64, 6));
+        a.append(open(&source, 9)).await.unwrap();
+        let request = a.request(&a.alloc(&[]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+        assert_eq!(a.event(EventKind::Get).await.mlength, 8);
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[0xff; 32]);
+        let handlers = program(Some(pull(8, 0, result::PROCEED)), None, None);
+        let me = Me { ct: Some(b.ct), ..entry(&memory, 5) };
+        b.append_with(me, &handlers, &[put(9, 0, 24, true), vec![0; 64]].concat()).await.unwrap();
+        b.start().await;
+        b.count(b.ct, 1).await.unwrap();
+        // The put without payload has matched at 65 + 250 + 33.4 + 30; the request is handed over six cycles of 0.4 later;
+        // link 33.4; match 30; fetch 500; link 33.56; 2; deposit and count 250.125; notice 65.
+        assert_eq!(
+            b.sim.now(),
+            after(378_400 + 2_400 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000)
+        );
+        assert_eq!(b.read(&memory)[..4], [0; 4], "PTL_OK");
+        assert_eq!(b.read(&memory)[16..24], pattern(64, 6)[24..32]);
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn what_a_handler_cannot_get() {
+    // Bytes, options, target, what it returns.
+    for (length, options, target, expected) in [
+        (8, 0, 0, result::OK),
+        (17, 0, 0, result::SEGV),
+        (8, 1, 0, result::SEGV),
+        (8, 2, 0, result::SEGV),
+        (8, 0, 1, result::ARG_INVALID),
+        (8, 0, 2, result::ARG_INVALID),
+    ] {
+        let mut rig = Rig::new(&[]);
+        rig.program(0, async |a| {
+            let request = a.request(&a.alloc(&[]), 5);
+            a.start().await;
+            a.put(&request).await.unwrap();
+        });
+        rig.program(1, async move |b| {
+            let memory = b.alloc(&[0xff; 32]);
+            let handlers = program(Some(pull(length, options, result::PROCEED)), None, None);
+            let me = Me { ct: Some(b.ct), ..entry(&memory, 5) };
+            b.append_with(me, &handlers, &[put(9, target, 0, true), vec![0; 64]].concat()).await.unwrap();
+            b.event(EventKind::Put).await;
+            assert_eq!(b.read(&memory)[..4], expected.to_le_bytes());
+            if expected == result::OK {
+                // Nobody has an entry there.
+                assert!(b.count(b.ct, 1).await.is_err());
+            }
+        });
+        rig.run();
+        let faults: Vec<_> = rig.faults().into_iter().map(|fault| fault.text).collect();
+        match expected {
+            result::OK => assert_eq!(faults, ["a handler's get of 8 bytes failed: PTL_NI_DROPPED"]),
+            _ => assert_eq!(faults, [""; 0]),
+        }
+    }
+}
+
+/// A header handler that stores what the message asks for and its length at the entry's start, and returns this.
+fn look(returned: i32) -> Code {
+    Code::enter()
+        .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0)])
+        .publish(8)
+        .returns(returned)
+}
+
+#[test]
+fn header_handlers_see_what_a_message_asks_for() {
+    type Make = Box<dyn FnOnce(&Node, &Allocation) -> Request>;
+    let makes: [(u32, u32, Make); 4] = [
+        (1, 8, Box::new(get(8))),
+        (3, 8, Box::new(fetch(AtomicOp::Sum, Datatype::Uint64))),
+        (4, 8, Box::new(swap)),
+        (
+            2,
+            16,
+            Box::new(|a: &Node, memory: &Allocation| {
+                let atomic = Atomic::new(AtomicOp::Sum, Datatype::Uint64).unwrap();
+                AtomicRequest { put: PutRequest::new(a.md(memory), 16, TARGET, PT, 5), atomic }.into()
+            }),
+        ),
+    ];
+    fn swap(a: &Node, memory: &Allocation) -> Request {
+        let md = a.counted_md(memory, COUNTED);
+        let atomic = Atomic::new(AtomicOp::Mswap, Datatype::Uint64).unwrap();
+        let put = PutRequest::new(md, 8, TARGET, PT, 5);
+        let operand = Operand::new(&[0xff; 8]).unwrap();
+        Request::Swap(FetchRequest { get_md: md, local_get_offset: 8, put, atomic, operand })
+    }
+    for (number, length, make) in makes {
+        let mut rig = Rig::new(&[]);
+        rig.program(0, async move |a| {
+            let memory = a.alloc(&[1; 16]);
+            let request = make(&a, &memory);
+            a.start().await;
+            a.post(request).await.unwrap();
+        });
+        rig.program(1, async move |b| {
+            let memory = b.alloc(&[0; 64]);
+            // The payload handler would spoil it, but the card does these itself.
+            let spoil = Code::enter().returns(result::FAIL);
+            let handlers = program(Some(look(result::PROCESS_DATA)), Some(spoil), None);
+            let me = Me { length: 64, ..open(&memory, 5) };
+            b.append_with(me, &handlers, &[0; 64]).await.unwrap();
+            let mut path = b.path.get();
+            let what = || "the request".to_string();
+            let event = b.card.eq_wait(&b.cpus, &mut path, b.eq, |_| true, what).await.unwrap();
+            assert_eq!((event.fail, event.mlength), (FailType::Ok, u64::from(length)));
+            // What the handler wrote is what the operation found there.
+            let ones = if number == 2 || number == 3 { 0x0101_0101 } else { 0 };
+            let seen = b.read(&memory);
+            if number != 4 {
+                assert_eq!((word(&seen, 0), word(&seen, 4)), (number + ones, length + ones));
+            } else {
+                assert_eq!(seen[..8], [1; 8]);
+            }
+        });
+        rig.run();
+        assert_eq!(rig.faults(), []);
+    }
+}
+
+#[test]
+fn a_header_handler_drops_a_get_and_its_initiator_is_told() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[1; 16]);
+        let requests = [get(8)(&a, &memory), fetch(AtomicOp::Sum, Datatype::Uint64)(&a, &memory)];
+        a.start().await;
+        for request in requests {
+            a.post(request).await.unwrap();
+            assert_eq!(a.event(EventKind::Reply).await.fail, FailType::Dropped);
+        }
+        assert_eq!(a.read(&memory), [1; 16]);
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[7; 64]);
+        let handlers = program(Some(Code::enter().returns(result::DROP)), None, None);
+        b.append_with(open(&memory, 5), &handlers, &[0; 8]).await.unwrap();
+        assert_eq!(b.event(EventKind::Get).await.fail, FailType::Dropped);
+        assert_eq!(b.event(EventKind::FetchAtomic).await.fail, FailType::Dropped);
+        assert_eq!(b.read(&memory), [7; 64]);
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
+}
+
+#[test]
+fn a_completion_handler_that_fails_after_the_reply_fails_the_targets_event_only() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async |a| {
+        let memory = a.alloc(&[1; 8]);
+        let request = get(8)(&a, &memory);
+        a.start().await;
+        a.post(request).await.unwrap();
+        assert_eq!(a.event(EventKind::Reply).await.fail, FailType::Ok);
+    });
+    rig.program(1, async |b| {
+        let memory = b.alloc(&[7; 64]);
+        let handlers = program(None, None, Some(Code::enter_completion().returns(result::FAIL)));
+        b.append_with(open(&memory, 5), &handlers, &[0; 8]).await.unwrap();
+        assert_eq!(b.event(EventKind::Get).await.fail, FailType::HandlerError);
+    });
+    rig.run();
+    assert_eq!(rig.faults().len(), 1);
+    assert_eq!(rig.nodes[0].card.statistics().dropped_total(), 0);
+}

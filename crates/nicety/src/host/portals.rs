@@ -1,0 +1,405 @@
+//! The Portals calls of a host's program. What is set-up takes no virtual time; what is posted costs the CPU o and
+//! returns then; what is waited for costs it o when it is noticed.
+
+use super::{Buffer, Host};
+use crate::Error;
+use crate::error::fault_lines;
+use nicety_nic::spin::{Appending, CallError, HandlerNames, Handlers};
+use nicety_portals::{
+    AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, List, Md, MdHandle, Me,
+    MeHandle, PtOptions, PutRequest, Request, SearchOp,
+};
+use nicety_types::{Duration, Time};
+
+/// Set-up.
+impl Host {
+    /// A counter, at zero (`PtlCTAlloc`).
+    ///
+    /// # Errors
+    /// When the card has no more.
+    pub fn ct_alloc(&self) -> Result<CtHandle, Error> {
+        Ok(self.0.card.ct_alloc()?)
+    }
+
+    /// Frees a counter (`PtlCTFree`).
+    ///
+    /// # Errors
+    /// When it is in use, or none.
+    pub fn ct_free(&self, ct: CtHandle) -> Result<(), Error> {
+        Ok(self.0.card.ct_free(ct)?)
+    }
+
+    /// An event queue (`PtlEQAlloc`).
+    ///
+    /// # Errors
+    /// When the card has no more, or none so deep.
+    pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, Error> {
+        Ok(self.0.card.eq_alloc(depth)?)
+    }
+
+    /// Frees an event queue, and what is in it (`PtlEQFree`).
+    ///
+    /// # Errors
+    /// When it is in use, or none.
+    pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
+        Ok(self.0.card.eq_free(eq)?)
+    }
+
+    /// A memory descriptor (`PtlMDBind`).
+    ///
+    /// # Errors
+    /// When the card has no more, or the memory is not this host's.
+    pub fn md_bind(&self, md: Md) -> Result<MdHandle, Error> {
+        Ok(self.0.card.md_bind(md)?)
+    }
+
+    /// Gives a memory descriptor back (`PtlMDRelease`).
+    ///
+    /// # Errors
+    /// While an operation on it has not ended, or when there is none.
+    pub fn md_release(&self, md: MdHandle) -> Result<(), Error> {
+        Ok(self.0.card.md_release(md)?)
+    }
+
+    /// A portal table entry without options: [`Host::pt_alloc_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
+        self.pt_alloc_with(index, eq, PtOptions::empty())
+    }
+
+    /// A portal table entry, of this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+    ///
+    /// # Errors
+    /// When the index is taken or past the table, or when flow control has no queue of four events or more.
+    pub fn pt_alloc_with(
+        &self,
+        index: Option<u32>,
+        eq: Option<EqHandle>,
+        options: PtOptions,
+    ) -> Result<u32, Error> {
+        Ok(self.0.card.pt_alloc_with(index, eq, options)?)
+    }
+
+    /// Frees a portal table entry (`PtlPTFree`).
+    ///
+    /// # Errors
+    /// While match entries are linked or referred to, or when there is none.
+    pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
+        Ok(self.0.card.pt_free(pt)?)
+    }
+
+    /// Loads a compiled program with handlers, for this host's card.
+    ///
+    /// # Errors
+    /// When it is no program for the card's cores, or does not fit.
+    pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
+        let hpu = &self.0.card.spec().hpu;
+        let handlers = Handlers::load(elf, names, hpu)?;
+        handlers.check(hpu)?;
+        Ok(handlers)
+    }
+
+    /// Puts handlers on the card, for the match entry whose `handlers` the result becomes.
+    ///
+    /// # Errors
+    /// When program or state do not fit the card.
+    pub fn attach(
+        &self,
+        handlers: &Handlers,
+        state: &[u8],
+        handler_memory: Option<&Buffer>,
+    ) -> Result<u32, Error> {
+        let attached = self.0.card.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
+        attached.map_err(|error| Error::Input(error.to_string()))
+    }
+}
+
+/// Operations.
+impl Host {
+    /// Posts a put (`PtlPut`).
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn put(&self, request: &PutRequest) -> Result<(), Error> {
+        self.post(&Request::Put(*request)).await
+    }
+
+    /// Posts a get (`PtlGet`).
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn get(&self, request: &GetRequest) -> Result<(), Error> {
+        self.post(&Request::Get(*request)).await
+    }
+
+    /// Posts an atomic (`PtlAtomic`).
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn atomic(&self, request: &AtomicRequest) -> Result<(), Error> {
+        self.post(&Request::Atomic(*request)).await
+    }
+
+    /// Posts a fetch-and-atomic (`PtlFetchAtomic`).
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn fetch_atomic(&self, request: &FetchRequest) -> Result<(), Error> {
+        self.post(&Request::FetchAtomic(*request)).await
+    }
+
+    /// Posts a swap (`PtlSwap`).
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn swap(&self, request: &FetchRequest) -> Result<(), Error> {
+        self.post(&Request::Swap(*request)).await
+    }
+
+    /// Posts an operation of any kind.
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub async fn post(&self, request: &Request) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        Ok(self.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
+    }
+
+    /// Posts a put that the card starts when the counter has reached `threshold` (`PtlTriggeredPut`).
+    ///
+    /// # Errors
+    /// When the rank is not valid.
+    pub async fn triggered_put(
+        &self,
+        request: PutRequest,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), Error> {
+        self.triggered(Request::Put(request), ct, threshold).await
+    }
+
+    /// Posts an operation of any kind that the card starts when the counter has reached `threshold`
+    /// (`PtlTriggeredGet` and its siblings).
+    ///
+    /// # Errors
+    /// When the rank is not valid. What else the card refuses is among its faults.
+    pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
+        Ok(self.timed(request.triggered_name(), post).await?)
+    }
+}
+
+/// Match entries and portal table entries.
+impl Host {
+    /// Posts the append of a match entry (`PtlMEAppend`).
+    ///
+    /// # Errors
+    /// When the memory is not this host's.
+    pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let post = async |path: &mut _| card.me_append(cpus, path, pt, me, list).await;
+        Ok(self.timed("append an entry", post).await?)
+    }
+
+    /// Waits until the card has appended an entry.
+    ///
+    /// # Errors
+    /// When the card refused it.
+    pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let wait = async |path: &mut _| card.appended(cpus, path, appending).await;
+        Ok(self.timed("wait for an append", wait).await?)
+    }
+
+    /// Unlinks a match entry, and waits until the card has done so (`PtlMEUnlink`).
+    ///
+    /// # Errors
+    /// While messages or unexpected headers refer to it, or when there is none.
+    pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let unlink = async |path: &mut _| {
+            let pending = card.me_unlink(cpus, path, me).await;
+            card.answered(cpus, path, pending, "unlink a match entry").await
+        };
+        Ok(self.timed("unlink an entry", unlink).await?)
+    }
+
+    /// Searches the unexpected headers, and waits until the card has done so (`PtlMESearch`). What it found comes as
+    /// events.
+    ///
+    /// # Errors
+    /// When the card refuses it.
+    pub async fn me_search(&self, pt: u32, me: Me, op: SearchOp) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let search = async |path: &mut _| {
+            let pending = card.me_search(cpus, path, pt, me, op).await;
+            card.answered(cpus, path, pending, "search its unexpected headers").await
+        };
+        Ok(self.timed("search", search).await?)
+    }
+
+    /// Lets messages in to a portal table entry, or keeps them out, and waits until the card has done so
+    /// (`PtlPTEnable`, `PtlPTDisable`).
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let enable = async |path: &mut _| {
+            let pending = card.pt_enable(cpus, path, pt, enabled).await;
+            let what = if enabled { "enable a portal table entry" } else { "disable a portal table entry" };
+            card.answered(cpus, path, pending, what).await
+        };
+        Ok(self.timed(if enabled { "enable an entry" } else { "disable an entry" }, enable).await?)
+    }
+}
+
+/// Counters and events.
+impl Host {
+    /// A counter as the host sees it now.
+    pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
+        self.0.card.ct_get(ct)
+    }
+
+    /// When the host could see a counter's last change; none where it has not changed.
+    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
+        self.0.card.ct_changed(ct)
+    }
+
+    /// Posts an increment of a counter (`PtlCTInc`).
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn ct_inc(&self, ct: CtHandle, by: CtEvent) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        Ok(self.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
+    }
+
+    /// Posts that a counter be set (`PtlCTSet`).
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn ct_set(&self, ct: CtHandle, value: CtEvent) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        Ok(self.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
+    }
+
+    /// Posts an increment of `target` for when `ct` has reached `threshold` (`PtlTriggeredCTInc`).
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn triggered_ct_inc(
+        &self,
+        target: CtHandle,
+        by: CtEvent,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let post = async |path: &mut _| card.triggered_ct_inc(cpus, path, (target, by), ct, threshold).await;
+        Ok(self.timed("triggered increment", post).await?)
+    }
+
+    /// Posts that `target` be set when `ct` has reached `threshold` (`PtlTriggeredCTSet`).
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn triggered_ct_set(
+        &self,
+        target: CtHandle,
+        value: CtEvent,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let post =
+            async |path: &mut _| card.triggered_ct_set(cpus, path, (target, value), ct, threshold).await;
+        Ok(self.timed("triggered set", post).await?)
+    }
+
+    /// Posts that what waits on a counter be forgotten (`PtlCTCancelTriggered`).
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn ct_cancel_triggered(&self, ct: CtHandle) -> Result<(), Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        Ok(self.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
+    }
+
+    /// Waits until a counter has reached `threshold` (`PtlCTWait`).
+    ///
+    /// # Errors
+    /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
+    pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
+        let value = self.timed("wait for a counter", wait).await;
+        let faults = self.0.card.faults();
+        match value {
+            Err(CallError::Failures { failures }) if !faults.is_empty() => Err(Error::HandlerTrap(format!(
+                "{}\nso that {failures} of the operations that rank {} waited for failed",
+                fault_lines(&faults),
+                self.rank()
+            ))),
+            value => Ok(value?),
+        }
+    }
+
+    /// Waits until one of these counters has reached its threshold or counts a failure, or `limit` is over
+    /// (`PtlCTPoll`). Returns which of them, and its value; none when the time is over.
+    ///
+    /// # Errors
+    /// When there is no such counter.
+    pub async fn ct_poll(
+        &self,
+        counters: &[(CtHandle, u64)],
+        limit: Option<Duration>,
+    ) -> Result<Option<(usize, CtEvent)>, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let poll = async |path: &mut _| card.ct_poll(cpus, path, counters, limit).await;
+        Ok(self.timed("wait for a counter", poll).await?)
+    }
+
+    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` says what for, should it never
+    /// come.
+    ///
+    /// # Errors
+    /// When the queue overflowed before it.
+    pub async fn eq_wait(
+        &self,
+        eq: EqHandle,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let wait = async |path: &mut _| card.eq_wait(cpus, path, eq, wanted, what).await;
+        Ok(self.timed("wait for an event", wait).await?)
+    }
+
+    /// The next event of a queue, if there is one (`PtlEQGet`). Looking costs the CPU o, whatever it finds.
+    ///
+    /// # Errors
+    /// When there is no such queue, or it overflowed before the event.
+    pub async fn eq_get(&self, eq: EqHandle) -> Result<Option<Event>, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        Ok(self.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
+    }
+
+    /// Waits until one of these queues has an event, or `limit` is over (`PtlEQPoll`). Returns which of them, and the
+    /// event; none when the time is over.
+    ///
+    /// # Errors
+    /// When there is no such queue, or it overflowed before the event.
+    pub async fn eq_poll(
+        &self,
+        queues: &[EqHandle],
+        limit: Option<Duration>,
+    ) -> Result<Option<(usize, Event)>, Error> {
+        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let poll = async |path: &mut _| card.eq_poll(cpus, path, queues, limit).await;
+        Ok(self.timed("wait for an event", poll).await?)
+    }
+}

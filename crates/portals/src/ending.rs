@@ -1,0 +1,178 @@
+//! How an initiator's operations end: SEND, ACK and REPLY ('Data Movement Operations').
+
+use crate::initiator::{Answer, Operation, State};
+use crate::{
+    AckRequest, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, MdOptions,
+    OperationHandle, Reply,
+};
+
+impl Interface {
+    /// The card has read the last byte of the message, or given it up: the source memory may be used again.
+    /// Where it is given up and a reply was to come, that has failed, too.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
+    /// or was sent before.
+    pub fn sent(
+        &mut self,
+        operation: OperationHandle,
+        outcome: FailType,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        let op = self.operations.get_mut(operation)?;
+        let State::Started { sent: sent @ false, answer } = &mut op.state else {
+            return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
+        };
+        *sent = true;
+        // Bytes of a reply that are on their way come before the end in any case.
+        let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
+        let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
+        let (from, length) = (op.from, op.header.length);
+        let event = |kind, start| Event { fail: outcome, ..op.event(kind, start, self.node) };
+        let send = from.map(|from| (from, event(EventKind::Send, from.start)));
+        let reply = unanswered.map(|to| (to, Event { mlength: 0, ..event(EventKind::Reply, to.start) }));
+        let send = send.map(|(from, event)| (self.md(from), event));
+        let reply = reply.map(|(to, event)| (self.md(to), event));
+        if ended {
+            self.forget(operation);
+        }
+        if let Some((md, event)) = send {
+            if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
+                self.post_initiator(&md, event, effects);
+            }
+            self.count_initiator(&md, MdOptions::EVENT_CT_SEND, outcome, length, effects);
+        }
+        if let Some((md, event)) = reply {
+            self.post_initiator(&md, event, effects);
+            self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, outcome, 0, effects);
+        }
+        Ok(())
+    }
+
+    /// The card has given up waiting for the answer of an operation whose message was sent.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or
+    /// whose reply is arriving.
+    pub fn failed(
+        &mut self,
+        operation: OperationHandle,
+        outcome: FailType,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        let op = self.operations.get(operation)?;
+        match op.state {
+            State::Started { sent: true, answer: Answer::Awaited } => {}
+            State::Started { answer: Answer::Arriving, .. } => {
+                return Err(Error::ArgInvalid(
+                    "an operation whose reply is arriving fails with `complete_reply`",
+                ));
+            }
+            _ => return Err(Error::ArgInvalid("an operation that is not sent yet fails with `sent`")),
+        }
+        let reply = op.to.is_some();
+        let kind = if reply { HeaderKind::Reply } else { HeaderKind::Ack };
+        let answer = Header { kind, fail: outcome, source: op.header.target, length: 0, ..op.header };
+        if !reply {
+            self.acknowledged(&answer, effects);
+            return Ok(());
+        }
+        let reply = self.replied(&answer).expect("it is awaited");
+        self.complete_reply(&reply, outcome, effects)
+    }
+
+    /// Every byte of a reply is deposited, or will not be: `outcome` says which. The REPLY event, the count
+    /// and triggered operations follow.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] or [`Error::ArgInvalid`] for a reply that was completed before.
+    pub fn complete_reply(
+        &mut self,
+        reply: &Reply,
+        outcome: FailType,
+        effects: &mut Effects,
+    ) -> Result<(), Error> {
+        let op = self.operations.get_mut(reply.operation)?;
+        let (State::Started { sent, answer: answer @ Answer::Arriving }, Some(to)) = (&mut op.state, op.to)
+        else {
+            return Err(Error::ArgInvalid("no reply to this operation is arriving"));
+        };
+        *answer = Answer::Done;
+        let ended = *sent;
+        let fail = if reply.fail.is_ok() { outcome } else { reply.fail };
+        let mlength = if fail.is_ok() { reply.mlength } else { 0 };
+        let event = Event {
+            fail,
+            mlength,
+            remote_offset: reply.remote_offset,
+            ..op.event(EventKind::Reply, to.start, self.node)
+        };
+        let md = self.md(to);
+        if ended {
+            self.forget(reply.operation);
+        }
+        self.post_initiator(&md, event, effects);
+        self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, fail, mlength, effects);
+        Ok(())
+    }
+
+    /// An acknowledgement has arrived. False where no operation waits for it.
+    pub(crate) fn acknowledged(&mut self, answer: &Header, effects: &mut Effects) -> bool {
+        let node = self.node;
+        let Some((op, ended)) = self.answered(answer, Answer::Done) else { return false };
+        let Some(from) = op.from else { return false };
+        let event = Event {
+            fail: answer.fail,
+            mlength: answer.length,
+            remote_offset: answer.remote_offset,
+            ..op.event(EventKind::Ack, from.start, node)
+        };
+        let asked = op.header.length;
+        let md = self.md(from);
+        if ended {
+            self.forget(OperationHandle::from_bits(answer.operation));
+        }
+        if answer.ack == AckRequest::None {
+            return true;
+        }
+        if answer.ack == AckRequest::Full {
+            self.post_initiator(&md, event, effects);
+        }
+        let bytes = if answer.ack == AckRequest::OperationCompleted { asked } else { answer.length };
+        self.count_initiator(&md, MdOptions::EVENT_CT_ACK, answer.fail, bytes, effects);
+        true
+    }
+
+    /// The header of a reply has arrived. `None` where no operation waits for it.
+    pub(crate) fn replied(&mut self, answer: &Header) -> Option<Reply> {
+        let operation = OperationHandle::from_bits(answer.operation);
+        let asked = self.operations.get(operation).ok()?.header.length;
+        if answer.length > asked {
+            return None;
+        }
+        let (op, _) = self.answered(answer, Answer::Arriving)?;
+        let to = op.to?;
+        Some(Reply {
+            operation,
+            of_card: Interface::of_card(to),
+            start: to.start,
+            mlength: if answer.fail.is_ok() { answer.length } else { 0 },
+            rlength: asked,
+            remote_offset: answer.remote_offset,
+            fail: answer.fail,
+        })
+    }
+
+    /// Notes that the answer is here, where the operation waits for one from there and of this kind. Returns
+    /// the operation, and whether it has been sent.
+    fn answered(&mut self, header: &Header, new: Answer) -> Option<(&Operation, bool)> {
+        let op = self.operations.get_mut(OperationHandle::from_bits(header.operation)).ok()?;
+        if op.header.target != header.source || op.to.is_some() != (header.kind == HeaderKind::Reply) {
+            return None;
+        }
+        let State::Started { sent, answer: answer @ Answer::Awaited } = &mut op.state else { return None };
+        *answer = new;
+        let sent = *sent;
+        Some((op, sent))
+    }
+}
