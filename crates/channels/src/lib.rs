@@ -68,7 +68,8 @@
 //!
 //! # What a driver must keep to
 //! - A mailbox is transferred whole, and so are the rings: none is lost, and they get to the card in order.
-//! - [`Card::done`] of a push is called when the bytes are in the host's copy, and the interrupt comes after that.
+//! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after
+//!   that.
 //! - Several interrupts may be served as one; an interrupt too many does no harm.
 //!
 //! ```

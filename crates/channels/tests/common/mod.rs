@@ -135,6 +135,8 @@ pub enum Action {
     Call(Side, usize),
     /// The oldest ring gets to the card.
     Ring,
+    /// A manager's fetch has read the mailbox, or its push has written it, and it does not know yet.
+    Transfer(ManagerId),
     /// A manager's fetch, ask, deliver, collect or push ends.
     Work(ManagerId),
     Dma(ManagerId, u8, bool),
@@ -155,6 +157,8 @@ pub struct System {
     pub interrupt: bool,
     pub pins: BTreeMap<ThreadId, Buffer>,
     pub work: BTreeMap<ManagerId, Vec<CardEffect>>,
+    /// What fetches have read and pushes have written.
+    pub transfers: BTreeMap<ManagerId, [u8; MAILBOX_BYTES]>,
     pub logs: BTreeMap<(usize, Direction), Log>,
     pub dma_errors: u8,
     pub pin_errors: u8,
@@ -195,6 +199,7 @@ impl System {
             interrupt: false,
             pins: BTreeMap::new(),
             work: BTreeMap::new(),
+            transfers: BTreeMap::new(),
             logs: BTreeMap::new(),
             dma_errors: scenario.dma_errors,
             pin_errors: scenario.pin_errors,
@@ -235,7 +240,9 @@ impl System {
                     actions.push(Action::Dma(*manager, *entry, true));
                     actions.extend((self.dma_errors > 0).then_some(Action::Dma(*manager, *entry, false)));
                 } else {
-                    actions.push(Action::Work(*manager));
+                    let bus = matches!(effect, CardEffect::Fetch { .. } | CardEffect::Push { .. });
+                    let first = bus && !self.transfers.contains_key(manager);
+                    actions.push(if first { Action::Transfer(*manager) } else { Action::Work(*manager) });
                 }
             }
         }
@@ -267,16 +274,21 @@ impl System {
                 self.interrupt = false;
                 self.host.interrupt(&mut host);
             }
-            Action::Work(manager) => {
-                let effects = self.work.remove(&manager).unwrap();
-                match effects[..] {
-                    [CardEffect::Fetch { manager, mailbox }] => {
-                        let bytes = *self.host.mailbox(mailbox).unwrap();
-                        self.card.fetched(manager, &bytes, &mut card).unwrap();
-                    }
-                    [CardEffect::Push { manager, mailbox, bytes }] => {
+            Action::Transfer(manager) => {
+                let bytes = match self.work[&manager][..] {
+                    [CardEffect::Fetch { mailbox, .. }] => *self.host.mailbox(mailbox).unwrap(),
+                    [CardEffect::Push { mailbox, bytes, .. }] => {
                         self.host.deposit(mailbox, &bytes).unwrap();
-                        self.card.done(manager, &mut card).unwrap();
+                        bytes
+                    }
+                    _ => panic!("only mailboxes cross the bus"),
+                };
+                self.transfers.insert(manager, bytes);
+            }
+            Action::Work(manager) => {
+                match (&self.work.remove(&manager).unwrap()[..], self.transfers.remove(&manager)) {
+                    ([CardEffect::Fetch { .. }], Some(bytes)) => {
+                        self.card.fetched(manager, &bytes, &mut card).unwrap();
                     }
                     _ => self.card.done(manager, &mut card).unwrap(),
                 }
