@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
     from nicety.cluster import Buffer, Cluster, Event, Host, NodeReport, Received, Run
     from nicety.compiler import Compiled, compile_handlers
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Application",
+    "ApplicationReport",
     "Breakdown",
     "Buffer",
     "Cluster",
@@ -38,6 +41,7 @@ __all__ = [
     "HandlerTrap",
     "Handlers",
     "Host",
+    "HpuMemory",
     "InputError",
     "NodeReport",
     "Received",
@@ -53,6 +57,8 @@ __all__ = [
 
 # Loaded when first used: the command line must not pay for what a command does not need.
 _HOMES = {
+    "Application": "nicety.applications",
+    "ApplicationReport": "nicety.applications",
     "Breakdown": "nicety.results",
     "Buffer": "nicety.cluster",
     "Cluster": "nicety.cluster",
@@ -64,6 +70,7 @@ _HOMES = {
     "HandlerTrap": "nicety.errors",
     "Handlers": "nicety.handlers",
     "Host": "nicety.cluster",
+    "HpuMemory": "nicety.applications",
     "InputError": "nicety.errors",
     "NodeReport": "nicety.cluster",
     "Received": "nicety.cluster",

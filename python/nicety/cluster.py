@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from nicety import _native
 from nicety._checks import U32, U64, text, whole
+from nicety.applications import ApplicationReport, HandlerCalls
 from nicety.errors import InputError
 from nicety.handlers import Handlers
 from nicety.results import Level, Recorded
@@ -134,9 +135,15 @@ class NodeReport:
     handler_runs: int
     handler_instructions: int
     handler_cycles: int
+    applications: list[ApplicationReport]
     host_memory_read_bytes: int
     host_memory_written_bytes: int
     faults: list[str]
+
+
+def _node_report(node: dict[str, Any]) -> NodeReport:
+    applications = [ApplicationReport(**application) for application in node.pop("applications")]
+    return NodeReport(**node, applications=applications)
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ def _nothing(_: Any) -> None:
     """The result of a call that has none."""
 
 
-class Host:
+class Host(HandlerCalls):
     """A host of a cluster, as its program sees it.
 
     What is awaited takes virtual time; what is not is set-up, and takes none.
@@ -319,25 +326,6 @@ class Host:
         """Bind a memory descriptor to a buffer. Options by their names in Portals 4, such as `event_ct_send`."""
         asked = self._ask("md_bind", part=self._own(buffer), options=_options(options), eq=eq, ct=ct)
         return cast(int, asked[0])
-
-    def attach(self, handlers: Handlers, *, state: bytes = b"", memory: Buffer | None = None) -> int:
-        """Put handlers on the card with their initial state, for one match entry.
-
-        Args:
-            handlers: the program; it is compiled for this card here.
-            state: what `state` points to in HPU memory.
-            memory: the second host memory region, which only handlers use.
-
-        Raises:
-            InputError: where the program does not compile, has no handler, or does not fit.
-        """
-        if not isinstance(handlers, Handlers):
-            raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
-        if not isinstance(state, bytes | bytearray | memoryview):
-            raise InputError(f"state is bytes, such as bytes(8), not {type(state).__name__}")
-        number = self._turns.load(self, handlers)
-        part = None if memory is None else self._own(memory)
-        return cast(int, self._ask("attach", handlers=number, state=list(state), memory=part)[0])
 
     def me_append(
         self,
@@ -554,7 +542,7 @@ class _Turns:
                     self.simulation.end(stop=True)
         text, recording = self.simulation.end(stop=False)
         report = json.loads(text)
-        nodes = [NodeReport(**node) for node in report.pop("nodes")]
+        nodes = [_node_report(node) for node in report.pop("nodes")]
         return Run(**report, nodes=nodes, results=results, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:

@@ -52,6 +52,15 @@ pub struct SpinSpec {
     pub barrier: Duration,
 }
 
+/// Which handler a free processor runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The one that has waited longest.
+    FirstCome,
+    /// One of the application that has used least for its weight.
+    WeightedFair,
+}
+
 /// The handler processors of a card.
 #[derive(Clone, Debug)]
 pub struct HpuSpec {
@@ -71,6 +80,8 @@ pub struct HpuSpec {
     pub applications: u32,
     /// Stack of a core, in bytes.
     pub stack: u32,
+    /// Which handler a free one runs next.
+    pub scheduling: Scheduling,
     /// Cycles to start a handler.
     pub handler_start: u64,
     /// Cycles to finish one.
@@ -261,6 +272,12 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         "cost" => Misaligned::Costs,
         _ => Misaligned::Trap,
     };
+    let orders = ["first-come", "weighted-fair"];
+    let scheduling =
+        match s.choice_or("scheduling", &orders, "first-come", "which handler a free one runs next") {
+            "weighted-fair" => Scheduling::WeightedFair,
+            _ => Scheduling::FirstCome,
+        };
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
     HpuSpec {
         cores,
@@ -271,6 +288,7 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
         stack: size("stack", 1 << 20, "stack of a core"),
+        scheduling,
         handler_start,
         handler_end,
         cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),

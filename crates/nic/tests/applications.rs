@@ -9,6 +9,8 @@ use nicety_nic::spin::{
 };
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_types::Duration;
+use std::cell::Cell;
+use std::rc::Rc;
 use support::code::{Code, number, payload, program, result, word};
 use support::*;
 
@@ -341,4 +343,59 @@ fn cycles_that_a_handler_waits_are_stalls() {
         assert_eq!(handlers, b.card.applications()[0].handlers);
     });
     rig.run();
+}
+
+/// Runs of the second application's handlers that are over when the first has had ten runs of 10 000 cycles, which loop,
+/// and cycles that each has had.
+fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
+    let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", &format!("hpu.scheduling={scheduling}")]);
+    rig.program(0, async move |a| {
+        let requests = [1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits));
+        a.start().await;
+        for _ in 0..60 {
+            for request in &requests {
+                a.put(request).await.unwrap();
+            }
+        }
+    });
+    let used = Rc::new(Cell::new((0, [0; 2])));
+    let note = used.clone();
+    rig.program(1, async move |b| {
+        two(&b, ApplicationConfig { run_cycles: Some(10_000), ..ApplicationConfig::new("looping") }).await;
+        let report = |index: usize| b.card.applications()[index].handlers;
+        while report(1).runs < 10 {
+            b.sim.delay(Duration::from_ns(100)).await;
+        }
+        note.set((report(0).runs, [report(0).cycles, report(1).cycles]));
+    });
+    rig.run();
+    used.get()
+}
+
+#[test]
+fn a_looping_application_does_not_starve_another_where_shares_are_fair() {
+    // In turns: after ten runs that loop, about ten messages are done, a payload and a completion handler each.
+    let (runs, cycles) = beside_a_looping_application("first-come");
+    assert!((9..=22).contains(&runs), "{runs}");
+    assert_eq!(cycles[1], 100_000);
+    // By share: what the other wants is far less than its half, so it waits for one run at most.
+    let (runs, cycles) = beside_a_looping_application("weighted-fair");
+    assert!(runs >= 60, "{runs}");
+    assert!(cycles[0] < cycles[1]);
+}
+
+#[test]
+fn scheduling_by_weight_changes_nothing_for_one_application() {
+    let end = |scheduling: &str| {
+        let mut rig = Rig::new(&[&format!("hpu.scheduling={scheduling}")]);
+        messages(&rig, &[1, 1, 1]);
+        rig.program(1, async move |b| {
+            b.append_with(entry(&b.alloc(&[0; 8]), 1), &count(), &[0; 8]).await.unwrap();
+            for _ in 0..3 {
+                b.event(EventKind::Put).await;
+            }
+        });
+        rig.run()
+    };
+    assert_eq!(end("first-come"), end("weighted-fair"));
 }

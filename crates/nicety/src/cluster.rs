@@ -9,7 +9,7 @@ use crate::record::Recording;
 use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::spin::{Card, Fault, HandlerStatistics, Log};
+use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log};
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
 use nicety_types::{Level, NodeId, Recorder, Time};
@@ -84,6 +84,8 @@ pub struct NodeReport {
     pub portals: Statistics,
     /// What the handlers did.
     pub handlers: HandlerStatistics,
+    /// What each application used, the unnamed one first.
+    pub applications: Vec<ApplicationReport>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
     /// Handlers that failed.
@@ -282,6 +284,7 @@ fn node_report((card, memory): (&Rc<Card>, &Rc<Memory>)) -> NodeReport {
     NodeReport {
         portals: card.statistics(),
         handlers: card.handler_statistics(),
+        applications: card.applications(),
         memory: memory.traffic(),
         faults: card.faults(),
     }

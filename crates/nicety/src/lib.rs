@@ -49,7 +49,10 @@ pub use error::Error;
 pub use host::{Buffer, Host, Received};
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity};
 pub use nicety_nic::CardSpec;
-pub use nicety_nic::spin::{CallError, Fault, HandlerError, HandlerNames, Handlers, Log, LogLine};
+pub use nicety_nic::spin::{
+    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
+    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, State,
+};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;

@@ -6,7 +6,7 @@
 
 use crate::{Buffer, Error, HandlerNames, Handlers, Host};
 use nicety_host::HostBytes;
-use nicety_nic::spin::Appending;
+use nicety_nic::spin::{Appending, ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
 use nicety_portals::{
     AckRequest, CtHandle, EqHandle, Event, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
 };
@@ -76,10 +76,32 @@ pub enum Command {
         eq: Option<u64>,
         ct: Option<u64>,
     },
+    Application {
+        name: String,
+        weight: u32,
+        memory: Option<u64>,
+        run_cycles: Option<u64>,
+        total_cycles: Option<u64>,
+    },
+    HpuAlloc {
+        application: u32,
+        contents: Vec<u8>,
+    },
+    HpuFree {
+        memory: u64,
+    },
     Attach {
         handlers: usize,
         state: Vec<u8>,
+        /// HPU memory that is the state instead.
+        #[serde(default)]
+        shared: Option<u64>,
         memory: Option<Part>,
+        #[serde(default)]
+        application: u32,
+    },
+    Detach {
+        handlers: u32,
     },
     // Answered later.
     Send {
@@ -239,13 +261,34 @@ impl Program {
                 };
                 json!(host.md_bind(md)?.to_bits())
             }
-            Command::Attach { handlers, state, memory } => {
+            Command::Application { name, weight, memory, run_cycles, total_cycles } => {
+                let config = ApplicationConfig { name, weight, memory, run_cycles, total_cycles };
+                json!(host.application(config)?.0)
+            }
+            Command::HpuAlloc { application, contents } => {
+                json!(host.hpu_alloc(ApplicationId(application), contents)?.0)
+            }
+            Command::HpuFree { memory } => {
+                host.hpu_free(HpuMemoryId(memory))?;
+                Value::Null
+            }
+            Command::Detach { handlers } => {
+                host.detach(handlers)?;
+                Value::Null
+            }
+            Command::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.loaded.0.borrow();
                 let handlers = loaded
                     .get(handlers)
                     .ok_or_else(|| Error::Program(format!("there are no handlers {handlers}")))?;
                 let memory = memory.map(|part| self.part(part)).transpose()?;
-                json!(host.attach(handlers, &state, memory.as_ref())?)
+                let state = match shared {
+                    None => State::Own(&state),
+                    Some(memory) => State::Shared(HpuMemoryId(memory)),
+                };
+                let memory = memory.map(|buffer| (buffer.address(), buffer.len()));
+                let application = ApplicationId(application);
+                json!(host.attach_as(&Attach { handlers, application, state, memory })?)
             }
             Command::Send { part, to, tag } => {
                 host.send(&self.part(part)?, to, tag).await?;

@@ -223,6 +223,21 @@ impl Simulation {
     }
 }
 
+fn application(used: &nicety::ApplicationReport) -> serde_json::Value {
+    json!({
+        "name": used.name,
+        "weight": used.weight,
+        "handler_runs": used.handlers.runs,
+        "handler_instructions": used.handlers.instructions,
+        "handler_cycles": used.handlers.cycles,
+        "handler_stalled_cycles": used.handlers.stalled,
+        "handlers_failed": used.handlers.failed,
+        "messages_refused": used.refused,
+        "hpu_memory_bytes": used.memory_bytes,
+        "hpu_memory_most_bytes": used.most_memory_bytes,
+    })
+}
+
 fn report(run: &Run) -> String {
     let node = |node: &nicety::NodeReport| {
         json!({
@@ -231,6 +246,7 @@ fn report(run: &Run) -> String {
             "handler_runs": node.handlers.runs,
             "handler_instructions": node.handlers.instructions,
             "handler_cycles": node.handlers.cycles,
+            "applications": node.applications.iter().map(application).collect::<Vec<_>>(),
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
             "faults": node.faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>(),

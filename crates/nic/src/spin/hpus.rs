@@ -2,14 +2,16 @@
 
 use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
-use crate::spec::HpuSpec;
+use super::fair::FairQueue;
+use crate::spec::{HpuSpec, Scheduling};
 use nicety_fabric::Packet;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Frequency, MessageId, Path, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::iter::Sum;
+use std::rc::Rc;
 
 /// Which handler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +97,8 @@ impl CoreState {
 /// A handler processor.
 pub(super) struct Core {
     assigned: RefCell<Option<Run>>,
+    /// Whose run it has been at since when, where that is of interest.
+    serving: Cell<Option<(usize, Time)>>,
     wake: Signal,
     pub(super) state: RefCell<CoreState>,
     pub(super) transfers: Transfers,
@@ -105,13 +109,22 @@ pub(super) struct Core {
 pub(super) struct Hpus {
     cores: Vec<Core>,
     idle: RefCell<Vec<bool>>,
-    queue: RefCell<VecDeque<Run>>,
+    queue: RefCell<Queue>,
+}
+
+/// What waits for a core.
+enum Queue {
+    /// In the order in which it became ready.
+    FirstCome(VecDeque<Run>),
+    /// In the order of what applications have used, by weight.
+    WeightedFair(FairQueue<Run>),
 }
 
 impl Hpus {
     pub(super) fn new(sim: &Sim, spec: &HpuSpec) -> Hpus {
         let core = |hart: usize| Core {
             assigned: RefCell::default(),
+            serving: Cell::new(None),
             wake: Signal::new(sim),
             state: RefCell::new(CoreState {
                 context: Context::new(hart as u32),
@@ -124,7 +137,10 @@ impl Hpus {
         Hpus {
             cores: (0..spec.cores).map(core).collect(),
             idle: RefCell::new(vec![false; spec.cores]),
-            queue: RefCell::default(),
+            queue: RefCell::new(match spec.scheduling {
+                Scheduling::FirstCome => Queue::FirstCome(VecDeque::new()),
+                Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
+            }),
         }
     }
 
@@ -132,12 +148,23 @@ impl Hpus {
         &self.cores[index]
     }
 
-    /// A handler is ready: the idle core of the lowest number takes it, or it waits behind those before it.
-    pub(super) fn ready(&self, run: Run) {
+    /// A handler is ready: the idle core of the lowest number takes it, or it waits. `of` gives its application.
+    pub(super) fn ready(&self, run: Run, now: Time, of: impl FnOnce(&Run) -> Rc<Application>) {
         let idle = self.idle.borrow().iter().position(|idle| *idle);
-        match idle {
-            None => self.queue.borrow_mut().push_back(run),
-            Some(index) => {
+        let mut queue = self.queue.borrow_mut();
+        match (idle, &mut *queue) {
+            (None, Queue::FirstCome(queue)) => queue.push_back(run),
+            (None, Queue::WeightedFair(queue)) => {
+                let application = of(&run);
+                queue.push(application.id.0 as usize, application.config.weight, run);
+            }
+            (Some(index), queue) => {
+                if let Queue::WeightedFair(queue) = queue {
+                    let application = of(&run);
+                    let number = application.id.0 as usize;
+                    queue.begin(number, application.config.weight, now);
+                    self.cores[index].serving.set(Some((number, now)));
+                }
                 self.idle.borrow_mut()[index] = false;
                 self.cores[index].assigned.replace(Some(run));
                 self.cores[index].wake.notify_one();
@@ -146,10 +173,22 @@ impl Hpus {
     }
 
     /// A core has nothing to do: it takes what waits, or is idle from now on.
-    pub(super) fn release(&self, index: usize) {
-        let waiting = self.queue.borrow_mut().pop_front();
+    pub(super) fn release(&self, index: usize, now: Time) {
+        let core = &self.cores[index];
+        let waiting = match &mut *self.queue.borrow_mut() {
+            Queue::FirstCome(queue) => queue.pop_front(),
+            Queue::WeightedFair(queue) => {
+                if let Some((number, begun)) = core.serving.take() {
+                    queue.end(number, begun, now);
+                }
+                queue.pop(now).map(|(number, run)| {
+                    core.serving.set(Some((number, now)));
+                    run
+                })
+            }
+        };
         self.idle.borrow_mut()[index] = waiting.is_none();
-        self.cores[index].assigned.replace(waiting);
+        core.assigned.replace(waiting);
     }
 
     /// What a released core runs next.

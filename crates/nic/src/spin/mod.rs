@@ -10,7 +10,7 @@
 //! | packet buffer, matching, deposit, completion in order | `receive.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
-//! | handler processors and their queue | `hpus.rs` |
+//! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
 //! | the commands a handler gives to the card | `commands.rs`, `dma.rs`, `printf.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
@@ -22,6 +22,7 @@ mod application;
 mod attachments;
 mod commands;
 mod dma;
+mod fair;
 mod generate;
 mod handlers;
 mod host;

@@ -192,7 +192,7 @@ impl Card {
         match fate {
             Fate::Undecided if is_header => {
                 let path = packet.path;
-                self.hpus.ready(Run { place, kind: Kind::Header, packet: Some(packet), path });
+                self.ready(Run { place, kind: Kind::Header, packet: Some(packet), path });
             }
             Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
             decided => self.clone().settle(place, packet, decided).await,
@@ -314,7 +314,7 @@ impl Card {
                     self.settled(place, packet.offset, &packet.path);
                 } else {
                     let path = packet.path;
-                    self.hpus.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
+                    self.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
                 }
             }
             Fate::Deposit => self.deposit(place, packet).await,
@@ -415,7 +415,7 @@ impl Card {
             }
         };
         match completion {
-            Some(path) => self.hpus.ready(Run { place, kind: Kind::Completion, packet: None, path }),
+            Some(path) => self.ready(Run { place, kind: Kind::Completion, packet: None, path }),
             None => self.complete_in_order(place),
         }
     }

@@ -83,11 +83,19 @@ pub(super) struct Running {
 impl Card {
     /// A core: runs one handler after another.
     pub(super) async fn serve_core(self: Rc<Card>, index: usize) {
-        self.hpus.release(index);
+        self.hpus.release(index, self.sim.now());
         loop {
             let run = self.hpus.next(index).await;
             self.run(index, run).await;
         }
+    }
+
+    /// A handler is ready to run.
+    pub(super) fn ready(&self, run: Run) {
+        self.hpus.ready(run, self.sim.now(), |run| {
+            let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
+            attachment.application().clone()
+        });
     }
 
     async fn run(self: &Rc<Card>, index: usize, mut run: Run) {
@@ -96,7 +104,7 @@ impl Card {
         let message = self.incoming.borrow_mut().get(run.place).message;
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         if attachment.application().exhausted() {
-            self.hpus.release(index);
+            self.hpus.release(index, self.sim.now());
             return self.refused(run);
         }
         if now > run.path.at() {
@@ -126,7 +134,7 @@ impl Card {
             packet.path = running.path;
         }
         // Before what follows from its result, which may be one more handler for this very core.
-        self.hpus.release(index);
+        self.hpus.release(index, self.sim.now());
         self.ended(index, run, ended, running.path);
     }
 

@@ -1,6 +1,7 @@
 //! A host as its programs see it: memory ([`Buffer`]), CPUs, `send` and `recv`, and in `portals.rs` the Portals calls.
 
 mod buffer;
+mod offload;
 mod portals;
 
 pub use buffer::Buffer;

@@ -1,0 +1,199 @@
+//! Weighted fair queueing of work whose length nobody knows before it is done.
+//!
+//! Each flow has a virtual time: the time that servers have spent on its work, divided by its weight, what they are
+//! spending on it right now included. A server that is free serves the flow whose virtual time is least. A flow that
+//! had nothing to do takes up again where the others are: it saves nothing up, and owes nothing for what it took while
+//! it was alone. Work is never interrupted, so a flow may be behind its share by what a piece of another's takes.
+
+use nicety_types::Time;
+use std::collections::VecDeque;
+
+/// What virtual times are counted in: a picosecond of a server for a flow of weight 1, finely enough for the heaviest.
+const SCALE: u128 = 1 << 32;
+
+struct Flow<T> {
+    waiting: VecDeque<T>,
+    weight: u32,
+    /// Virtual time of work that is done.
+    done: u128,
+    /// Servers at its work, and the sum of the instants at which they began.
+    serving: u32,
+    begun_ps: u128,
+}
+
+impl<T> Flow<T> {
+    fn virtual_time(&self, now: Time) -> u128 {
+        let serving = u128::from(self.serving) * u128::from(now.ps()) - self.begun_ps;
+        self.done + serving * SCALE / u128::from(self.weight)
+    }
+}
+
+/// Queues of flows before a number of servers.
+pub(super) struct FairQueue<T> {
+    flows: Vec<Flow<T>>,
+    /// The virtual time at which the last work began.
+    clock: u128,
+}
+
+impl<T> FairQueue<T> {
+    pub(super) const fn new() -> FairQueue<T> {
+        FairQueue { flows: Vec::new(), clock: 0 }
+    }
+
+    /// The flow of this number; a flow keeps the weight with which it was first seen.
+    fn flow(&mut self, number: usize, weight: u32) -> &mut Flow<T> {
+        let clock = self.clock;
+        while self.flows.len() <= number {
+            let (waiting, weight) = (VecDeque::new(), 1);
+            self.flows.push(Flow { waiting, weight, done: 0, serving: 0, begun_ps: 0 });
+        }
+        let flow = &mut self.flows[number];
+        flow.weight = weight;
+        if flow.waiting.is_empty() && flow.serving == 0 {
+            flow.done = flow.done.max(clock);
+        }
+        flow
+    }
+
+    /// Work waits.
+    pub(super) fn push(&mut self, number: usize, weight: u32, work: T) {
+        self.flow(number, weight).waiting.push_back(work);
+    }
+
+    /// A server begins with work that did not wait.
+    pub(super) fn begin(&mut self, number: usize, weight: u32, now: Time) {
+        self.flow(number, weight);
+        self.serve(number, now);
+    }
+
+    fn serve(&mut self, number: usize, now: Time) {
+        let flow = &mut self.flows[number];
+        let virtual_time = flow.virtual_time(now);
+        flow.serving += 1;
+        flow.begun_ps += u128::from(now.ps());
+        self.clock = self.clock.max(virtual_time);
+    }
+
+    /// A server has been at a flow's work since `begun`, and is done.
+    pub(super) fn end(&mut self, number: usize, begun: Time, now: Time) {
+        let flow = &mut self.flows[number];
+        flow.serving -= 1;
+        flow.begun_ps -= u128::from(begun.ps());
+        flow.done += u128::from(now.since(begun).ps()) * SCALE / u128::from(flow.weight);
+    }
+
+    /// A server begins with what waits; of flows that are equally far, that with the fewest servers for its weight.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(usize, T)> {
+        let waiting = self.flows.iter().enumerate().filter(|(_, flow)| !flow.waiting.is_empty());
+        let least = waiting.min_by_key(|(number, flow)| {
+            let servers = u128::from(flow.serving) * SCALE / u128::from(flow.weight);
+            (flow.virtual_time(now), servers, *number)
+        });
+        let number = least?.0;
+        let work = self.flows[number].waiting.pop_front()?;
+        self.serve(number, now);
+        Some((number, work))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What `servers` servers do for flows that always have work, of these weights and lengths, up to `end`: for each
+    /// flow, picoseconds, those of work that is not done included.
+    fn backlogged(servers: usize, flows: &[(u32, Vec<u64>)], end: u64) -> Vec<u64> {
+        let mut queue = FairQueue::new();
+        let mut next = vec![0; flows.len()];
+        let mut work = |flow: usize| {
+            let lengths = &flows[flow].1;
+            next[flow] += 1;
+            lengths[(next[flow] - 1) % lengths.len()]
+        };
+        for (number, (weight, _)) in flows.iter().enumerate() {
+            for _ in 0..=servers {
+                queue.push(number, *weight, work(number));
+            }
+        }
+        let mut running: Vec<(u64, usize, u64)> = Vec::new();
+        let (mut now, mut used) = (0, vec![0; flows.len()]);
+        while now < end {
+            while running.len() < servers {
+                let (number, length) = queue.pop(Time::from_ps(now)).unwrap();
+                queue.push(number, flows[number].0, work(number));
+                running.push((now + length, number, now));
+            }
+            running.sort_unstable();
+            let (over, number, begun) = running.remove(0);
+            now = over;
+            used[number] += over - begun;
+            queue.end(number, Time::from_ps(begun), Time::from_ps(over));
+        }
+        for (_, number, begun) in running {
+            used[number] += now.saturating_sub(begun);
+        }
+        used
+    }
+
+    #[test]
+    fn equal_work_alternates_by_weight() {
+        let mut queue = FairQueue::new();
+        for work in 0..4 {
+            queue.push(0, 1, work);
+            queue.push(1, 3, work);
+        }
+        let mut order = Vec::new();
+        for k in 0..8 {
+            let now = Time::from_ps(k * 100);
+            order.push(queue.pop(now).unwrap().0);
+            queue.end(order[k as usize], now, now + nicety_types::Duration::from_ps(100));
+        }
+        // Virtual times: 100 a piece of the first, 33.3 of the second.
+        assert_eq!(order, [0, 1, 1, 1, 1, 0, 0, 0]);
+        assert!(queue.pop(Time::ZERO).is_none());
+    }
+
+    #[test]
+    fn a_flow_that_was_idle_neither_saves_up_nor_owes() {
+        let mut queue = FairQueue::new();
+        let piece = |queue: &mut FairQueue<()>, at: u64| {
+            let (number, ()) = queue.pop(Time::from_ps(at)).unwrap();
+            queue.end(number, Time::from_ps(at), Time::from_ps(at + 10));
+            number
+        };
+        for k in 0..100 {
+            queue.push(0, 1, ());
+            assert_eq!(piece(&mut queue, 10 * k), 0);
+        }
+        // The second comes late, and gets its half from then on.
+        for _ in 0..6 {
+            queue.push(0, 1, ());
+            queue.push(1, 1, ());
+        }
+        let order: Vec<_> = (100..112).map(|k| piece(&mut queue, 10 * k)).collect();
+        assert_eq!(order.iter().take(8).filter(|&&number| number == 0).count(), 4, "{order:?}");
+    }
+
+    proptest! {
+        // Start-time fair queueing: what two flows that always have work have got, by weight, is never further apart
+        // than a piece of each for every server.
+        #[test]
+        fn shares_follow_weights(
+            servers in 1usize..5,
+            flows in prop::collection::vec((1u32..20, prop::collection::vec(1u64..1000, 1..5)), 2..5),
+            end in 100_000u64..200_000,
+        ) {
+            let used = backlogged(servers, &flows, end);
+            for (i, (a, lengths)) in flows.iter().enumerate() {
+                for (j, (b, others)) in flows.iter().enumerate().skip(i + 1) {
+                    let most = |lengths: &[u64]| *lengths.iter().max().unwrap() as f64;
+                    let slack = (servers + 1) as f64
+                        * (most(lengths) / f64::from(*a) + most(others) / f64::from(*b));
+                    let apart = (used[i] as f64 / f64::from(*a) - used[j] as f64 / f64::from(*b)).abs();
+                    prop_assert!(apart <= slack, "{used:?}: {apart} apart, at most {slack}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+"""What a host puts on its card for handlers: applications, HPU memory, and programs with their state.
+
+    kv = host.application("kv", weight=3, cycles_per_run=100_000)
+    table = host.hpu_alloc(4096, application=kv)
+    insert = host.attach(nicety.Handlers("insert.c"), state=table)
+    lookup = host.attach(nicety.Handlers("lookup.c"), state=table)
+
+All of it is set-up and takes no virtual time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from nicety._checks import U32, U64, text, whole
+from nicety.errors import InputError
+from nicety.handlers import Handlers
+
+if TYPE_CHECKING:
+    from nicety.cluster import Buffer, Host, _Turns
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application on a host's card, made by `host.application`."""
+
+    name: str
+    weight: int
+    rank: int
+    number: int
+
+
+@dataclass(frozen=True)
+class HpuMemory:
+    """HPU memory of an application, made by `host.hpu_alloc`."""
+
+    length_bytes: int
+    application: Application
+    number: int
+
+
+@dataclass(frozen=True)
+class ApplicationReport:
+    """What an application has used of its card.
+
+    Attributes:
+        name: its name; `default` is that of handlers for which none was given.
+        weight: its weight.
+        handler_runs: handlers run to their end.
+        handler_instructions: instructions that they executed.
+        handler_cycles: cycles for which they held a processor.
+        handler_stalled_cycles: cycles of these in which they waited for commands and transfers.
+        handlers_failed: runs that were stopped, or returned an error.
+        messages_refused: messages that failed because its budget of cycles was used up when a handler of theirs was
+            to run.
+        hpu_memory_bytes: HPU memory that it has at the end: states, and the data of its programs.
+        hpu_memory_most_bytes: the most that it ever had.
+    """
+
+    name: str
+    weight: int
+    handler_runs: int
+    handler_instructions: int
+    handler_cycles: int
+    handler_stalled_cycles: int
+    handlers_failed: int
+    messages_refused: int
+    hpu_memory_bytes: int
+    hpu_memory_most_bytes: int
+
+
+class HandlerCalls:
+    """The part of a host that is about handlers."""
+
+    _rank: int
+    _turns: _Turns
+
+    def application(
+        self,
+        name: str,
+        *,
+        weight: int = 1,
+        hpu_memory_bytes: int | None = None,
+        cycles_per_run: int | None = None,
+        cycles: int | None = None,
+    ) -> Application:
+        """Make an application: handlers that are accounted for, limited and scheduled together.
+
+        Args:
+            name: what reports call it.
+            weight: its share of the handler processors in proportion to others', where the card schedules by weight
+                (`hpu.scheduling=weighted-fair`).
+            hpu_memory_bytes: the most HPU memory it may have; all that is left of the card's if left out.
+            cycles_per_run: cycles after which a run of a handler is stopped; only `hpu.cycle_limit` if left out.
+            cycles: cycles after which none of its handlers is run any more; no limit if left out.
+
+        Raises:
+            InputError: where there is one of this name, or no room for one more (`hpu.applications`).
+        """
+        whole(weight, "weight", U32)
+        limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
+        for limit, value in limits.items():
+            if value is not None:
+                whole(value, limit, U64)
+        asked = self._ask("application", name=text(name, "name", "kv"), weight=weight, **limits)
+        return Application(name, weight, self._rank, cast(int, asked[0]))
+
+    def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
+        """Allocate HPU memory (`PtlHPUAllocMem`): so many zero bytes, or these bytes.
+
+        Raises:
+            InputError: where the card, or the application, has not so much left.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            contents = bytes(whole(contents, "contents", _MOST_HPU_MEMORY))
+        owner = self._application(application)
+        asked = self._ask("hpu_alloc", application=owner.number, contents=list(contents))
+        return HpuMemory(len(contents), owner, cast(int, asked[0]))
+
+    def hpu_free(self, memory: HpuMemory) -> None:
+        """Free HPU memory (`PtlHPUFreeMem`).
+
+        Raises:
+            InputError: where it was freed before, or handlers that are attached have it as their state.
+        """
+        self._ask("hpu_free", memory=self._hpu_memory(memory).number)
+
+    def attach(
+        self,
+        handlers: Handlers,
+        *,
+        state: bytes | HpuMemory = b"",
+        memory: Buffer | None = None,
+        application: Application | None = None,
+    ) -> int:
+        """Put handlers on the card with their state, for any number of match entries.
+
+        Args:
+            handlers: the program; it is compiled for this card here.
+            state: what `state` points to in HPU memory: bytes of its own to begin with, or memory that others may
+                have as well.
+            memory: the second host memory region, which only handlers use.
+            application: the application that they belong to; that of the state if left out.
+
+        Raises:
+            InputError: where the program does not compile, has no handler, or does not fit.
+        """
+        if not isinstance(handlers, Handlers):
+            raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
+        if not isinstance(state, bytes | bytearray | memoryview | HpuMemory):
+            raise InputError(f"state is bytes, such as bytes(8), or HPU memory, not {type(state).__name__}")
+        shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
+        own = [] if isinstance(state, HpuMemory) else list(state)
+        owner = self._application(application or (shared.application if shared else None))
+        number = self._turns.load(cast("Host", self), handlers)
+        part = None if memory is None else self._own(memory)
+        asked = self._ask(
+            "attach",
+            handlers=number,
+            state=own,
+            shared=None if shared is None else shared.number,
+            memory=part,
+            application=owner.number,
+        )
+        return cast(int, asked[0])
+
+    def detach(self, handlers: int) -> None:
+        """Take attached handlers off the card, and free the memory that only they have.
+
+        Raises:
+            InputError: where there are none of this number, or a match entry has them.
+        """
+        self._ask("detach", handlers=whole(handlers, "handlers", U32))
+
+    def _application(self, application: Application | None) -> Application:
+        if application is None:
+            return Application("default", 1, self._rank, 0)
+        if not isinstance(application, Application):
+            raise InputError(f"an application is made by host.application(...), not {application!r}")
+        if application.rank != self._rank:
+            raise InputError(
+                f"application '{application.name}' is on the card of rank {application.rank}, not of {self._rank}"
+            )
+        return application
+
+    def _hpu_memory(self, memory: HpuMemory) -> HpuMemory:
+        if not isinstance(memory, HpuMemory):
+            raise InputError(f"HPU memory is made by host.hpu_alloc(...), not {memory!r}")
+        self._application(memory.application)
+        return memory
+
+    def _ask(self, operation: str, /, **arguments: Any) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def _own(self, buffer: Buffer) -> dict[str, int]:
+        raise NotImplementedError
+
+
+_MOST_HPU_MEMORY = 64 << 20
+"""The largest `hpu.memory` of a card."""
