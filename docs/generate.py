@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
-SECTIONS = {"Guides": "guide", "Cards": "cards", "Parts": "parts", "Reference": "reference"}
+SECTIONS = {"Guides": "guide", "Cards": "cards", "Studies": "studies", "Parts": "parts", "Reference": "reference"}
 _MARK = re.compile(r"^<!-- (commands|cards|more|parameters: (\S+)) -->$", re.MULTILINE)
 
 # What the sections of a spec are about.

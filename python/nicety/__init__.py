@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicety.handlers import Handlers
     from nicety.line_rate import check_line_rate
     from nicety.results import Breakdown, Table
+    from nicety.studies import reproduce
     from nicety.usecases.driver import run_usecase
 
     __version__: str
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "check_line_rate",
     "compile_handlers",
+    "reproduce",
     "run_benchmark",
     "run_usecase",
 ]
@@ -79,6 +81,7 @@ _HOMES = {
     "Table": "nicety.results",
     "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",
+    "reproduce": "nicety.studies",
     "run_benchmark": "nicety.benchmarks",
     "run_usecase": "nicety.usecases.driver",
 }

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
-from nicety.plots import _COLOURS, _MARKERS, _RC, _STYLES, _figure, _size_axis, _value_axis
+from nicety.plots import (
+    _COLOURS,
+    _MARKERS,
+    _RC,
+    _STYLES,
+    _WIDTH,
+    _figure,
+    _size_axis,
+    _stacks,
+    _turns,
+    _underlay,
+    _value_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +54,8 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
     figure, axes = _figure(7.2, 4.4)
     with mpl.rc_context(_RC):
         _value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
-        for curve in curves:
+        stacks = _stacks([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
+        for curve, stack in zip(curves, stacks, strict=True):
             colour = _COLOURS[curve.colour % len(_COLOURS)]
             marker = _MARKERS[curve.colour % len(_MARKERS)] if curve.marked else ""
             axes.plot(
@@ -54,15 +67,17 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
                 markersize=5,
                 markerfacecolor=colour if curve.style % 2 == 0 else "white",
                 linestyle=_STYLES[curve.style % len(_STYLES)],
-                linewidth=1.3,
+                linewidth=_WIDTH,
+                markevery=_turns(stack),
                 zorder=3,
             )
+            _underlay(axes, curve.points, stack, colour)
             crossed = {size: value for size, value in curve.points.items() if size in curve.crossed}
             axes.plot(list(crossed), list(crossed.values()), "x", color="black", markersize=9, zorder=4)
         _size_axis(axes, sorted({size for curve in curves for size in curve.points}))
         axes.set_xlabel(x)
         axes.set_title(title, loc="left", fontsize=10)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14))
     return figure
 
 

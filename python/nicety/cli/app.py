@@ -108,6 +108,25 @@ def _run_program(
     run_program(file, entry, max_cycles, spec, as_json=as_json)
 
 
+@app.command("reproduce")
+def _reproduce(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin.")],
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure what a paper claims, and print claim by claim what it says and what comes out.
+
+    The status is 0 also where a claim is not met: that is a result.
+    """
+    from nicety.cli.reproduce import reproduce_study
+
+    reproduce_study(study, report, quick=quick, seed=seed, as_json=as_json)
+
+
 @app.command("run")
 def _run(
     program: Annotated[

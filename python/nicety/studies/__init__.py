@@ -1,0 +1,77 @@
+"""Studies: what papers claim about their cards, claim by claim beside what is measured here.
+
+    import nicety
+
+    report = nicety.reproduce("spin")
+    for claim in report["claims"]:
+        print(claim["title"], claim["paper_text"], claim["ours_text"], claim["met"])
+
+A study is a package here: `paper.toml` with what the paper says, and for each section of it a function that measures
+(`nicety.studies.study`). Figures come out of the same benchmarks that everybody runs; no constant is fitted to a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from nicety._checks import U64, whole
+from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety.studies.study import Study, StudyReport
+
+STUDIES = ("spin",)
+"""The studies that there are."""
+
+
+def load_study(name: str) -> Study:
+    """The study of this name.
+
+    Raises:
+        InputError: where there is none.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study {name!r}; there is {', '.join(STUDIES)}")
+    return cast("Study", import_module(f"nicety.studies.{name}").STUDY)
+
+
+def reproduce(
+    name: str,
+    *,
+    report: str | PathLike[str] | None = None,
+    quick: bool = False,
+    seed: int = 1,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> StudyReport:
+    """Measure what a paper claims.
+
+    Args:
+        name: the study: `spin`.
+        report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
+        quick: measure fewer sizes and nodes.
+        seed: of every random stream; the same seed gives the same report.
+        progress: called with the number of sections that are done, of how many, and the name of the next.
+
+    Returns:
+        Every claim: what the paper says, what is measured, and how far the two are apart.
+
+    Raises:
+        InputError: there is no such study, or the folder cannot be written.
+        RunError: a run failed.
+    """
+    from nicety.studies.report import check_folder, write_report
+    from nicety.studies.study import run_study
+
+    whole(seed, "seed", U64)
+    study = load_study(name)
+    folder = None if report is None else Path(fspath(report))
+    if folder is not None:
+        check_folder(folder)
+    found, measured = run_study(study, quick=quick, seed=seed, progress=progress)
+    if folder is not None:
+        write_report(found, measured, folder)
+    return found

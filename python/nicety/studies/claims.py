@@ -1,0 +1,175 @@
+"""Claims of a paper, and what becomes of them: what it says, what is measured here, and how far the two are apart."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal, TypedDict
+
+from nicety.tables import fixed
+
+Kind = Literal["calibrated", "consequence", "predicted"]
+Test = Literal["equals", "at most", "at least", "holds"]
+
+KINDS: dict[Kind, str] = {
+    "calibrated": "the paper's number is in the card's spec, and has to come out again",
+    "consequence": "arithmetic on such numbers, measured on the mechanism",
+    "predicted": "no number of it went into the card",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says.
+
+    Attributes:
+        id: its name, unique in the study.
+        section: what it is about; claims of one section are measured together.
+        title: what is claimed, in a few words.
+        says: what the paper says, in words of our own.
+        kind: how it is related to the numbers in the card's spec.
+        test: `equals`, the paper has a number, and ours is compared with it; `at most` and `at least`, it has a bound;
+            `holds`, it has none.
+        paper: its number; None where it has none.
+        unit: the unit of that.
+        printed: how finely the paper gives its number: a number that differs by less is the same.
+    """
+
+    id: str
+    section: str
+    title: str
+    says: str
+    kind: Kind
+    test: Test
+    paper: float | None = None
+    unit: str = ""
+    printed: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.paper is None) != (self.test == "holds"):
+            raise ValueError(f"claim {self.id}: a number is for a test that compares with one")
+        if self.kind not in KINDS:
+            raise ValueError(f"claim {self.id}: no kind of claim is called {self.kind}")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, and what it claims."""
+
+    title: str
+    source: str
+    claims: tuple[Claim, ...]
+
+    def of(self, section: str) -> list[Claim]:
+        """The claims of a section."""
+        return [claim for claim in self.claims if claim.section == section]
+
+
+def read_paper(package: str, name: str = "paper.toml") -> Paper:
+    """The paper's data of a study, which lie in its package."""
+    document = tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
+    claims = tuple(Claim(**claim) for claim in document["claim"])
+    names = [claim.id for claim in claims]
+    if len(set(names)) != len(names):
+        raise ValueError(f"{package}: two claims of one name")
+    return Paper(document["title"], document["source"], claims)
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What is measured of a claim.
+
+    Attributes:
+        value: the number, or whether it holds.
+        text: how it is shown, where that is not just the number.
+        why: why it is another than the paper's; a line.
+    """
+
+    value: float | bool
+    text: str = ""
+    why: str = ""
+
+
+class Finding(TypedDict):
+    """A claim with what was measured, a row of a study's report.
+
+    `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None where there
+    is no number to compare with. `met` says whether it is the paper's number as finely as that is given, within the
+    bound, or holds. `explanation` is empty where nothing has to be explained.
+    """
+
+    id: str
+    section: str
+    title: str
+    says: str
+    kind: Kind
+    test: Test
+    unit: str
+    paper: float | None
+    paper_text: str
+    ours: float | bool
+    ours_text: str
+    deviation: float | None
+    met: bool
+    explanation: str
+
+
+def judge(claim: Claim, ours: Ours) -> Finding:
+    """Compare what was measured with what is claimed."""
+    deviation: float | None = None
+    if claim.paper is None:
+        met = bool(ours.value)
+        paper_text = "holds"
+        ours_text = ours.text or ("holds" if met else "does not hold")
+    else:
+        value = float(ours.value)
+        paper_text = f"{_sign(claim.test)}{_number(claim.paper)} {claim.unit}".strip()
+        ours_text = ours.text or f"{_number(value)} {claim.unit}".strip()
+        if claim.test == "equals":
+            met = math.isclose(value, claim.paper, rel_tol=1e-9, abs_tol=0) or abs(value - claim.paper) < claim.printed
+            deviation = (value - claim.paper) / (100.0 if claim.unit == "%" else claim.paper)
+        else:
+            met = value <= claim.paper if claim.test == "at most" else value >= claim.paper
+    same = met and (deviation is None or abs(deviation) < 1e-9)  # noqa: PLR2004, rounding of binary fractions
+    return Finding(
+        id=claim.id,
+        section=claim.section,
+        title=claim.title,
+        says=claim.says,
+        kind=claim.kind,
+        test=claim.test,
+        unit=claim.unit,
+        paper=claim.paper,
+        paper_text=paper_text,
+        ours=ours.value,
+        ours_text=ours_text,
+        deviation=0.0 if same and deviation is not None else deviation,
+        met=met,
+        explanation="" if same else ours.why,
+    )
+
+
+def deviation_text(finding: Finding) -> str:
+    """How far ours is from the paper's."""
+    deviation = finding["deviation"]
+    if deviation is None:
+        return "-"
+    if deviation == 0:
+        return "none"
+    points = " points" if finding["unit"] == "%" else "%"
+    return f"{'+' if deviation > 0 else '-'}{fixed(abs(100 * deviation), 1)}{points}"
+
+
+def _sign(test: Test) -> str:
+    return {"at most": "at most ", "at least": "at least "}.get(test, "")
+
+
+def _number(value: float) -> str:
+    return fixed(value, 3).rstrip("0").rstrip(".") if not float(value).is_integer() else str(int(value))
+
+
+def as_row(finding: Finding) -> dict[str, Any]:
+    """A finding as a row of a table."""
+    return dict(finding)

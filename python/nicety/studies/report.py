@@ -1,0 +1,132 @@
+"""A study's report: as text, and as a folder with a page, pictures and data."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nicety.errors import InputError
+from nicety.results import csv_text, report_table, write_bytes
+from nicety.studies.claims import KINDS, Finding, deviation_text
+from nicety.tables import _distinct, align
+
+if TYPE_CHECKING:
+    from nicety.studies.study import Measured, StudyReport
+
+_WIDTH = 116
+_HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
+
+
+def study_text(report: StudyReport) -> str:
+    """A report as text: a table for each section, and explanations below it."""
+    findings = report["claims"]
+    lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
+    lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
+    lines += [f"# seed {report['seed']}{', quick' if report['quick'] else ''}; {summary(findings)}"]
+    for section in _distinct(finding["section"] for finding in findings):
+        own = [finding for finding in findings if finding["section"] == section]
+        head, *body = _rows(own)
+        lines += ["", f"# {section}", *align([[f"# {head[0]}", *head[1:]], *body])]
+        for finding in own:
+            if finding["explanation"]:
+                text = f"{finding['title']}: {finding['explanation']}"
+                lines += textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ")
+    return "\n".join(lines) + "\n"
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many claims are met."""
+    met = sum(finding["met"] for finding in findings)
+    return f"{met} of {len(findings)} claims are met"
+
+
+def _rows(findings: Sequence[Finding]) -> list[list[str]]:
+    cells = [
+        [
+            finding["title"],
+            finding["paper_text"],
+            finding["ours_text"],
+            deviation_text(finding),
+            finding["kind"],
+            "yes" if finding["met"] else "no",
+        ]
+        for finding in findings
+    ]
+    return [list(_HEAD), *cells]
+
+
+def check_folder(folder: Path) -> None:
+    """Make the report's folder, before anything runs.
+
+    Raises:
+        InputError: where it cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--report {folder}: this cannot be made a folder ({error.strerror})") from error
+    write_bytes(folder / "report.json", b"")
+
+
+def write_report(report: StudyReport, measured: Sequence[Measured], folder: Path) -> None:
+    """Write `report.html`, `report.json`, the pictures as SVG, and the data as JSON and CSV."""
+    from nicety import plots
+
+    pictures: list[tuple[str, str]] = []
+    for found in measured:
+        for name, (caption, draw) in found.figures.items():
+            plots.save(draw(), folder / f"{name}.svg")
+            pictures.append((f"{name}.svg", caption))
+        for name, data in found.data.items():
+            write_bytes(folder / f"{name}.json", _json(data))
+            write_bytes(folder / f"{name}.csv", csv_text(report_table(data)).encode())
+    write_bytes(folder / "report.json", _json(report))
+    write_bytes(folder / "report.html", _page(report, pictures).encode())
+
+
+def _json(document: object) -> bytes:
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def tables_html(report: StudyReport) -> str:
+    """A report as tables in HTML."""
+    text = f"<p>{escape(report['paper'])}. {escape(summary(report['claims']))}.</p>"
+    for section in _distinct(finding["section"] for finding in report["claims"]):
+        own = [finding for finding in report["claims"] if finding["section"] == section]
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEAD)
+        body = ""
+        for finding, (title, *cells) in zip(own, _rows(own)[1:], strict=True):
+            cell = f"<td><b>{escape(title)}</b><br>{escape(finding['says'])}"
+            if finding["explanation"]:
+                cell += f"<br><i>Ours: {escape(finding['explanation'])}</i>"
+            body += f"<tr>{cell}</td>" + "".join(f"<td>{escape(each)}</td>" for each in cells) + "</tr>"
+        text += f"<h2>{escape(section)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return text
+
+
+_STYLE = """
+body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+table { border-collapse: collapse; width: 100% }
+td, th { border-top: 1px solid #ccc; padding: .35rem .6rem; text-align: left; vertical-align: top }
+td:not(:first-child) { white-space: nowrap }
+figure { margin: 1.5rem 0 } img { max-width: 100% } i { color: #555 }
+"""
+
+
+def _page(report: StudyReport, pictures: Sequence[tuple[str, str]]) -> str:
+    title = escape(f"nicety reproduce {report['study']}")
+    kinds = "".join(f"<li><b>{kind}</b>: {escape(meaning)}.</li>" for kind, meaning in KINDS.items())
+    figures = "".join(
+        f'<figure><img src="{escape(file)}" alt="{escape(text)}"><figcaption>{escape(text)}.</figcaption></figure>'
+        for file, text in pictures
+    )
+    about = f"Source: {report['source']} nicety {report['version']}, seed {report['seed']}."
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>{escape(about)}</p>"
+        f"{tables_html(report)}<h2>Kinds of claims</h2><ul>{kinds}</ul><h2>Pictures</h2>{figures}</body></html>\n"
+    )

@@ -1,0 +1,131 @@
+"""What a study is: the claims of a paper, and for each section of them a function that measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from nicety import _native
+from nicety.studies.claims import Finding, Ours, Paper, judge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a study is run.
+
+    Attributes:
+        quick: measure less: fewer sizes, fewer nodes. Claims at other points than the paper's say so.
+        seed: of every random stream.
+    """
+
+    quick: bool = False
+    seed: int = 1
+
+
+@dataclass
+class Measured:
+    """What a section gives.
+
+    Attributes:
+        ours: what was measured, by the claims' names.
+        figures: pictures by name, each with what it shows in a line; drawn only where a report is written.
+        data: benchmarks' reports by name, as they are written beside the pictures.
+    """
+
+    ours: Mapping[str, Ours]
+    figures: Mapping[str, tuple[str, Callable[[], Figure]]] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Claims that are measured together: the section's name in the paper's data, and the function."""
+
+    name: str
+    measure: Callable[[Options], Measured]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's claims and how they are measured.
+
+    Attributes:
+        name: as `nicety reproduce` has it.
+        paper: what the paper says.
+        sections: in the order of the report; between them they measure every claim.
+    """
+
+    name: str
+    paper: Paper
+    sections: Sequence[Section]
+
+
+class StudyReport(TypedDict):
+    """What a study gives; `nicety reproduce --json` prints just this."""
+
+    study: str
+    paper: str
+    source: str
+    version: str
+    seed: int
+    quick: bool
+    claims: list[Finding]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from nicety.studies.report import tables_html
+
+        return tables_html(cast(StudyReport, self))
+
+
+def run_study(
+    study: Study,
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> tuple[StudyReport, list[Measured]]:
+    """Measure all claims of a study.
+
+    Args:
+        study: the study.
+        quick: measure less.
+        seed: of every random stream; the same seed gives the same report.
+        progress: called with the number of sections that are done, of how many, and the name of the next.
+
+    Returns:
+        The report, and what each section gave.
+
+    Raises:
+        RunError: a run failed.
+    """
+    options, findings, measured = Options(quick=quick, seed=seed), [], []
+    for number, section in enumerate(study.sections):
+        if progress is not None:
+            progress(number, len(study.sections), section.name)
+        found = section.measure(options)
+        claims = study.paper.of(section.name)
+        odd = {claim.id for claim in claims} ^ set(found.ours)
+        if odd:
+            raise ValueError(f"study {study.name}, {section.name}: {odd} are claimed or measured only")
+        findings += [judge(claim, found.ours[claim.id]) for claim in claims]
+        measured.append(found)
+    if progress is not None:
+        progress(len(study.sections), len(study.sections), "done")
+    report = StudyReport(
+        study=study.name,
+        paper=study.paper.title,
+        source=study.paper.source,
+        version=_native.version(),
+        seed=seed,
+        quick=quick,
+        claims=findings,
+    )
+    return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured

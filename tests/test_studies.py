@@ -1,0 +1,172 @@
+"""Studies: how claims are judged, and that the sPIN paper's come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicety as package
+from nicety.studies import STUDIES, load_study
+from nicety.studies.claims import KINDS, Claim, Ours, Paper, deviation_text, judge
+from nicety.studies.report import study_text, write_report
+from nicety.studies.study import Measured, Options, Section, Study, StudyReport, run_study
+
+
+def claim(**more: object) -> Claim:
+    usual = {"id": "a", "section": "S", "title": "T", "says": "s", "kind": "predicted", "test": "equals", "paper": 50.0}
+    return Claim(**{**usual, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("more", "ours", "met", "deviation"),
+    [
+        ({}, 50.0, True, "none"),
+        ({}, 50 * (1 + 1e-12), True, "none"),
+        ({}, 51.0, False, "+2.0%"),
+        ({}, 49.0, False, "-2.0%"),
+        ({"printed": 1.0}, 50.9, True, "+1.8%"),
+        ({"printed": 1.0}, 51.0, False, "+2.0%"),
+        ({"unit": "%"}, 57.5, False, "+7.5 points"),
+        ({"test": "at most"}, 50.0, True, "-"),
+        ({"test": "at most"}, 50.1, False, "-"),
+        ({"test": "at least"}, 49.9, False, "-"),
+        ({"test": "at least"}, 60.0, True, "-"),
+        ({"test": "holds", "paper": None}, True, True, "-"),
+        ({"test": "holds", "paper": None}, False, False, "-"),
+    ],
+)
+def test_claims_are_judged(more: dict, ours: float, met: bool, deviation: str) -> None:
+    finding = judge(claim(**more), Ours(ours, why="because"))
+    assert finding["met"] is met
+    assert deviation_text(finding) == deviation
+    # What is as the paper has it needs no explanation, and what is not has one.
+    assert (finding["explanation"] == "because") is not (met and deviation in {"none", "-"})
+
+
+@given(st.floats(1, 1e4), st.floats(1, 1e4), st.floats(0, 10))
+def test_a_deviation_leads_back_to_ours(paper: float, ours: float, printed: float) -> None:
+    finding = judge(claim(paper=paper, printed=printed), Ours(ours))
+    assert finding["deviation"] is not None
+    assert paper * (1 + finding["deviation"]) == pytest.approx(ours)
+
+
+def test_a_claim_has_to_make_sense() -> None:
+    with pytest.raises(ValueError, match="compares"):
+        claim(paper=None)
+    with pytest.raises(ValueError, match="compares"):
+        claim(test="holds")
+    with pytest.raises(ValueError, match="kind"):
+        claim(kind="hoped")
+
+
+def test_every_claim_is_measured_and_nothing_else() -> None:
+    paper = Paper("P", "s", (claim(), claim(id="b")))
+
+    def study(*measured: str) -> Study:
+        return Study("x", paper, [Section("S", lambda _: Measured({name: Ours(50.0) for name in measured}))])
+
+    seen: list[tuple[int, int, str]] = []
+    report, _ = run_study(study("a", "b"), progress=lambda *at: seen.append(at))
+    assert [finding["met"] for finding in report["claims"]] == [True, True]
+    assert seen == [(0, 1, "S"), (1, 1, "done")]
+    for wrong in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match="claimed or measured only"):
+            run_study(study(*wrong))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_is_whole(name: str) -> None:
+    study = load_study(name)
+    assert study.name == name
+    sections = [section.name for section in study.sections]
+    assert len(set(sections)) == len(sections)
+    assert {claim.section for claim in study.paper.claims} == set(sections)
+    assert {claim.kind for claim in study.paper.claims} == set(KINDS)
+    assert all(claim.says.endswith(".") for claim in study.paper.claims)
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[StudyReport, list[Measured]]:
+    return run_study(load_study("spin"), quick=True)
+
+
+@pytest.fixture(scope="module")
+def spin(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
+    return {finding["id"]: dict(finding) for finding in measured[0]["claims"]}
+
+
+def test_what_the_cards_are_made_of_comes_out(spin: dict[str, dict]) -> None:
+    calibrated = [finding for finding in spin.values() if finding["kind"] == "calibrated"]
+    assert len(calibrated) == 11
+    assert all(finding["met"] and finding["deviation"] == 0 for finding in calibrated)
+
+
+def test_consequences_to_the_byte_and_to_the_cycle(spin: dict[str, dict]) -> None:
+    assert spin["break-even"]["ours"] == 335
+    # The last whole cycles of 0.4 ns within 8 x 6.7 ns and 8 x 81.92 ns.
+    assert spin["any-size"]["ours"] == pytest.approx(53.6)
+    assert spin["full-packets"]["ours"] == pytest.approx(655.2)
+    assert all(spin[name]["met"] for name in ("break-even", "any-size", "full-packets"))
+
+
+def test_what_has_no_number_holds(spin: dict[str, dict]) -> None:
+    assert all(finding["met"] for finding in spin.values() if finding["test"] != "equals")
+
+
+def test_what_is_off_is_said_and_explained(spin: dict[str, dict]) -> None:
+    off = [finding for finding in spin.values() if not finding["met"]]
+    assert {finding["section"] for finding in off} <= {"Broadcast"}
+    assert all(finding["explanation"] for finding in off)
+
+
+class _Sources(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.files += [value or "" for name, value in attributes if name == "src"]
+
+
+def test_the_report_is_a_folder(measured: tuple[StudyReport, list[Measured]], tmp_path: Path) -> None:
+    report, found = measured
+    write_report(report, found, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert all(finding["ours_text"] in page for finding in report["claims"] if "%" not in finding["ours_text"])
+    parser = _Sources()
+    parser.feed(page)
+    assert len(parser.files) == len({name for each in found for name in each.figures}) > 5
+    assert all((tmp_path / file).read_text().startswith("<?xml") for file in parser.files)
+    assert (tmp_path / "ping-pong.csv").read_text().startswith("nic,mode,size_bytes")
+    text = study_text(report)
+    assert all(finding["title"] in text for finding in report["claims"])
+    assert ", quick; " in text
+
+
+def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
+    done = nicety("reproduce", "spin", "--quick", "--json", "--report", "out/spin")
+    assert done.status == 0, done.stderr
+    assert done.json()["study"] == "spin"
+    assert "out/spin/report.html" in done.stderr
+    assert (tmp_path / "out/spin/report.json").read_text() == done.stdout
+    (tmp_path / "file").write_text("")
+    for command, words in (
+        (["spni"], "there is no study 'spni'; there is spin"),
+        ([], "STUDY"),
+        (["spin", "--report", "file"], "--report file"),
+        (["spin", "--report", "file/deeper"], "--report file/deeper"),
+    ):
+        result = nicety("reproduce", *command)
+        assert result.status == 2, result.stderr
+        assert words in result.stderr
+
+
+def test_a_report_shows_itself(measured: tuple[StudyReport, list[Measured]]) -> None:
+    assert "<table>" in measured[0]._repr_html_()  # type: ignore[attr-defined]
+    assert package.reproduce.__module__ == "nicety.studies"
+    assert Options() == Options(quick=False, seed=1)
