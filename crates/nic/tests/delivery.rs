@@ -3,8 +3,11 @@
 
 mod support;
 
+use nicety_fabric::{FaultStatistics, Faults, LinkFaults, NetworkStatistics, Outage, Place, Rates};
+use nicety_kernel::Config;
+use nicety_nic::transport::TransportStatistics;
 use nicety_portals::EventKind;
-use nicety_types::{Path, Time};
+use nicety_types::{Duration, Path, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,6 +38,7 @@ struct Traffic {
     /// By sending rank.
     messages: [Vec<Message>; 2],
     overrides: Vec<String>,
+    faults: Faults,
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -72,8 +76,46 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             2 => vec!["bus.gap=40 ps/B".to_string(), "match.further=0 ns".to_string()],
             _ => vec![],
         });
-        Traffic { messages: [a, b], overrides }
+        Traffic { messages: [a, b], overrides, faults: Faults::default() }
     })
+}
+
+/// Traffic over links on which anything happens, for cards that make up for it.
+fn faulty_traffic() -> impl Strategy<Value = Traffic> {
+    let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
+    let rates = (rate(), rate(), rate(), rate(), 0u64..20_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
+    let rates = rates.prop_map(|(loss, corruption, duplication, reordering, delay, burst)| Rates {
+        loss,
+        corruption,
+        duplication,
+        reordering,
+        delay: Duration::from_ps(delay),
+        burst,
+    });
+    // Sets of packets that are lost, and a time during which a link is down.
+    let script = || (prop::collection::vec(1u64..60, 0..8), prop::option::of((0u64..200, 1u64..100)));
+    let transport = (prop_oneof![1u32..4, Just(64)], 1u64..30, 0u64..50);
+    (traffic(), rates, any::<u64>(), [script(), script()], transport).prop_map(
+        |(mut traffic, rates, seed, scripts, (window, timeout, check))| {
+            traffic.overrides.extend([
+                "transport.reliable=true".to_string(),
+                "transport.retries=100000".to_string(),
+                format!("transport.window={window}"),
+                format!("transport.timeout={timeout} us"),
+                format!("transport.check={check} ns"),
+            ]);
+            let link = |((drop, down), rank): ((Vec<u64>, Option<(u64, u64)>), u32)| {
+                let outage = |(from, length)| Outage {
+                    from: START + Duration::from_us(from),
+                    until: Some(START + Duration::from_us(from + length)),
+                };
+                let (from, to) = (Place::Host(rank), Place::Host(1 - rank));
+                LinkFaults { from, to, rates, down: down.map(outage).into_iter().collect(), drop }
+            };
+            let links = scripts.into_iter().zip(0..).map(link).collect();
+            Traffic { faults: Faults { seed, rates, links, nodes: vec![] }, ..traffic }
+        },
+    )
 }
 
 /// Stores its packet where it belongs, blocking.
@@ -106,12 +148,15 @@ struct Report {
     end: Time,
     count: u64,
     handlers: Vec<nicety_nic::spin::HandlerStatistics>,
+    transport: Vec<TransportStatistics>,
+    network: NetworkStatistics,
 }
 
 /// Runs the traffic and checks every byte.
 fn run(traffic: &Traffic, shards: usize) -> Report {
     let overrides: Vec<&str> = traffic.overrides.iter().map(String::as_str).collect();
-    let mut rig = Rig::with_shards(&overrides, shards);
+    let config = Config { shards, ..Config::default() };
+    let mut rig = Rig::with_faults(&overrides, config, &traffic.faults);
     let events: [Rc<RefCell<Vec<_>>>; 2] = Default::default();
     let stream = payload(store());
     let all = program(
@@ -175,6 +220,8 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
         end: summary.end,
         count: summary.events,
         handlers: rig.nodes.iter().map(|node| node.card.handler_statistics()).collect(),
+        transport: rig.nodes.iter().map(|node| node.card.transport_statistics()).collect(),
+        network: rig.network.statistics(),
     }
 }
 
@@ -191,6 +238,21 @@ proptest! {
         for (_, time, path) in report.events.iter().flatten() {
             prop_assert!(path.origin() >= START && path.at() == *time);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn with_reliable_transport_no_fault_loses_doubles_or_damages_anything(traffic in faulty_traffic()) {
+        let report = run(&traffic, 1);
+        prop_assert_eq!(&report, &run(&traffic, 2));
+        for (_, time, path) in report.events.iter().flatten() {
+            prop_assert!(path.origin() >= START && path.at() == *time);
+        }
+        let sum = |of: fn(&FaultStatistics) -> u64| report.network.faults.iter().map(of).sum::<u64>();
+        let damaged: u64 = report.transport.iter().map(|t| t.corrupted).sum();
+        // One that was damaged may have been lost before it could be discarded, and none is taken.
+        prop_assert_eq!(damaged, sum(|s| s.corrupted));
     }
 }
 

@@ -3,13 +3,15 @@
 use crate::Error;
 use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
+use crate::failures;
 use crate::host::Host;
 use crate::noise::Noise;
 use crate::record::Recording;
-use nicety_fabric::{Launcher, Network, NetworkSpec, Symbol};
+use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log};
+use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, Unusable};
+use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
 use nicety_types::{Level, NodeId, Recorder, Time};
@@ -32,6 +34,8 @@ pub struct ClusterConfig {
     pub topology: Topology,
     /// Background noise on the hosts' CPUs.
     pub noise: Option<Noise>,
+    /// What goes wrong in the network.
+    pub faults: Faults,
     /// Where all random streams come from.
     pub seed: u64,
     /// Over how many shards the nodes are spread; results do not depend on it.
@@ -59,6 +63,7 @@ impl ClusterConfig {
             card,
             topology: Topology::Pair,
             noise: None,
+            faults: Faults::default(),
             seed: 1,
             shards: 1,
             interrupt: None,
@@ -90,6 +95,10 @@ pub struct NodeReport {
     pub memory: Traffic,
     /// Handlers that failed.
     pub faults: Vec<Fault>,
+    /// What reliable transport did.
+    pub transport: TransportStatistics,
+    /// Packets that came damaged or out of place, where there is no such transport.
+    pub unusable: Unusable,
 }
 
 /// A run that came to its end.
@@ -132,6 +141,7 @@ impl Cluster {
             card,
             topology,
             noise,
+            faults,
             seed,
             shards,
             interrupt,
@@ -153,7 +163,8 @@ impl Cluster {
             World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };
-        let (ports, network) = topology.build(&mut world, &ids, &parts)?;
+        let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
+        network.inject(&faults, &mut ports)?;
         let barriers = Launcher::install(&mut world, &ids, spec.barrier);
         let mut recorders = Vec::new();
         let mut recorder_of = |node: NodeId| {
@@ -213,18 +224,21 @@ impl Cluster {
     /// Runs until nothing is left to happen.
     ///
     /// # Errors
-    /// A program's own error first, since it is often why others wait; then a failed handler; then a deadlock.
+    /// A program's own error first, since it is often why others wait; then a failed handler; then what a network with faults
+    /// did not deliver; then a deadlock.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         let faults: Vec<Fault> = self.cards.iter().flat_map(|card| card.faults()).collect();
         if let Err(RunError::Interrupted { .. }) = outcome {
             return Err(Error::Interrupted);
         }
+        let undelivered = failures::undelivered(&self.network, &self.cards);
         if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
-            return Err(self.explain_failure(rank, error, &faults));
+            return Err(self.explain_failure(rank, error, &faults, undelivered));
         }
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
+            Ok(_) if undelivered.is_some() => Err(Error::Undelivered(undelivered.unwrap_or_default())),
             Ok(summary) => Ok(Run {
                 end: summary.end,
                 events: summary.events,
@@ -235,17 +249,33 @@ impl Cluster {
             Err(error) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))
             }
-            Err(error) => Err(Error::Deadlock(format!("{error}{}", self.drop_lines()))),
+            Err(error) => Err(match undelivered {
+                Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
+                None => Error::Deadlock(format!("{error}{}{}", self.drop_lines(), self.fault_notes())),
+            }),
         }
     }
 
-    fn explain_failure(&self, rank: u32, error: Error, faults: &[Fault]) -> Error {
+    fn fault_notes(&self) -> String {
+        failures::notes(&self.network, &self.cards)
+    }
+
+    fn explain_failure(
+        &self,
+        rank: u32,
+        error: Error,
+        faults: &[Fault],
+        undelivered: Option<String>,
+    ) -> Error {
         let because = |text: &str| match faults {
             [] => format!("rank {rank}: {text}"),
             faults => format!("{}\nso that rank {rank} failed: {text}", fault_lines(faults)),
         };
         match error {
-            Error::Program(text) if faults.is_empty() => Error::Program(because(&text)),
+            Error::Program(text) if faults.is_empty() => match undelivered {
+                Some(cause) => Error::Undelivered(format!("{cause}\nso that rank {rank} failed: {text}")),
+                None => Error::Program(because(&text) + &self.fault_notes()),
+            },
             Error::Program(text) => Error::HandlerTrap(because(&text)),
             Error::Input(text) => Error::Input(because(&text)),
             other => other,
@@ -287,5 +317,7 @@ fn node_report((card, memory): (&Rc<Card>, &Rc<Memory>)) -> NodeReport {
         applications: card.applications(),
         memory: memory.traffic(),
         faults: card.faults(),
+        transport: card.transport_statistics(),
+        unusable: card.unusable(),
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong, sorted by whose mistake it is.
 
-use nicety_fabric::TopologyError;
+use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
 use std::fmt;
@@ -16,6 +16,8 @@ pub enum Error {
     HandlerTrap(String),
     /// Nothing could happen any more, and programs waited.
     Deadlock(String),
+    /// The network, or a part of it, failed, and messages were not delivered.
+    Undelivered(String),
     /// Somebody interrupted the run.
     Interrupted,
 }
@@ -26,7 +28,7 @@ impl Error {
     pub const fn exit_status(&self) -> i32 {
         match self {
             Error::Input(_) => 2,
-            Error::Program(_) | Error::HandlerTrap(_) | Error::Deadlock(_) => 1,
+            Error::Program(_) | Error::HandlerTrap(_) | Error::Deadlock(_) | Error::Undelivered(_) => 1,
             Error::Interrupted => 130,
         }
     }
@@ -41,6 +43,7 @@ impl Error {
             Error::Program(text) => Error::Program(wrap(text)),
             Error::HandlerTrap(text) => Error::HandlerTrap(wrap(text)),
             Error::Deadlock(text) => Error::Deadlock(wrap(text)),
+            Error::Undelivered(text) => Error::Undelivered(wrap(text)),
             Error::Interrupted => Error::Interrupted,
         }
     }
@@ -49,9 +52,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Input(text) | Error::Program(text) | Error::HandlerTrap(text) | Error::Deadlock(text) => {
-                f.write_str(text)
-            }
+            Error::Input(text)
+            | Error::Program(text)
+            | Error::HandlerTrap(text)
+            | Error::Deadlock(text)
+            | Error::Undelivered(text) => f.write_str(text),
             Error::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -73,6 +78,12 @@ impl From<SpecErrors> for Error {
 impl From<TopologyError> for Error {
     fn from(error: TopologyError) -> Error {
         Error::Input(error.to_string())
+    }
+}
+
+impl From<FaultsError> for Error {
+    fn from(error: FaultsError) -> Error {
+        Error::Input(format!("faults: {error}"))
     }
 }
 

@@ -36,6 +36,8 @@ pub mod bench;
 pub mod cards;
 mod cluster;
 mod error;
+mod failures;
+pub mod faults;
 mod host;
 mod noise;
 pub mod record;
@@ -47,12 +49,14 @@ pub use cluster::{
 };
 pub use error::Error;
 pub use host::{Buffer, Host, Received};
+pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity};
 pub use nicety_nic::CardSpec;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
-    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, State,
+    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, State, Unusable,
 };
+pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;

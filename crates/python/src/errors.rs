@@ -16,7 +16,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     let text = error.to_string();
     match error {
         nicety::Error::Input(_) => InputError::new_err(text),
-        nicety::Error::Program(_) => RunError::new_err(text),
+        nicety::Error::Program(_) | nicety::Error::Undelivered(_) => RunError::new_err(text),
         nicety::Error::HandlerTrap(_) => HandlerTrap::new_err(text),
         nicety::Error::Deadlock(_) => Deadlock::new_err(text),
         nicety::Error::Interrupted => PyKeyboardInterrupt::new_err(()),

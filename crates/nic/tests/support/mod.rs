@@ -4,7 +4,7 @@
 
 pub mod code;
 
-use nicety_fabric::{Symbol, pair};
+use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::spin::{CallError, Card, Fault, Handlers, LogLine};
@@ -56,6 +56,7 @@ pub struct Node {
 pub struct Rig {
     pub world: World<Symbol>,
     pub nodes: [Node; 2],
+    pub network: Network,
     log: Arc<Mutex<Vec<LogLine>>>,
 }
 
@@ -69,10 +70,17 @@ impl Rig {
     }
 
     pub fn with_config(overrides: &[&str], config: Config) -> Rig {
+        Rig::with_faults(overrides, config, &Faults::default())
+    }
+
+    pub fn with_faults(overrides: &[&str], config: Config, faults: &Faults) -> Rig {
         let spec = Rc::new(spec(overrides));
         let mut world = World::new(config);
         let ids = [world.add_node(), world.add_node()];
-        let (a, b) = pair(&mut world, ids[0], ids[1], spec.link);
+        let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+        let (mut ports, mut network) = Topology::Pair.build(&mut world, &ids, &parts).unwrap();
+        network.inject(faults, &mut ports).unwrap();
+        let [a, b] = ports.try_into().ok().expect("two ports");
         let log = Arc::new(Mutex::new(Vec::new()));
         let node = |id: NodeId, port| {
             let sim = world.sim(id);
@@ -89,7 +97,7 @@ impl Rig {
             Node { cpus, memory, path: Rc::new(Cell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
         };
         let nodes = [node(ids[0], a), node(ids[1], b)];
-        Rig { world, nodes, log }
+        Rig { world, nodes, network, log }
     }
 
     pub fn program<F: Future<Output = ()> + 'static>(&self, rank: usize, program: impl FnOnce(Node) -> F) {
