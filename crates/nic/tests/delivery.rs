@@ -80,6 +80,9 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     })
 }
 
+/// Packets of a direction that are lost; when it goes down after the start, and for how long, in microseconds.
+type Script = (Vec<u64>, Option<(u64, u64)>);
+
 /// Traffic over links on which anything happens, for cards that make up for it.
 fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
@@ -104,7 +107,7 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
                 format!("transport.timeout={timeout} us"),
                 format!("transport.check={check} ns"),
             ]);
-            let link = |((drop, down), rank): ((Vec<u64>, Option<(u64, u64)>), u32)| {
+            let link = |((drop, down), rank): (Script, u32)| {
                 let outage = |(from, length)| Outage {
                     from: START + Duration::from_us(from),
                     until: Some(START + Duration::from_us(from + length)),
