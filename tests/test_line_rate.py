@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nicety as package
 from nicety.line_rate import LineRateReport, LineRateRow
@@ -101,6 +104,27 @@ def test_the_processors_needed_are_enough(nops: Path, cores: int) -> None:
     assert row["sustains_line_rate"]
     (row,) = check(nops, 300, [64], overrides=["hpu.cores=17"])["rows"]
     assert not row["sustains_line_rate"]
+
+
+@settings(max_examples=30)
+@given(
+    cores=st.integers(1, 24),
+    cycles=st.integers(3, 1200),
+    size=st.integers(1, 4096),
+    packets=st.integers(20, 200),
+)
+def test_it_keeps_up_where_its_cycles_fit(cores: int, cycles: int, size: int, packets: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "nops.c"
+        source.write_text(NOPS)
+        options = {"message_packets": packets, "overrides": [f"hpu.cores={cores}"]}
+        (row,) = check(source, cycles, [size], **options)["rows"]
+    # In picoseconds, so that the two sides of the limit are told apart.
+    takes, comes = 400 * cycles, max(6700, 20 * size)
+    assert row["hpus_needed"] == -(-takes // comes)
+    assert row["sustains_line_rate"] is (takes <= cores * comes)
+    assert row["line_rate_fraction"] == pytest.approx(min(1, cores * comes / takes), rel=0.02)
+    assert row["packets_per_s"] <= row["line_rate_packets_per_s"]
 
 
 def test_a_message_a_packet_is_limited_by_matching(nops: Path) -> None:

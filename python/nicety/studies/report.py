@@ -112,7 +112,7 @@ _STYLE = """
 body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; width: 100% }
 td, th { border-top: 1px solid #ccc; padding: .35rem .6rem; text-align: left; vertical-align: top }
-td:not(:first-child) { white-space: nowrap }
+td:first-child { width: 45% } td:nth-child(2), td:nth-child(n+4) { white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100% } i { color: #555 }
 """
 
