@@ -101,6 +101,10 @@ class Buffer:
         return f"<Buffer of rank {self._host.rank}, {self._length} bytes>"
 
 
+Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
+"""Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+
+
 @dataclass(frozen=True)
 class Received:
     """What a receive brought: the rank it came from, its tag, its length in bytes."""
@@ -273,8 +277,21 @@ class Host(HandlerCalls):
         """
         return self._call("recv", lambda received: Received(**received), part=self._own(buffer), source=source, tag=tag)
 
-    def compute(self, *, ns: float) -> Awaitable[None]:
-        """Compute for that many nanoseconds, rounded up to whole picoseconds, on one of the host's CPUs."""
+    def compute(
+        self, *, ns: float = 0, cycles: int = 0, reads: Iterable[Extent] = (), writes: Iterable[Extent] = ()
+    ) -> Awaitable[None]:
+        """Compute on one of the host's CPUs.
+
+        It takes `ns` and `cycles` together where it goes through no memory. Where it does, lines that are not in the
+        cache come from memory meanwhile, and whatever takes longest counts; they are traffic of host memory. Only the
+        time passes: the bytes are the program's to change.
+
+        Args:
+            ns: nanoseconds, rounded up to whole picoseconds.
+            cycles: of the CPU's clock, `host.clock`.
+            reads: what is read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
+            writes: what is written.
+        """
         try:
             # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
             ps = math.ceil(Decimal(str(ns)) * 1000)
@@ -282,7 +299,19 @@ class Host(HandlerCalls):
             ps = -1
         if not 0 <= ps <= U64:
             raise InputError(f"compute(ns={ns}): a time is a number of nanoseconds from 0 to 1.8e16, 2^64 picoseconds")
-        return self._call("compute", ps=ps)
+        cycles = whole(cycles, "cycles")
+        read, written = ([self._extent(extent) for extent in extents] for extents in (reads, writes))
+        if not (cycles or read or written):
+            return self._call("compute", ps=ps)
+        return self._call("work", ps=ps, cycles=cycles, reads=read, writes=written)
+
+    def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
+        """Copy a buffer with one of the host's CPUs, 16 bytes a cycle, or as memory has it; see `compute`.
+
+        Raises:
+            RunError: where the buffers differ in length.
+        """
+        return self._call("copy", part=self._own(source), into=self._own(to))
 
     def barrier(self) -> Awaitable[None]:
         """Wait until every program of the cluster has come here, over the job launcher's own network."""
@@ -419,6 +448,18 @@ class Host(HandlerCalls):
         if buffer._host is not self:  # noqa: SLF001, two classes of one module
             raise InputError(f"{buffer!r} is not memory of rank {self.rank}: hosts share none")
         return buffer._part()  # noqa: SLF001, two classes of one module
+
+    def _extent(self, extent: Extent) -> dict[str, Any]:
+        if isinstance(extent, Buffer):
+            return {"part": self._own(extent)}
+        try:
+            buffer, blocks = extent
+            pairs = [(whole(offset, "an offset"), whole(length, "a length")) for offset, length in blocks]
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                "what is read or written is a buffer, or a buffer and blocks of it, as in (buffer, [(0, 64)])"
+            ) from error
+        return {"part": self._own(buffer), "blocks": pairs}
 
     def __repr__(self) -> str:
         return f"<Host, rank {self.rank} of {self.ranks}>"

@@ -1,8 +1,11 @@
 //! A host's CPU cores, and what posting, noticing and computing cost on them.
 
+use crate::cache::Lines;
+use crate::memory::{Memory, MemoryError};
 use crate::noise::{Noise, NoiseSpec};
 use nicety_kernel::{Pool, Sim};
-use nicety_types::{Duration, Frequency, MessageId, Path, Recorder, Resource, Stage};
+use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage};
+use std::ops::Range;
 
 /// What a host is described by.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +20,27 @@ pub struct HostSpec {
     pub notice: Duration,
     /// Bytes of memory.
     pub memory: u64,
+    /// What it takes a core to get a line from memory.
+    pub memory_latency: Duration,
+    /// Memory's bandwidth.
+    pub memory_gap: Gap,
+    /// Bytes of the cache that all cores share.
+    pub cache: u64,
+    /// Bytes of a line of it.
+    pub line: u64,
+    /// Lines that a core may be fetching at a time.
+    pub line_fills: u64,
+}
+
+/// A computation that goes through memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// What it takes with everything in the cache.
+    pub compute: Duration,
+    /// Addresses that are read, in this order.
+    pub reads: Vec<Range<u64>>,
+    /// Addresses that are written, in this order.
+    pub writes: Vec<Range<u64>>,
 }
 
 /// The CPU cores of a host; a program holds one only while it uses it.
@@ -58,6 +82,37 @@ impl Cpus {
         self.run(self.spec.notice, Stage::Notice, path, message).await;
     }
 
+    /// Computes on memory: the first line comes after the memory's latency; from then on computing, fetching lines, so
+    /// many at a time, and memory's bandwidth overlap, and the slowest of them counts.
+    ///
+    /// What is in the cache when it starts is seen then. Cards and other cores do not slow it down, nor it them.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds a range; nothing is done then.
+    pub async fn work(&self, memory: &Memory, work: &Work, path: &mut Path) -> Result<(), MemoryError> {
+        let spec = &self.spec;
+        for bytes in work.reads.iter().chain(&work.writes) {
+            memory.check(bytes.start, bytes.end.saturating_sub(bytes.start))?;
+        }
+        let lines = memory.touch(spec.cache, spec.line, &work.reads, &work.writes);
+        self.compute(self.duration(work.compute, lines), path).await;
+        Ok(())
+    }
+
+    /// How long a computation takes that moves these lines.
+    fn duration(&self, compute: Duration, lines: Lines) -> Duration {
+        let spec = &self.spec;
+        let latency = |rounds: u64| Duration::from_ps(spec.memory_latency.ps().saturating_mul(rounds));
+        let rounds = lines.fetched.div_ceil(spec.line_fills);
+        let bandwidth = spec.memory_gap.cover((lines.fetched + lines.written) * spec.line);
+        latency(rounds.min(1)) + compute.max(latency(rounds.saturating_sub(1))).max(bandwidth)
+    }
+
+    /// The cores' clock.
+    pub fn clock(&self) -> Frequency {
+        self.spec.clock
+    }
+
     /// Computes for `duration`.
     pub async fn compute(&self, duration: Duration, path: &mut Path) {
         self.run(duration, Stage::Compute, path, None).await;
@@ -84,5 +139,81 @@ impl Cpus {
             }
         }
         drop(core);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_kernel::{Config, World};
+    use nicety_types::Time;
+    use std::rc::Rc;
+
+    const SPEC: HostSpec = HostSpec {
+        cores: 2,
+        clock: Frequency::from_hz(2_500_000_000),
+        post: Duration::ZERO,
+        notice: Duration::ZERO,
+        memory: 1 << 20,
+        memory_latency: Duration::from_ns(51),
+        memory_gap: Gap::new(6, 1),
+        cache: 4096,
+        line: 64,
+        line_fills: 10,
+    };
+
+    /// When computations on these parts of an allocation of 64 KiB end, one after another: picoseconds of computing,
+    /// what is read and what is written.
+    fn ends(spec: HostSpec, works: &'static [(u64, Range<u64>, Range<u64>)]) -> (Vec<u64>, crate::Traffic) {
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let memory = Rc::new(Memory::new(spec.memory));
+        let base = memory.allocate(64 << 10).unwrap().address();
+        let ends = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let (cpus, theirs, seen) = (Cpus::new(&sim, spec, &Recorder::off()), memory.clone(), ends.clone());
+        let own = sim.clone();
+        sim.spawn_program("work", async move {
+            let mut path = Path::from(Time::ZERO);
+            for (ps, read, write) in works {
+                let at = |range: &Range<u64>| Vec::from_iter([base + range.start..base + range.end]);
+                let work = Work { compute: Duration::from_ps(*ps), reads: at(read), writes: at(write) };
+                let result = cpus.work(&theirs, &work, &mut path).await;
+                seen.borrow_mut().push(if result.is_ok() { own.now().ps() } else { u64::MAX });
+            }
+        });
+        world.run().unwrap();
+        let ends = ends.borrow().clone();
+        (ends, memory.traffic())
+    }
+
+    #[test]
+    fn the_slowest_of_computing_latency_and_bandwidth_counts() {
+        // A line: its latency, then 64 B at 6 ps each.
+        assert_eq!(ends(SPEC, &[(0, 0..64, 0..0)]).0, [51_000 + 384]);
+        // 25 lines are three rounds of ten, of which the first is the latency itself.
+        assert_eq!(ends(SPEC, &[(0, 0..1600, 0..0)]).0, [3 * 51_000]);
+        // Computing goes on meanwhile, and here takes longest.
+        assert_eq!(ends(SPEC, &[(200_000, 0..1600, 0..0)]).0, [51_000 + 200_000]);
+        // Whole lines that are only written are not waited for.
+        assert_eq!(ends(SPEC, &[(0, 0..0, 0..640)]).0, [640 * 6]);
+        // With enough fetches under way the bandwidth counts.
+        let wide = HostSpec { line_fills: 1000, ..SPEC };
+        assert_eq!(ends(wide, &[(0, 0..3200, 0..0)]).0, [51_000 + 3200 * 6]);
+        // Nothing to move: what it takes to compute.
+        assert_eq!(ends(SPEC, &[(7, 0..0, 0..0)]).0, [7]);
+    }
+
+    #[test]
+    fn what_is_in_the_cache_takes_no_time() {
+        let (ends, traffic) =
+            ends(SPEC, &[(0, 0..640, 0..0), (5, 0..640, 0..0), (0, 0..0, 0..640), (3, 0..0, 0..640)]);
+        assert_eq!(ends, [51_000 + 3840, 51_000 + 3845, 51_000 + 2 * 3840 + 5, 51_000 + 2 * 3840 + 8]);
+        assert_eq!((traffic.read, traffic.written), (640, 640));
+    }
+
+    #[test]
+    fn work_outside_memory_is_refused() {
+        assert_eq!(ends(SPEC, &[(5, 0..70_000, 0..0), (0, 0..0, 65_000..66_000)]).0, [u64::MAX; 2]);
     }
 }

@@ -3,17 +3,20 @@
 //! - [`Memory`]: host memory in allocations that never move, so that a program can look at them from outside;
 //!   every byte read and written is counted.
 //! - [`Bus`]: the way between host and card: two directions of latency and gap, or a PCI Express link ([`pcie`]).
-//! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, and the noise on them.
+//! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
+//!   where the computation goes through any, and the noise on them.
 //!
 //! What programs see of it is put together by the `nicety` crate; what a card does with it, by `nic`.
 
 mod bus;
+mod cache;
 mod cpu;
 mod memory;
 mod noise;
 pub mod pcie;
 
 pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
-pub use cpu::{Cpus, HostSpec};
+pub use cache::Lines;
+pub use cpu::{Cpus, HostSpec, Work};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
 pub use noise::{NoiseSpec, Regularity};

@@ -1,9 +1,11 @@
 //! Host memory: allocations at stable addresses, made on touch, counted at every access.
 
+use crate::cache::{Cache, Lines};
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -160,12 +162,12 @@ impl fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Bytes that went through a host's memory: what the CPU moves by computing is not among them.
+/// Bytes that went through a host's memory: to and from the card, and lines of the CPUs' cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes read from memory by the card, or pushed out of it to the card.
+    /// Bytes read from memory by the card or into the CPUs' cache, or pushed out of it to the card.
     pub read: u64,
-    /// Bytes written to memory by the card.
+    /// Bytes written to memory by the card or from the CPUs' cache.
     pub written: u64,
 }
 
@@ -177,6 +179,8 @@ pub struct Memory {
     used: Cell<u64>,
     next: Cell<u64>,
     traffic: Cell<Traffic>,
+    /// What the CPUs have in their cache; none until they compute on memory.
+    cache: RefCell<Option<Cache>>,
 }
 
 impl Memory {
@@ -188,7 +192,26 @@ impl Memory {
             used: Cell::new(0),
             next: Cell::new(FIRST_ADDRESS),
             traffic: Cell::default(),
+            cache: RefCell::default(),
         }
+    }
+
+    /// The CPUs go through these addresses, by way of a cache of `bytes` in lines of `line`: says which lines went between
+    /// it and memory, and counts them.
+    pub(crate) fn touch(&self, bytes: u64, line: u64, reads: &[Range<u64>], writes: &[Range<u64>]) -> Lines {
+        let mut cache = self.cache.borrow_mut();
+        let cache = cache.get_or_insert_with(|| Cache::new(bytes, line));
+        let mut lines = Lines::default();
+        for bytes in reads {
+            cache.read(bytes.clone(), &mut lines);
+        }
+        for bytes in writes {
+            cache.write(bytes.clone(), &mut lines);
+        }
+        let Traffic { read, written } = self.traffic.get();
+        self.traffic
+            .set(Traffic { read: read + lines.fetched * line, written: written + lines.written * line });
+        lines
     }
 
     /// Allocates `len` zero bytes on a page of their own.
@@ -289,7 +312,7 @@ impl Memory {
                 bytes.write(offset, from);
             }
         })?;
-        self.count_written(len);
+        self.count_written(address, len);
         Ok(())
     }
 
@@ -299,11 +322,14 @@ impl Memory {
     /// [`MemoryError::OutOfRange`] where no allocation holds them all.
     pub fn write_phantom(&self, address: u64, len: u64) -> Result<(), MemoryError> {
         self.check(address, len)?;
-        self.count_written(len);
+        self.count_written(address, len);
         Ok(())
     }
 
-    fn count_written(&self, len: u64) {
+    fn count_written(&self, address: u64, len: u64) {
+        if let Some(cache) = &mut *self.cache.borrow_mut() {
+            cache.forget(address..address + len);
+        }
         let traffic = self.traffic.get();
         self.traffic.set(Traffic { written: traffic.written + len, ..traffic });
     }

@@ -113,10 +113,12 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         post: s.time("post", "what posting an operation costs a CPU: o"),
         notice: s.time("notice", "what noticing an event costs a CPU: o"),
         memory: s.size("memory", 1 << 20..=1 << 44, "bytes of host memory"),
+        memory_latency: s.time("memory_latency", "what it takes a CPU core to get a line from host memory"),
+        memory_gap: s.gap("memory_gap", "host memory's bandwidth"),
+        cache: s.size("cache", 0..=1 << 32, "the cache that all CPU cores share"),
+        line: s.size_or("line", 8..=4096, "64 B", "a line of the CPU cores' cache"),
+        line_fills: s.count_or("line_fills", 1..=1024, 10, "lines that a CPU core may be fetching at a time"),
     };
-    s.time("memory_latency", "one access to host memory; not used by a model yet");
-    s.gap("memory_gap", "host memory's bandwidth; not used by a model yet");
-    s.size("cache", 0..=1 << 32, "last-level cache; not used by a model yet");
 
     let bus = crate::bus::read(reader);
     let s = reader.section("buffer");

@@ -50,7 +50,7 @@ pub use cluster::{
 pub use error::Error;
 pub use host::{Buffer, Host, Received};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
-pub use nicety_host::{HostBytes, NoiseSpec, Regularity};
+pub use nicety_host::{HostBytes, NoiseSpec, Regularity, Work};
 pub use nicety_nic::CardSpec;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,

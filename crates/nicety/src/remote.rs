@@ -5,7 +5,7 @@
 //! second kind when its virtual time is over; the driver cannot tell, and need not.
 
 use crate::{Buffer, Error, HandlerNames, Handlers, Host};
-use nicety_host::HostBytes;
+use nicety_host::{HostBytes, Work};
 use nicety_nic::spin::{Appending, ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
 use nicety_portals::{
     AckRequest, CtHandle, EqHandle, Event, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
@@ -14,6 +14,7 @@ use nicety_types::{Duration, NodeId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +28,17 @@ pub struct Part {
     pub offset: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// Memory that a program goes through: a part of a buffer, or blocks of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extent {
+    /// The part.
+    pub part: Part,
+    /// Offsets in it and lengths; all of it where there are none.
+    #[serde(default)]
+    pub blocks: Option<Vec<(u64, u64)>>,
 }
 
 /// A put, as a command carries it.
@@ -116,6 +128,16 @@ pub enum Command {
     },
     Compute {
         ps: u64,
+    },
+    Work {
+        ps: u64,
+        cycles: u64,
+        reads: Vec<Extent>,
+        writes: Vec<Extent>,
+    },
+    Copy {
+        part: Part,
+        into: Part,
     },
     Barrier,
     Put {
@@ -224,6 +246,22 @@ impl Program {
         self.buffers.get(part.buffer).ok_or_else(unknown)?.slice(part.offset, part.bytes)
     }
 
+    fn addresses(&self, extents: Vec<Extent>) -> Result<Vec<Range<u64>>, Error> {
+        let mut found = Vec::new();
+        for Extent { part, blocks } in extents {
+            let buffer = self.part(part)?;
+            match blocks {
+                None => found.push(buffer.addresses()),
+                Some(blocks) => {
+                    for (offset, bytes) in blocks {
+                        found.push(buffer.slice(offset, bytes)?.addresses());
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
     async fn answer(&mut self, command: Command) -> Reply {
         if let Command::Alloc { bytes } = command {
             let allocated = self.host.alloc(bytes).map(|buffer| {
@@ -300,6 +338,16 @@ impl Program {
             }
             Command::Compute { ps } => {
                 host.compute(Duration::from_ps(ps)).await;
+                Value::Null
+            }
+            Command::Work { ps, cycles, reads, writes } => {
+                let compute = host.duration(Duration::from_ps(ps), cycles)?;
+                let work = Work { compute, reads: self.addresses(reads)?, writes: self.addresses(writes)? };
+                host.work(&work).await?;
+                Value::Null
+            }
+            Command::Copy { part, into } => {
+                host.copy(&self.part(part)?, &self.part(into)?).await?;
                 Value::Null
             }
             Command::Barrier => {

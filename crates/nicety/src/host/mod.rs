@@ -3,6 +3,7 @@
 mod buffer;
 mod offload;
 mod portals;
+mod work;
 
 pub use buffer::Buffer;
 

@@ -1,0 +1,66 @@
+//! Computing on host memory: what it costs a program to go through bytes itself.
+
+use super::{Buffer, Host};
+use crate::Error;
+use nicety_host::Work;
+use nicety_types::Duration;
+use std::ops::Range;
+
+/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes, which any core
+/// with vectors of 128 bits does.
+const COPIED_A_CYCLE: u64 = 16;
+
+impl Buffer {
+    /// Its addresses in host memory.
+    pub fn addresses(&self) -> Range<u64> {
+        self.address()..self.address() + self.len()
+    }
+}
+
+impl Host {
+    /// This much time and this many cycles of the host's CPU cores.
+    ///
+    /// # Errors
+    /// When that is more than 2^64 picoseconds.
+    pub fn duration(&self, time: Duration, cycles: u64) -> Result<Duration, Error> {
+        let ps = u128::from(time.ps())
+            + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.0.cpus.clock().hz()));
+        let whole = u64::try_from(ps).map(Duration::from_ps);
+        whole.map_err(|_| Error::Program(format!("a computation of {cycles} cycles takes more than 2^64 ps")))
+    }
+
+    /// Computes on memory, on one of the host's CPUs: takes as long as computing, fetching lines into the cache, or memory's
+    /// bandwidth, and counts the lines as traffic of host memory. The bytes are the caller's business.
+    ///
+    /// # Errors
+    /// When memory that it goes through is not the host's.
+    pub async fn work(&self, work: &Work) -> Result<(), Error> {
+        let (start, mut path) = (self.now(), self.path());
+        let done = self.0.cpus.work(self.0.card.memory(), work, &mut path).await;
+        self.0.path.replace(path);
+        self.called("compute", start);
+        Ok(done?)
+    }
+
+    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both, and the bytes are there at its end.
+    ///
+    /// # Errors
+    /// When the buffers differ in length.
+    pub async fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), Error> {
+        if from.len() != to.len() {
+            return Err(Error::Program(format!(
+                "a copy of {} bytes into a buffer of {}; slice one of them",
+                from.len(),
+                to.len()
+            )));
+        }
+        let work = Work {
+            compute: self.duration(Duration::ZERO, from.len().div_ceil(COPIED_A_CYCLE))?,
+            reads: vec![from.addresses()],
+            writes: vec![to.addresses()],
+        };
+        self.work(&work).await?;
+        to.write(0, &from.read(0, from.len()));
+        Ok(())
+    }
+}
