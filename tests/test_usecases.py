@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nicety as package
 from nicety.compiler import library_source
-from nicety.usecases import Broadcast, UseCase, require_equal
+from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, require_equal
 from nicety.usecases.broadcast import children
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
@@ -141,6 +143,86 @@ def test_a_report_shows_itself_in_a_notebook() -> None:
     assert "1554.170" in report._repr_html_()  # type: ignore[attr-defined]
 
 
+FLOATS = ["hpu.isa=rv32imafc_zicsr"]
+
+
+def test_a_host_multiplies_what_memory_brings() -> None:
+    found = figures(Accumulate(sizes=[8]), modes=["rdma"])
+    # Half a ping-pong; then two lines come together, of which one goes back: 192 B at 150 GiB/s.
+    assert found["rdma", 8] == pytest.approx(693.685 + 51 + 1.193, abs=1e-6)
+
+
+@pytest.mark.parametrize("overrides", [FLOATS, []], ids=["with F", "in software"])
+def test_arrays_that_are_multiplied(overrides: list[str]) -> None:
+    case = Accumulate(sizes=[8, 1016, 1024, 1032, 4096, 4104, 50_000])
+    found = figures(case, overrides=overrides)
+    for mode in case.modes:
+        times = [found[mode, size] for size in (8, 1024, 4096, 50_000)]
+        assert times == sorted(times)
+    moved = figures(case, "host_memory_read_bytes", modes=["spin"], overrides=overrides)
+    # The sender's array, and the receiver's own.
+    assert moved["spin", 50_000] == 2 * 50_000
+
+
+def test_more_processors_multiply_more() -> None:
+    def bandwidth(cores: int) -> float:
+        changes = [*FLOATS, f"hpu.cores={cores}"]
+        case = Accumulate(sizes=[256 << 10])
+        return figures(case, "bandwidth_bytes_per_s", modes=["spin"], overrides=changes)["spin", 256 << 10]
+
+    assert 1.8 < bandwidth(8) / bandwidth(4) < 2.05
+
+
+def test_floats_in_software_are_worth_a_note(nicety: Callable) -> None:
+    command = ["bench", "accumulate", "--nic", "spin-discrete", "--sizes", "8"]
+    plain, unit = nicety(*command), nicety(*command, "--set", FLOATS[0])
+    assert (plain.status, unit.status, unit.stderr) == (0, 0, "")
+    assert "--set hpu.isa=rv32imafc_zicsr" in plain.stderr
+
+
+def test_a_block_is_copied_or_deposited() -> None:
+    found = figures(Datatype(size=4096, blocks=[4096]))
+    way, notice = 65 + 250 + 81.92 + 33.4 + 30, 250 + 65
+    # 64 lines come in seven rounds of ten, which takes longer than the copy's cycles and the bandwidth.
+    assert found["rdma", "vector", 4096, 4096] == pytest.approx(way + 63.898 + notice + 7 * 51, abs=1e-6)
+    # The handler waits for its write of 63.898 ns, and ends at a cycle of 0.4 ns.
+    handler = found["spin", "vector", 4096, 4096] - way - notice
+    assert 63.898 < handler < 63.898 + 40
+    assert handler / 0.4 == pytest.approx(round(handler / 0.4), abs=0.01)
+
+
+@pytest.mark.parametrize("layout", ["vector", "list"])
+def test_longer_blocks_are_faster(layout: str) -> None:
+    case = Datatype(size=1 << 20, blocks=[32, 256, 4096, 65536], layout=layout)
+    found = figures(case, "bandwidth_bytes_per_s")
+    spin, rdma = (
+        [found[mode, layout, 1 << 20, block] for block in (32, 256, 4096, 65536)] for mode in ("spin", "rdma")
+    )
+    assert spin == sorted(spin)
+    assert all(one > other for one, other in zip(spin, rdma, strict=True))
+    # 20 ps a byte are 50 GB/s.
+    assert 45e9 < spin[-1] < 50e9
+    written, read = (figures(case, f"host_memory_{way}_bytes") for way in ("written", "read"))
+    assert read["spin", layout, 1 << 20, 256] == written["spin", layout, 1 << 20, 256] == 1 << 20
+    # The CPU reads what was deposited, and writes it once more.
+    assert read["rdma", layout, 1 << 20, 65536] >= 2 << 20
+    assert written["rdma", layout, 1 << 20, 65536] >= 2 << 20
+
+
+@given(
+    block=st.integers(1, 300),
+    count=st.integers(1, 60),
+    layout=st.sampled_from(["vector", "list"]),
+    payload=st.sampled_from([8, 100, 256, 4096]),
+    mode=st.sampled_from(["rdma", "spin"]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40)
+def test_packets_split_blocks_anywhere(block: int, count: int, layout: str, payload: int, mode: str, seed: int) -> None:
+    case = Datatype(size=block * count, blocks=[block], layout=layout)
+    figures(case, modes=[mode], seed=seed, overrides=[f"packet.payload={payload} B"])
+
+
 def changed(name: str, before: str, after: str, folder: Path) -> Path:
     """A copy of the library's handlers with a mistake in it."""
     text = library_source(name).read_text()
@@ -174,6 +256,31 @@ def test_a_wrong_byte_is_found(
     assert words in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "source", "before", "after"),
+    [
+        (["accumulate", "--sizes", "8Ki"], "accumulate.c", "a.re * b.im +", "a.re * b.im -"),
+        (["accumulate", "--sizes", "8Ki"], "accumulate.c", "in + first, there[lot]", "in + first, there[0]"),
+        (["datatype", "--size", "8Ki", "--blocks", "64"], "datatype_vector.c", "to = block *", "to = 1 + block *"),
+        (
+            ["datatype", "--size", "16Ki", "--blocks", "1Ki", "--layout", "list"],
+            "datatype_list.c",
+            " + (at - block->message_offset)",
+            "",
+        ),
+    ],
+)
+def test_handlers_with_a_mistake(
+    nicety: Callable, tmp_path: Path, command: list[str], source: str, before: str, after: str
+) -> None:
+    path = changed(source, before, after, tmp_path)
+    use = [*command, "--nic", "spin-discrete", "--mode", "spin", "--set", FLOATS[0]]
+    assert nicety("bench", *use).status == 0
+    result = nicety("bench", *use, "--handlers", path)
+    assert (result.status, result.stdout) == (1, "")
+    assert "nicety: spin-discrete, mode spin, " in result.stderr
+
+
 def test_what_is_compared_is_compared() -> None:
     right = np.arange(100, dtype=np.float32)
     require_equal(right.copy(), right, "nobody has")
@@ -185,6 +292,7 @@ def test_what_is_compared_is_compared() -> None:
         require_equal(right[:99], right, "rank 1 has")
 
 
+DATATYPE = ["datatype", "--nic", "spin-discrete"]
 BROADCAST = ["broadcast", "--nic", "spin-discrete"]
 
 
@@ -205,6 +313,20 @@ BROADCAST = ["broadcast", "--nic", "spin-discrete"]
         ([*BROADCAST, "--nodes", "32", "--set", "limits.triggered=2"], ["4 children", "limits.triggered"]),
         (["broadcast", "--nic", "spin-discreet"], ["spin-discreet", "spin-discrete"]),
         (["broadcast"], ["--nic"]),
+        (["accumulate", "--nic", "spin-discrete", "--sizes", "12"], ["--sizes", "8, 16, 24", "not 12"]),
+        (["accumulate", "--nic", "spin-discrete", "--sizes", "0"], ["--sizes", "not 0"]),
+        (
+            ["accumulate", "--nic", "spin-discrete", "--set", "packet.payload=100 B"],
+            ["packets of 100 bytes split", "such as 96 B"],
+        ),
+        ([*DATATYPE, "--size", "4Mi", "--blocks", "48"], ["--blocks", "48 bytes do not divide", "4194304"]),
+        ([*DATATYPE, "--size", "64", "--blocks", "128"], ["--blocks", "do not divide a message of 64"]),
+        ([*DATATYPE, "--blocks", "0"], ["--blocks", "blocks of 0 bytes"]),
+        ([*DATATYPE, "--size", "8:64"], ["--size 8:64", "one size"]),
+        ([*DATATYPE, "--size", "2Gi", "--blocks", "1Gi"], ["--size", "1 to 1Gi"]),
+        ([*DATATYPE, "--layout", "matrix"], ["'matrix'", "vector and list"]),
+        ([*DATATYPE, "--layout", "list", "--blocks", "16"], ["262144 blocks", "HPU memory", "1048576"]),
+        ([*DATATYPE, "--mode", "portals4"], ["'portals4'", "rdma, spin"]),
         ([*BROADCAST, "--csv", "no/such.csv"], ["--csv", "no folder"]),
     ],
 )

@@ -176,7 +176,7 @@ mod tests {
         sim.spawn_program("work", async move {
             let mut path = Path::from(Time::ZERO);
             for (ps, read, write) in works {
-                let at = |range: &Range<u64>| Vec::from_iter([base + range.start..base + range.end]);
+                let at = |range: &Range<u64>| std::iter::once(base + range.start..base + range.end).collect();
                 let work = Work { compute: Duration::from_ps(*ps), reads: at(read), writes: at(write) };
                 let result = cpus.work(&theirs, &work, &mut path).await;
                 seen.borrow_mut().push(if result.is_ok() { own.now().ps() } else { u64::MAX });

@@ -2,9 +2,13 @@
 
 /// Path inside the folder `handlers`, and text, of every file.
 pub const FILES: &[(&str, &str)] = &[
+    ("accumulate.c", include_str!("../../../handlers/accumulate.c")),
     ("broadcast_store.c", include_str!("../../../handlers/broadcast_store.c")),
     ("broadcast_stream.c", include_str!("../../../handlers/broadcast_stream.c")),
+    ("datatype_list.c", include_str!("../../../handlers/datatype_list.c")),
+    ("datatype_vector.c", include_str!("../../../handlers/datatype_vector.c")),
     ("include/broadcast.h", include_str!("../../../handlers/include/broadcast.h")),
+    ("include/datatype.h", include_str!("../../../handlers/include/datatype.h")),
     ("include/nicety.h", include_str!("../../../handlers/include/nicety.h")),
     ("include/pingpong.h", include_str!("../../../handlers/include/pingpong.h")),
     ("pingpong_store.c", include_str!("../../../handlers/pingpong_store.c")),

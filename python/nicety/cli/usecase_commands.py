@@ -105,6 +105,37 @@ def _broadcast(
     return Broadcast(nodes=parse_ranges(nodes, "--nodes"), sizes=parse_ranges(sizes, "--sizes"))
 
 
+def _accumulate(
+    *, sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes of the arriving array.")] = "8:1Mi"
+) -> Any:
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import Accumulate
+
+    return Accumulate(sizes=parse_ranges(sizes, "--sizes"))
+
+
+def _datatype(
+    *,
+    size: Annotated[str, typer.Option(metavar="BYTES", help="Of the message, as in 4Mi.")] = "4Mi",
+    blocks: Annotated[
+        str, typer.Option(metavar="RANGE", help="Lengths of a block in bytes, which divide the size.")
+    ] = "16:256Ki",
+    layout: Annotated[
+        str, typer.Option(metavar="vector|list", help="Blocks twice their length apart, or of random lengths anywhere.")
+    ] = "vector",
+) -> Any:
+    from nicety.errors import InputError
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import Datatype
+
+    sizes = parse_ranges(size, "--size")
+    if len(sizes) != 1:
+        raise InputError(f"--size {size}: one size, as in 4Mi; a range is for --blocks")
+    return Datatype(size=sizes[0], blocks=parse_ranges(blocks, "--blocks"), layout=layout)
+
+
 def register_all(bench: typer.Typer) -> None:
     """Add the commands of all use cases."""
     register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
+    register(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
+    register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)

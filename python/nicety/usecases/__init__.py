@@ -12,7 +12,9 @@ library (`nicety.compiler.library_source`). So each of the modules is an example
 compares the bytes that it leaves with a plain computation in numpy.
 """
 
+from nicety.usecases.accumulate import Accumulate
 from nicety.usecases.broadcast import Broadcast
+from nicety.usecases.datatype import Datatype
 from nicety.usecases.driver import (
     BANDWIDTH,
     LATENCY,
@@ -29,8 +31,10 @@ from nicety.usecases.driver import (
 __all__ = [
     "BANDWIDTH",
     "LATENCY",
+    "Accumulate",
     "Broadcast",
     "Card",
+    "Datatype",
     "Figure",
     "Outcome",
     "Trial",

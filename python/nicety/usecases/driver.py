@@ -201,6 +201,10 @@ class UseCase(ABC):
             RunError: where a byte is wrong; see `require_equal`.
         """
 
+    def source(self, mode: str) -> str | None:
+        """The handlers in the library that a mode runs, where it runs any: those of `sources`."""
+        return self.sources.get(mode)
+
     def check(self, card: Card, mode: str, point: Point) -> None:  # noqa: B027, most have nothing to refuse
         """Refuse a point that this card cannot do in this mode; called for all points before anything runs.
 
@@ -396,7 +400,7 @@ def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
 
 
 def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Path | str | None) -> list[str]:
-    handled = [mode for mode in case.modes if mode in case.sources]
+    handled = [mode for mode in case.modes if case.source(mode) is not None]
     if modes is None:
         return handled if handlers is not None else list(case.modes)
     for mode in modes:
@@ -418,9 +422,10 @@ def _compile(
     said: dict[str, Any] = {}
     programs = {}
     for mode in modes:
-        if mode not in case.sources:
+        name = case.source(mode)
+        if name is None:
             continue
-        source = Path(handlers) if handlers is not None else library_source(case.sources[mode])
+        source = Path(handlers) if handlers is not None else library_source(name)
         programs[mode] = Handlers(source, cc=cc)
         for card in cards:
             program = compile_handlers([source], isa=card.isa, cc=cc)

@@ -1,0 +1,25 @@
+/* datatype.h: the layouts that `nicety bench datatype` gives to its handlers, one of them as state. */
+#ifndef NICETY_DATATYPE_H
+#define NICETY_DATATYPE_H
+
+#include <nicety.h>
+
+/* Blocks of one length, whose places in host memory begin `stride_bytes` apart. */
+typedef struct {
+    ptl_size_t block_bytes;
+    ptl_size_t stride_bytes;
+} vector_t;
+
+typedef struct {
+    ptl_size_t message_offset; /* of the block's first byte in the message */
+    ptl_size_t host_offset;    /* and in the match entry's memory */
+} block_t;
+
+/* Blocks of any lengths, in the order of the message. One more entry has the message's length as its offset. */
+typedef struct {
+    uint32_t blocks;
+    uint32_t unused;
+    block_t block[];
+} list_t;
+
+#endif

@@ -1,0 +1,105 @@
+"""Accumulate: an arriving array of complex numbers is multiplied into one in host memory, element by element.
+
+| mode | who multiplies |
+|---|---|
+| `rdma` | the host's CPU, which goes through both arrays once the message is in host memory |
+| `spin` | payload handlers, which fetch their part of the array from host memory, and write the products back |
+
+The time runs from the sender's post until the receiving program knows that the products are in place. A number is two
+32-bit floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from nicety.cluster import Buffer, Host
+from nicety.errors import InputError
+from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.transfer import arrival, transfer
+
+_NUMBER_BYTES = 8
+_LARGEST = 1 << 31
+"""Handlers count bytes in 32 bits."""
+_PAIR_CYCLES = 3
+"""What a CPU core needs for two products with everything in its cache; assumed: vectors of 128 bits hold two numbers,
+their product is two multiplications, an alternating addition and three shuffles, and a core has one unit that
+shuffles."""
+
+
+class Accumulate(UseCase):
+    """An array that is multiplied into another, for each size.
+
+    Args:
+        sizes: bytes, in whole numbers of 8 bytes.
+
+    Raises:
+        InputError: a size that is no whole number of numbers.
+    """
+
+    name: ClassVar[str] = "accumulate"
+    title: ClassVar[str] = "Accumulate"
+    meaning: ClassVar[str] = "payload over the time from the sender's post until the products are in place, 10^6 B/s"
+    modes: ClassVar[Sequence[str]] = ("rdma", "spin")
+    axis: ClassVar[str] = "size_bytes"
+    figure: ClassVar[Figure] = BANDWIDTH
+    sources: ClassVar[dict[str, str]] = {"spin": "accumulate.c"}
+
+    def __init__(self, *, sizes: Sequence[int]) -> None:
+        for size in sizes:
+            if size % _NUMBER_BYTES or not 0 < size <= _LARGEST:
+                raise InputError(f"--sizes: an array of complex numbers has 8, 16, 24 ... bytes, up to 2Gi, not {size}")
+        self._points = [{"size_bytes": size} for size in sizes]
+
+    def points(self) -> Sequence[Point]:
+        """Every size."""
+        return self._points
+
+    def payload_bytes(self, point: Point) -> int:
+        """The arriving array."""
+        return int(point["size_bytes"])
+
+    def check(self, card: Card, mode: str, _point: Point) -> None:
+        """Refuse packets that split a number."""
+        if mode == "spin" and card.packet_bytes % _NUMBER_BYTES:
+            raise InputError(
+                f"packets of {card.packet_bytes} bytes split complex numbers of {_NUMBER_BYTES}; set packet.payload to "
+                f"a multiple, such as {card.packet_bytes // _NUMBER_BYTES * _NUMBER_BYTES} B"
+            )
+
+    def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:
+        """Say where handlers have no floating-point unit."""
+        if "spin" in modes and "f" not in card.isa.partition("_")[0][4:]:
+            text = (
+                f"{card.name}: hpu.isa is {card.isa}, without F, so handlers multiply floats in software, many "
+                "instructions each; --set hpu.isa=rv32imafc_zicsr gives them a floating-point unit"
+            )
+            return [text]
+        return ()
+
+    def run(self, trial: Trial) -> Outcome:
+        """Multiply random numbers into others, and compare with numpy's products."""
+        import numpy as np
+
+        size = trial.point["size_bytes"]
+        # Small whole numbers, whose products are exact: nothing depends on how many roundings there are on the way.
+        drawn = trial.rng().integers(1, 1024, (2, size // 4)) * trial.rng().choice([-1, 1], (2, size // 4))
+        arriving, present = (part.astype(np.float32).view(np.complex64) for part in drawn)
+
+        async def receiver(host: Host) -> Buffer:
+            numbers = host.alloc(size)
+            numbers.view(np.complex64)[:] = present
+            if trial.handlers is not None:
+                await arrival(host, numbers, host.attach(trial.handlers))
+                return numbers
+            temporary = host.alloc(size)
+            await arrival(host, temporary)
+            cycles = -(-_PAIR_CYCLES * (size // _NUMBER_BYTES) // 2)
+            await host.compute(cycles=cycles, reads=[temporary, numbers], writes=[numbers])
+            numbers.view(np.complex64)[:] *= temporary.view(np.complex64)
+            return numbers
+
+        outcome, numbers = transfer(trial, arriving, receiver)
+        require_equal(numbers.view(np.complex64), arriving * present, "rank 1 has")
+        return outcome

@@ -1,0 +1,176 @@
+"""Strided and scattered receive: the blocks of a message go to places of their own in host memory.
+
+| mode | who scatters |
+|---|---|
+| `rdma` | the host's CPU, which copies block by block once the message is in host memory |
+| `spin` | payload handlers, which write every piece of a packet where it belongs |
+
+The layouts are `vector`, blocks of one length that begin twice that length apart, and `list`, blocks of random lengths
+at random distances, which lie in HPU memory as a list of offsets. The time runs from the sender's post until the
+receiving program knows that every block is in place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nicety.cluster import Buffer, Host
+from nicety.errors import InputError
+from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.transfer import arrival, transfer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+LAYOUTS = ("vector", "list")
+_LARGEST = 1 << 30
+"""The layout is twice as long, and handlers count bytes in 32 bits."""
+_UNTOUCHED = 0xA5
+"""What lies between the blocks, and must lie there afterwards."""
+_BLOCK_CYCLES = 8
+"""What a CPU core needs for a block beside its bytes; assumed: the loop loads or computes an offset and a length, calls
+a copy, and ends on a branch, some 16 instructions at 2 a cycle."""
+_COPIED_A_CYCLE = 16
+"""Bytes that a core copies in a cycle; assumed: a load and a store of 128 bits."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the blocks of a message go.
+
+    Attributes:
+        lengths: of the blocks, in bytes, in the order of the message.
+        places: the offsets of their first bytes in host memory.
+    """
+
+    lengths: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+
+    @property
+    def span_bytes(self) -> int:
+        """From the first byte of the first block to the last byte of the last one."""
+        return int(self.places[-1] + self.lengths[-1])
+
+    def places_of_bytes(self) -> npt.NDArray[np.int64]:
+        """The offset in host memory of every byte of the message."""
+        import numpy as np
+
+        starts = np.cumsum(self.lengths) - self.lengths
+        offsets: npt.NDArray[np.int64] = np.repeat(self.places - starts, self.lengths)
+        offsets += np.arange(len(offsets))
+        return offsets
+
+    def state(self, layout: str) -> bytes:
+        """`vector_t` or `list_t` of datatype.h."""
+        import numpy as np
+
+        if layout == "vector":
+            stride = self.places[1] if len(self.places) > 1 else 2 * self.lengths[0]
+            return struct.pack("<2I", self.lengths[0], stride)
+        ends = np.cumsum(self.lengths)
+        table = np.zeros((len(self.lengths) + 1, 2), "<u4")
+        table[1:, 0] = ends
+        table[:-1, 1] = self.places
+        return struct.pack("<2I", len(self.lengths), 0) + table.tobytes()
+
+
+def layout_of(name: str, size: int, block: int, rng: np.random.Generator) -> Layout:
+    """The layout of a message of `size` bytes in blocks of `block`, or of that on average."""
+    import numpy as np
+
+    count = size // block
+    if name == "vector":
+        return Layout(np.full(count, block, np.int64), 2 * block * np.arange(count, dtype=np.int64))
+    cuts = np.sort(rng.choice(size - 1, count - 1, replace=False) + 1)
+    lengths = np.diff(np.concatenate(([0], cuts, [size])))
+    gaps = rng.integers(0, 2 * block, count, endpoint=True)
+    return Layout(lengths, np.cumsum(lengths + gaps) - lengths)
+
+
+class Datatype(UseCase):
+    """A strided or scattered receive, for each length of a block.
+
+    Args:
+        size: bytes of the message.
+        blocks: lengths of blocks in bytes, which divide the size; their mean for a `list`.
+        layout: `vector` or `list`.
+
+    Raises:
+        InputError: a size, block or layout that cannot be.
+    """
+
+    name: ClassVar[str] = "datatype"
+    title: ClassVar[str] = "Datatype"
+    meaning: ClassVar[str] = "payload over the time from the sender's post until every block is in place, 10^6 B/s"
+    modes: ClassVar[Sequence[str]] = ("rdma", "spin")
+    axis: ClassVar[str] = "block_bytes"
+    figure: ClassVar[Figure] = BANDWIDTH
+
+    def __init__(self, *, size: int, blocks: Sequence[int], layout: str = "vector") -> None:
+        if layout not in LAYOUTS:
+            raise InputError(f"--layout: there is no layout {layout!r}; there are {' and '.join(LAYOUTS)}")
+        if not 0 < size <= _LARGEST:
+            raise InputError(f"--size: a message has 1 to 1Gi bytes ({_LARGEST}), not {size}")
+        for block in blocks:
+            if not 0 < block <= size or size % block:
+                raise InputError(
+                    f"--blocks: blocks of {block} bytes do not divide a message of {size}; name divisors of it, as in "
+                    "--size 4Mi --blocks 16:256Ki"
+                )
+        self._layout = layout
+        self._points = [{"layout": layout, "size_bytes": size, "block_bytes": block} for block in blocks]
+
+    def points(self) -> Sequence[Point]:
+        """Every length of a block."""
+        return self._points
+
+    def source(self, mode: str) -> str | None:
+        """Handlers for the layout."""
+        return f"datatype_{self._layout}.c" if mode == "spin" else None
+
+    def payload_bytes(self, point: Point) -> int:
+        """The message."""
+        return int(point["size_bytes"])
+
+    def check(self, card: Card, mode: str, point: Point) -> None:
+        """Refuse a list that does not fit HPU memory."""
+        blocks = point["size_bytes"] // point["block_bytes"]
+        needed, memory = 8 * (blocks + 2), card.size_bytes("hpu.memory")
+        if mode == "spin" and point["layout"] == "list" and needed > memory:
+            raise InputError(
+                f"the list of {blocks} blocks takes {needed} bytes of HPU memory, and the card has {memory}; name "
+                "longer blocks, or set hpu.memory"
+            )
+
+    def run(self, trial: Trial) -> Outcome:
+        """Scatter random bytes, and compare with numpy, what lies between the blocks included."""
+        import numpy as np
+
+        point, rng = trial.point, trial.rng()
+        size, layout = point["size_bytes"], layout_of(self._layout, point["size_bytes"], point["block_bytes"], rng)
+        content = rng.integers(0, 256, size, np.uint8)
+        places = layout.places_of_bytes()
+
+        async def receiver(host: Host) -> Buffer:
+            scattered = host.alloc(layout.span_bytes)
+            scattered.array[:] = _UNTOUCHED
+            if trial.handlers is not None:
+                await arrival(host, scattered, host.attach(trial.handlers, state=layout.state(self._layout)))
+                return scattered
+            contiguous = host.alloc(size)
+            await arrival(host, contiguous)
+            blocks = list(zip(layout.places.tolist(), layout.lengths.tolist(), strict=True))
+            cycles = int((_BLOCK_CYCLES - (-layout.lengths // _COPIED_A_CYCLE)).sum())
+            await host.compute(cycles=cycles, reads=[contiguous], writes=[(scattered, blocks)])
+            scattered.array[places] = contiguous.array
+            return scattered
+
+        outcome, scattered = transfer(trial, content, receiver)
+        expected: npt.NDArray[Any] = np.full(layout.span_bytes, _UNTOUCHED, np.uint8)
+        expected[places] = content
+        require_equal(scattered.array, expected, "rank 1 has")
+        return outcome

@@ -1,0 +1,47 @@
+"""One message from rank 0 to rank 1, which does something with it: what several use cases are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from nicety.cluster import Buffer, Host
+from nicety.usecases.driver import Outcome, Trial
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_PT = 1
+
+
+async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None:
+    """Have a match entry for the message, meet the sender, and wait until the message is there, handlers and all."""
+    arrived = host.ct_alloc()
+    options = ["op_put", "use_once", "event_comm_disable", "event_link_disable", "event_ct_comm"]
+    await host.me_append(into, pt=host.pt_alloc(pt=_PT), options=options, ct=arrived, handlers=handlers)
+    await host.barrier()
+    await host.ct_wait(arrived, 1)
+
+
+def transfer(
+    trial: Trial, content: npt.NDArray[Any], receiver: Callable[[Host], Awaitable[Buffer]]
+) -> tuple[Outcome, Buffer]:
+    """Run it; give the time from the sender's post until the receiver is done, and the buffer that it gives."""
+
+    async def sender(host: Host) -> int:
+        out = host.alloc(content.nbytes)
+        out.view(content.dtype)[:] = content
+        md = host.md_bind(out, options=["event_send_disable"])
+        host.pt_alloc(pt=_PT)
+        await host.barrier()
+        begun = host.now_ps
+        await host.put(md, len(out), to=1, pt=_PT)
+        return begun
+
+    async def receives(host: Host) -> tuple[Buffer, int]:
+        left = await receiver(host)
+        return left, host.now_ps
+
+    run = trial.cluster(2).run({0: sender, 1: receives})
+    left, ended = run.results[1]
+    return Outcome(run, ended - run.results[0]), left
