@@ -16,8 +16,8 @@
 //! a card: nothing waits in a circle, so a fat tree cannot lock up, however small its buffers.
 
 use crate::{
-    Delivery, LinkEnd, NetworkSpec, Packet, Port, Routing, Switch, SwitchSpec, Symbol, Terminal,
-    TopologyError, link,
+    Delivery, LinkEnd, NetworkSpec, Port, Routing, Switch, SwitchSpec, Symbol, Terminal, TopologyError,
+    Transit, link,
 };
 use nicety_kernel::World;
 use nicety_types::NodeId;
@@ -337,7 +337,7 @@ struct Route {
 }
 
 impl Route {
-    fn link_up(&self, packet: &Packet, rank: u64) -> u64 {
+    fn link_up(&self, packet: &Transit, rank: u64) -> u64 {
         let pair = u64::from(packet.source.0) << 32 | u64::from(packet.destination.0);
         let hash = match self.up {
             UpRouting::DModK => return rank / self.stride % self.half,
@@ -351,7 +351,7 @@ impl Route {
 }
 
 impl Routing for Route {
-    fn port(&self, packet: &Packet, _: usize) -> usize {
+    fn port(&self, packet: &Transit, _: usize) -> usize {
         let to = packet.destination;
         let Some(rank) = self.ranks.get(to.0 as usize).copied().filter(|&rank| rank != u32::MAX) else {
             panic!("a switch has no route to {to}, where a packet of {} is for", packet.source)

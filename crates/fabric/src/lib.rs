@@ -14,10 +14,12 @@ mod launcher;
 mod link;
 mod meter;
 mod packet;
+mod parcel;
 mod port;
 mod routing;
 mod switch;
 mod topology;
+mod transit;
 
 pub use fat_tree::{FatTree, UpRouting};
 pub use faults::{
@@ -27,7 +29,9 @@ pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{Channel, HeaderBytes, Packet, Symbol};
+pub use parcel::Parcel;
 pub use port::{LinkSpec, Port, Turn, pair};
 pub use routing::{Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};
 pub use topology::{Network, NetworkSpec, Topology, TopologyError};
+pub use transit::Transit;

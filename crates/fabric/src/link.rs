@@ -1,9 +1,10 @@
 //! Links: two wires between two nodes, and what each end knows of the other.
 
 use crate::faults::{Faults, Injector, Place, Verdict};
-use crate::{LinkSpec, Packet, Symbol};
+use crate::transit::{Span, Transit};
+use crate::{LinkSpec, Symbol};
 use nicety_kernel::{Sim, WireRx, WireTx, World};
-use nicety_types::{Flight, NodeId, Stage, Time};
+use nicety_types::{Account, NodeId, Stage, Time};
 use std::rc::Rc;
 
 /// When a packet is given to what is at the end of a link.
@@ -49,47 +50,45 @@ impl Line {
         self.faults.clone()
     }
 
-    /// Gives a packet to the wire that comes out of it as `flight` says. Returns a second one where there is to be one:
+    /// Whether there may be a second one of a packet.
+    pub(crate) fn duplicates(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.duplicates())
+    }
+
+    /// Gives a packet to the wire that comes out of it as `span` says. Returns a second one where there is to be one:
     /// it goes the same way by [`Line::repeat`].
-    pub(crate) fn send(&self, mut packet: Packet, mut flight: Flight) -> Option<Packet> {
+    pub(crate) fn send(&self, mut packet: Transit, mut span: Span) -> Option<Transit> {
         let Some(faults) = &self.faults else {
-            self.give(packet, flight);
+            self.give(packet, span);
             return None;
         };
-        let start = Time::from_ps(flight.head.ps() - self.wire.min_latency().ps());
+        let start = Time::from_ps(span.head.ps() - self.wire.min_latency().ps());
         let intact = faults.duplicates().then(|| packet.share());
-        let Verdict { lost, delay, again } = faults.judge(&mut packet, start);
+        let Verdict { lost, delay, again } = faults.judge(packet.inside(), start);
         if lost {
             if !packet.is_control() {
-                self.wire.send(flight.tail, Symbol::Lost);
+                self.wire.send(span.tail, Symbol::Lost);
             }
             return None;
         }
-        (flight.head, flight.tail) = (flight.head + delay, flight.tail + delay);
-        flight.path.advance(Stage::Link, flight.head);
-        self.give(packet, flight);
+        (span.head, span.tail) = (span.head + delay, span.tail + delay);
+        packet.trace.advance(Stage::Link, span.head);
+        self.give(packet, span);
         intact.filter(|_| again)
     }
 
     /// Gives the second one of a packet to the wire.
-    pub(crate) fn repeat(&self, packet: Packet, flight: Flight) {
+    pub(crate) fn repeat(&self, packet: Transit, span: Span) {
         if let Some(faults) = &self.faults {
             faults.duplicated();
         }
-        self.give(packet, flight);
+        self.give(packet, span);
     }
 
-    fn give(&self, mut packet: Packet, flight: Flight) {
+    fn give(&self, packet: Transit, Span { head, tail, slowest }: Span) {
         match self.delivery {
-            Delivery::Whole => {
-                packet.path = flight.landed();
-                self.wire.send(flight.tail, Symbol::Packet(packet));
-            }
-            Delivery::Head => {
-                packet.path = flight.path;
-                let Flight { head, tail, slowest, .. } = flight;
-                self.wire.send(head, Symbol::Head { packet, tail, slowest });
-            }
+            Delivery::Whole => self.wire.send(tail, Symbol::Packet(packet.end(slowest, tail))),
+            Delivery::Head => self.wire.send(head, Symbol::Head { packet, tail, slowest }),
         }
     }
 

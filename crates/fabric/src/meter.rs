@@ -56,6 +56,21 @@ pub struct NetworkStatistics {
     pub faults: Vec<FaultStatistics>,
 }
 
+impl PortStatistics {
+    pub(crate) fn received(&mut self, bytes: u64, in_buffer: u32) {
+        self.received_packets += 1;
+        self.received_bytes += bytes;
+        self.peak_buffer = self.peak_buffer.max(in_buffer);
+    }
+
+    pub(crate) fn sent(&mut self, bytes: u64, queued: Duration, busy: Duration) {
+        self.sent_packets += 1;
+        self.sent_bytes += bytes;
+        self.queued += queued;
+        self.busy = busy;
+    }
+}
+
 /// A port's statistics, written by the port and read after the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Rc<Cell<PortStatistics>>);
@@ -66,20 +81,11 @@ impl Meter {
     }
 
     pub(crate) fn received(&self, bytes: u64, in_buffer: u32) {
-        self.update(|s| {
-            s.received_packets += 1;
-            s.received_bytes += bytes;
-            s.peak_buffer = s.peak_buffer.max(in_buffer);
-        });
+        self.update(|s| s.received(bytes, in_buffer));
     }
 
     pub(crate) fn sent(&self, bytes: u64, queued: Duration, busy: Duration) {
-        self.update(|s| {
-            s.sent_packets += 1;
-            s.sent_bytes += bytes;
-            s.queued += queued;
-            s.busy = busy;
-        });
+        self.update(|s| s.sent(bytes, queued, busy));
     }
 
     fn update(&self, change: impl FnOnce(&mut PortStatistics)) {

@@ -1,5 +1,6 @@
 //! Packets and the other symbols of a link.
 
+use crate::{Parcel, Transit};
 use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
 use std::fmt;
 
@@ -104,11 +105,11 @@ impl Packet {
 #[derive(Debug)]
 pub enum Symbol {
     /// A packet, whole.
-    Packet(Packet),
+    Packet(Parcel),
     /// The first byte of a packet, on its way into a switch.
     Head {
-        /// The packet. Its path accounts for the time until its first byte is here.
-        packet: Packet,
+        /// The packet, whose time is accounted for until its first byte is here.
+        packet: Transit,
         /// When its last byte is here.
         tail: Time,
         /// The stage that the time from first to last byte belongs to.

@@ -3,6 +3,7 @@
 use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
 use crate::meter::{Meter, PortStatistics};
+use crate::transit::{Span, Transit};
 use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
 use nicety_kernel::{Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
@@ -142,22 +143,23 @@ impl Port {
         if !packet.is_control() {
             self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
         }
-        if let Some(again) = self.outgoing.send(packet, crossed) {
+        let packet = Transit::begin(packet, crossed.path);
+        if let Some(again) = self.outgoing.send(packet, Span::of(&crossed)) {
             self.repeat(again, granted, flight);
         }
         handed
     }
 
     /// The network makes a second one of a packet, if there is a place for it at the other end.
-    fn repeat(&self, packet: Packet, granted: Time, flight: Flight) {
+    fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
         if !packet.is_control() {
             let Some(credit) = self.credits.try_acquire(1) else { return };
             credit.forget();
         }
-        let bytes = packet.payload.len() + self.spec.header;
+        let bytes = packet.bytes + self.spec.header;
         let (crossed, _) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, Duration::ZERO, self.busy());
-        self.outgoing.repeat(packet, crossed);
+        self.outgoing.repeat(packet.retraced(crossed.path), Span::of(&crossed));
     }
 
     /// Has things go wrong on the way out, where `faults` has any for it, in a network of so many hosts.
@@ -182,7 +184,7 @@ impl Port {
                     }
                     let bytes = packet.payload.len() + self.spec.header;
                     self.meter.received(bytes, self.in_buffer.get());
-                    return packet;
+                    return packet.open();
                 }
                 Symbol::Credits(slots) => self.credits.release(u64::from(slots)),
                 Symbol::Lost => self.outgoing.credit(self.sim.now()),

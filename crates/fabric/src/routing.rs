@@ -1,6 +1,6 @@
 //! Routing: by which of its ports a packet leaves a switch.
 
-use crate::Packet;
+use crate::Transit;
 use nicety_types::NodeId;
 
 /// A switch's routing. It sees the packet alone, so the same packet takes the same way in every run.
@@ -9,7 +9,7 @@ pub trait Routing {
     ///
     /// # Panics
     /// When it is for a node that cannot be reached: cards refuse to send to ranks that do not exist.
-    fn port(&self, packet: &Packet, from: usize) -> usize;
+    fn port(&self, packet: &Transit, from: usize) -> usize;
 }
 
 /// One port for each destination.
@@ -38,7 +38,7 @@ impl RoutingTable {
 }
 
 impl Routing for RoutingTable {
-    fn port(&self, packet: &Packet, _: usize) -> usize {
+    fn port(&self, packet: &Transit, _: usize) -> usize {
         let to = packet.destination;
         match self.ports.get(to.0 as usize) {
             Some(Some(port)) => usize::from(*port),

@@ -15,10 +15,11 @@
 
 use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
-use crate::meter::{Meter, SwitchStatistics};
-use crate::{LinkEnd, Packet, Routing, Symbol};
-use nicety_kernel::{Sim, WireRx};
-use nicety_types::{Duration, Flight, NodeId, Occupancy, Recorder, Resource, Stage, Time};
+use crate::meter::SwitchStatistics;
+use crate::transit::{Span, Trace, Transit};
+use crate::{LinkEnd, PortStatistics, Routing, Symbol};
+use nicety_kernel::Sim;
+use nicety_types::{Account, Duration, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -54,15 +55,15 @@ struct SwitchPort {
     end: Outgoing,
     buffer: InputBuffer,
     /// Who sends, and who sent last.
-    output: Occupancy,
+    output: Occupancy<Trace>,
     /// Packets that have no credit yet, or wait behind one that has none.
     queue: VecDeque<Waiting>,
     /// Free slots at the far end.
     credits: u32,
-    meter: Meter,
+    meter: PortStatistics,
 }
 
-/// A link's end without its incoming wire, which the port's task has.
+/// A link's end without its incoming wire, whose symbols come to [`Inside::symbol`].
 struct Outgoing {
     spec: crate::LinkSpec,
     line: Line,
@@ -70,11 +71,12 @@ struct Outgoing {
 
 /// A packet that has been routed.
 struct Waiting {
-    packet: Packet,
+    /// Accounted for until its first byte would come out of a free switch.
+    packet: Transit,
     /// The port it came in by.
     from: usize,
-    /// As it would come out of a free switch: first byte, last byte.
-    flight: Flight,
+    /// As it would come out of a free switch.
+    span: Span,
 }
 
 /// The slots of a port's buffer that are in use.
@@ -125,14 +127,15 @@ impl Switch {
                 output: Occupancy::new(Stage::Link, Stage::SwitchQueued),
                 queue: VecDeque::new(),
                 credits: far.buffer,
-                meter: Meter::default(),
+                meter: PortStatistics::default(),
             });
             wires.push(incoming);
         }
         let inside =
             Rc::new(Inside { sim: sim.clone(), latency: spec.latency, routing, ports: RefCell::new(ports) });
         for (number, wire) in wires.into_iter().enumerate() {
-            sim.spawn(inside.clone().serve(number, wire));
+            let inside = inside.clone();
+            wire.handle(move |symbol| inside.symbol(number, symbol));
         }
         Switch { inside, level: 0, index: 0 }
     }
@@ -179,40 +182,37 @@ impl Switch {
             node: self.node(),
             level,
             index,
-            ports: ports.iter().map(|port| port.meter.read()).collect(),
+            ports: ports.iter().map(|port| port.meter).collect(),
         }
     }
 }
 
 impl Inside {
-    /// Serves one port: packets and credits, as they come.
-    async fn serve(self: Rc<Inside>, port: usize, wire: WireRx<Symbol>) {
-        loop {
-            match wire.recv().await {
-                Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
-                Symbol::Credits(slots) => self.credit(port, slots),
-                Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
-                Symbol::Packet(_) => unreachable!("switches are given heads"),
-                Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
-            }
+    /// Serves a port: packets and credits, as they come.
+    fn symbol(&self, port: usize, symbol: Symbol) {
+        match symbol {
+            Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
+            Symbol::Credits(slots) => self.credit(port, slots),
+            Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
+            Symbol::Packet(_) => unreachable!("switches are given heads"),
+            Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }
     }
 
     /// A packet's head is here.
-    fn enter(&self, from: usize, packet: Packet, tail: Time, slowest: Stage) {
+    fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
         let to = self.routing.port(&packet, from);
         let ports = &mut *self.ports.borrow_mut();
         let input = &mut ports[from];
         let control = packet.is_control();
         let in_buffer = if control { input.buffer.used } else { input.buffer.take(now) };
-        input.meter.received(packet.payload.len() + input.end.spec.header, in_buffer);
+        input.meter.received(packet.bytes + input.end.spec.header, in_buffer);
 
         // A stage with a latency and no gap: every byte comes out as much later.
-        let mut path = packet.path;
-        path.advance(Stage::Switch, now + self.latency);
-        let flight = Flight { head: now + self.latency, tail: tail + self.latency, path, slowest };
-        let waiting = Waiting { packet, from, flight };
+        let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
+        packet.trace.advance(Stage::Switch, span.head);
+        let waiting = Waiting { packet, from, span };
         if control {
             forward(ports, to, waiting, now);
         } else if ports[to].credits > 0 {
@@ -236,13 +236,15 @@ impl Inside {
 
 /// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
 fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time) {
-    let Waiting { packet, from, flight } = waiting;
+    let Waiting { packet, from, span } = waiting;
     let control = packet.is_control();
     let out = &mut ports[to];
-    let (left, again) = out.send(packet, flight, granted, |line, packet, out| line.send(packet, out));
-    if let Some(again) = again.filter(|_| control || out.credits > 0) {
-        out.send(again, flight, granted, |line, packet, out| {
-            line.repeat(packet, out);
+    let trace = out.end.line.duplicates().then(|| packet.trace.clone());
+    let (left, again) = out.send(packet, span, granted, Line::send);
+    if let Some((mut again, trace)) = again.zip(trace).filter(|_| control || out.credits > 0) {
+        again.trace = trace;
+        out.send(again, span, granted, |line, packet, span| {
+            line.repeat(packet, span);
             None
         });
     }
@@ -258,27 +260,26 @@ impl SwitchPort {
     /// and what `give` does.
     fn send(
         &mut self,
-        packet: Packet,
-        flight: Flight,
+        mut packet: Transit,
+        Span { head, tail, slowest }: Span,
         granted: Time,
-        give: impl FnOnce(&Line, Packet, Flight) -> Option<Packet>,
-    ) -> (Time, Option<Packet>) {
+        give: impl FnOnce(&Line, Transit, Span) -> Option<Transit>,
+    ) -> (Time, Option<Transit>) {
         let SwitchPort { end, output, credits, meter, .. } = self;
         if !packet.is_control() {
             *credits -= 1;
         }
-        let bytes = packet.payload.len() + end.spec.header;
+        let bytes = packet.bytes + end.spec.header;
         let occupied = end.spec.gap.cover(bytes);
-        let mut path = flight.path;
-        let start = output.claim_after(granted, packet.message, flight.head, occupied, &mut path);
+        let start = output.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
         // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
-        let slowest = if flight.tail > start + occupied { flight.slowest } else { Stage::Link };
-        output.hold(flight.tail);
+        let slowest = if tail > start + occupied { slowest } else { Stage::Link };
+        output.hold(tail);
         let left = output.free();
-        meter.sent(bytes, start.since(flight.head), output.busy());
+        meter.sent(bytes, start.since(head), output.busy());
 
-        path.advance(Stage::Link, start + end.spec.latency);
-        let out = Flight { head: start + end.spec.latency, tail: left + end.spec.latency, path, slowest };
+        let out = Span { head: start + end.spec.latency, tail: left + end.spec.latency, slowest };
+        packet.trace.advance(Stage::Link, out.head);
         (left, give(&end.line, packet, out))
     }
 }

@@ -77,6 +77,9 @@ pub(crate) struct Stuck {
 /// Where messages arrive. `slot` says which message, in the receiver's own numbering.
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
+
+    /// Lets go of what refers to other parts of the world.
+    fn close(&self);
 }
 
 /// The user asked to stop.
@@ -378,7 +381,7 @@ impl Shard {
         waiting.into_iter().map(ask).collect()
     }
 
-    /// Drops all tasks. They hold the shard, and it holds them, so somebody has to.
+    /// Drops all tasks and handlers of messages. They hold the shard, and it holds them, so somebody has to.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let slots = self.tasks.borrow().slots.len();
@@ -392,7 +395,7 @@ impl Shard {
             drop(future);
         }
         let receivers = self.receivers.take();
-        drop(receivers);
+        receivers.iter().for_each(|receiver| receiver.close());
     }
 }
 

@@ -23,20 +23,58 @@ pub(crate) struct Envelope<M> {
 /// What a shard sends to others, until all have come to the end of the window.
 pub(crate) type Outbox<M> = Rc<RefCell<Vec<Envelope<M>>>>;
 
+/// The messages on all wires that end in a shard, by slot. Those that are used again were used a moment ago.
+pub(crate) struct Messages<M>(RefCell<Slots<M>>);
+
+struct Slots<M> {
+    slots: Vec<Option<M>>,
+    free: Vec<u32>,
+}
+
+impl<M> Messages<M> {
+    pub(crate) fn new() -> Rc<Messages<M>> {
+        Rc::new(Messages(RefCell::new(Slots { slots: Vec::new(), free: Vec::new() })))
+    }
+
+    fn put(&self, message: M) -> u32 {
+        let Slots { slots, free } = &mut *self.0.borrow_mut();
+        match free.pop() {
+            Some(slot) => {
+                slots[slot as usize] = Some(message);
+                slot
+            }
+            None => {
+                slots.push(Some(message));
+                // Room for all of them to be free, so that freeing never allocates.
+                free.reserve(slots.capacity());
+                u32::try_from(slots.len() - 1).expect("fewer than 2^32 messages on wires")
+            }
+        }
+    }
+
+    fn take(&self, slot: u32) -> M {
+        let Slots { slots, free } = &mut *self.0.borrow_mut();
+        free.push(slot);
+        slots[slot as usize].take().expect("a message is taken once")
+    }
+}
+
+/// What is done with each message that arrives, where no task waits for them.
+type Handler<M> = Box<dyn FnMut(M)>;
+
 /// The far end of a wire.
 pub(crate) struct Receiver<M> {
     sim: Sim,
     link: LinkId,
     /// This receiver's number in its shard.
     number: Cell<u32>,
-    state: RefCell<Messages<M>>,
+    messages: Rc<Messages<M>>,
+    handler: RefCell<Option<Handler<M>>>,
+    inbox: RefCell<Inbox>,
 }
 
-struct Messages<M> {
-    /// Messages on the wire and in the queue, by slot.
-    slots: Vec<Option<M>>,
-    free: Vec<u32>,
-    /// The slots of those that have arrived.
+struct Inbox {
+    /// The slots of the messages that have arrived.
     arrived: VecDeque<u32>,
     waiting: TaskRef,
     /// Whether nobody will ever look at what arrives.
@@ -44,64 +82,55 @@ struct Messages<M> {
 }
 
 impl<M: 'static> Receiver<M> {
-    pub(crate) fn new(sim: Sim, link: LinkId) -> Rc<Receiver<M>> {
-        let state = Messages {
-            slots: Vec::new(),
-            free: Vec::new(),
-            arrived: VecDeque::new(),
-            waiting: TaskRef::NONE,
-            abandoned: false,
-        };
-        let receiver = Rc::new(Receiver { sim, link, number: Cell::new(0), state: RefCell::new(state) });
+    pub(crate) fn new(sim: Sim, link: LinkId, messages: Rc<Messages<M>>) -> Rc<Receiver<M>> {
+        let inbox = Inbox { arrived: VecDeque::new(), waiting: TaskRef::NONE, abandoned: false };
+        let receiver = Rc::new(Receiver {
+            sim,
+            link,
+            number: Cell::new(0),
+            messages,
+            handler: RefCell::new(None),
+            inbox: RefCell::new(inbox),
+        });
         receiver.number.set(receiver.sim.shard().add_receiver(receiver.clone()));
         receiver
     }
 
     /// Takes a message that arrives later.
     pub(crate) fn accept(&self, time: Time, count: u64, message: M) {
-        let slot = {
-            let state = &mut *self.state.borrow_mut();
-            match state.free.pop() {
-                Some(slot) => {
-                    state.slots[slot as usize] = Some(message);
-                    slot
-                }
-                None => {
-                    state.slots.push(Some(message));
-                    // Room for all of them to be free, so that freeing never allocates.
-                    state.free.reserve(state.slots.capacity());
-                    u32::try_from(state.slots.len() - 1).expect("fewer than 2^32 messages on a wire")
-                }
-            }
-        };
+        let slot = self.messages.put(message);
         let arrival = Arrival { time, node: self.sim.node(), link: self.link, count };
         self.sim.shard().push_arrival(arrival, self.number.get(), slot);
     }
 
     fn take(&self) -> Option<M> {
-        let mut state = self.state.borrow_mut();
-        let slot = state.arrived.pop_front()?;
-        state.free.push(slot);
-        state.slots[slot as usize].take()
+        let slot = self.inbox.borrow_mut().arrived.pop_front()?;
+        Some(self.messages.take(slot))
     }
 }
 
 impl<M: 'static> Arrivals for Receiver<M> {
     fn arrive(&self, slot: u32) {
-        let mut state = self.state.borrow_mut();
-        if state.abandoned {
-            let message = state.slots[slot as usize].take();
-            state.free.push(slot);
-            drop(state);
-            drop(message);
+        if let Some(handler) = &mut *self.handler.borrow_mut() {
+            return handler(self.messages.take(slot));
+        }
+        let mut inbox = self.inbox.borrow_mut();
+        if inbox.abandoned {
+            drop(inbox);
+            drop(self.messages.take(slot));
             return;
         }
-        state.arrived.push_back(slot);
-        let task = state.waiting;
-        drop(state);
+        inbox.arrived.push_back(slot);
+        let task = inbox.waiting;
+        drop(inbox);
         if task != TaskRef::NONE {
             self.sim.wake(task);
         }
+    }
+
+    fn close(&self) {
+        let handler = self.handler.take();
+        drop(handler);
     }
 }
 
@@ -115,8 +144,8 @@ struct Sender<M> {
 }
 
 enum Way<M> {
-    /// Both ends are in one shard.
-    Local(Rc<Receiver<M>>),
+    /// Both ends are in one shard: its messages, and the receiver's number there.
+    Local(Rc<Messages<M>>, u32),
     Remote(Outbox<M>),
 }
 
@@ -124,9 +153,10 @@ enum Way<M> {
 pub struct WireTx<M>(Rc<Sender<M>>);
 
 impl<M: Send + 'static> WireTx<M> {
-    pub(crate) fn local(sim: Sim, receiver: Rc<Receiver<M>>, min_latency: Duration) -> WireTx<M> {
+    pub(crate) fn local(sim: Sim, receiver: &Receiver<M>, min_latency: Duration) -> WireTx<M> {
         let (to, link) = (receiver.sim.node(), receiver.link);
-        WireTx(Rc::new(Sender { sim, to, link, min_latency, count: Cell::new(0), way: Way::Local(receiver) }))
+        let way = Way::Local(receiver.messages.clone(), receiver.number.get());
+        WireTx(Rc::new(Sender { sim, to, link, min_latency, count: Cell::new(0), way }))
     }
 
     pub(crate) fn remote(sim: Sim, end: &Receiver<M>, outbox: Outbox<M>, min_latency: Duration) -> WireTx<M> {
@@ -153,7 +183,10 @@ impl<M: Send + 'static> WireTx<M> {
         let number = count.get();
         count.set(number + 1);
         match &self.0.way {
-            Way::Local(receiver) => receiver.accept(arrival, number, message),
+            Way::Local(messages, receiver) => {
+                let at = Arrival { time: arrival, node: self.0.to, link: *link, count: number };
+                sim.shard().push_arrival(at, *receiver, messages.put(message));
+            }
             Way::Remote(outbox) => {
                 outbox.borrow_mut().push(Envelope { link: *link, time: arrival, count: number, message });
             }
@@ -188,8 +221,8 @@ impl<M> fmt::Debug for WireTx<M> {
     }
 }
 
-/// The far end of a wire; see [`World::wire`](crate::World::wire). One task receives from it at a time. Once it
-/// is dropped, what arrives is discarded.
+/// The far end of a wire; see [`World::wire`](crate::World::wire). One task receives from it at a time, or a
+/// [handler](WireRx::handle) gets what arrives. Once it is dropped, what arrives is discarded.
 pub struct WireRx<M: 'static> {
     receiver: Rc<Receiver<M>>,
     from: NodeId,
@@ -208,6 +241,16 @@ impl<M: Send + 'static> WireRx<M> {
         Recv { rx: self, task: TaskRef::NONE }
     }
 
+    /// Has each message handled as it arrives, which is one event; a task would be woken by it, which is another.
+    /// The handler is part of the node: it may send, start tasks and wake them, and takes no time.
+    ///
+    /// # Panics
+    /// When messages have arrived already.
+    pub fn handle(self, handler: impl FnMut(M) + 'static) {
+        assert!(self.is_empty(), "messages have arrived on {} before their handler", self.link());
+        *self.receiver.handler.borrow_mut() = Some(Box::new(handler));
+    }
+
     /// Takes the first message that has arrived, if there is one.
     pub fn try_recv(&self) -> Option<M> {
         self.receiver.take()
@@ -215,7 +258,7 @@ impl<M: Send + 'static> WireRx<M> {
 
     /// How many messages have arrived and wait.
     pub fn len(&self) -> usize {
-        self.receiver.state.borrow().arrived.len()
+        self.receiver.inbox.borrow().arrived.len()
     }
 
     /// Whether no message waits.
@@ -236,14 +279,13 @@ impl<M: Send + 'static> WireRx<M> {
 
 impl<M> Drop for WireRx<M> {
     fn drop(&mut self) {
-        let mut state = self.receiver.state.borrow_mut();
-        state.abandoned = true;
-        let arrived = std::mem::take(&mut state.arrived);
-        let messages: Vec<Option<M>> =
-            arrived.iter().map(|&slot| state.slots[slot as usize].take()).collect();
-        state.free.extend(arrived);
-        drop(state);
-        drop(messages);
+        let mut inbox = self.receiver.inbox.borrow_mut();
+        inbox.abandoned = true;
+        let arrived = std::mem::take(&mut inbox.arrived);
+        drop(inbox);
+        for slot in arrived {
+            drop(self.receiver.messages.take(slot));
+        }
     }
 }
 
@@ -270,14 +312,14 @@ impl<M: Send + 'static> Future for Recv<'_, M> {
             return Poll::Ready(message);
         }
         let task = receiver.sim.current();
-        let mut state = receiver.state.borrow_mut();
+        let mut inbox = receiver.inbox.borrow_mut();
         assert!(
-            state.waiting == TaskRef::NONE || state.waiting == self.task,
+            inbox.waiting == TaskRef::NONE || inbox.waiting == self.task,
             "two tasks receive from {} at once",
             receiver.link
         );
-        state.waiting = task;
-        drop(state);
+        inbox.waiting = task;
+        drop(inbox);
         self.task = task;
         describe::leaf(|| format!("a message on {} from {}", self.rx.receiver.link, self.rx.from));
         Poll::Pending
@@ -287,7 +329,7 @@ impl<M: Send + 'static> Future for Recv<'_, M> {
 impl<M> Drop for Recv<'_, M> {
     fn drop(&mut self) {
         if self.task != TaskRef::NONE {
-            self.rx.receiver.state.borrow_mut().waiting = TaskRef::NONE;
+            self.rx.receiver.inbox.borrow_mut().waiting = TaskRef::NONE;
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{RunError, Waiting};
 use crate::queue::QueueKind;
 use crate::shard::Shard;
 use crate::sim::Sim;
-use crate::wire::{Outbox, Receiver, WireRx, WireTx};
+use crate::wire::{Messages, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub struct World<M: Send + 'static> {
     shards: Vec<Rc<Shard>>,
     /// What each shard sends to others.
     outboxes: Vec<Outbox<M>>,
+    /// What is on the way to each shard.
+    messages: Vec<Rc<Messages<M>>>,
     nodes: u32,
     /// By link.
     receivers: Vec<Rc<Receiver<M>>>,
@@ -63,6 +65,7 @@ impl<M: Send + 'static> World<M> {
         World {
             shards: (0..config.shards).map(shard).collect(),
             outboxes: (0..config.shards).map(|_| Outbox::default()).collect(),
+            messages: (0..config.shards).map(|_| Messages::new()).collect(),
             nodes: 0,
             receivers: Vec::new(),
             lookahead: Duration::MAX,
@@ -105,11 +108,11 @@ impl<M: Send + 'static> World<M> {
         assert!(!min_latency.is_zero(), "a wire from {from} to {to} without latency: it takes 1 ps at least");
         assert!(self.receivers.len() < 1 << 31, "fewer than 2^31 wires");
         let link = LinkId(self.receivers.len() as u32);
-        let receiver = Receiver::new(self.sim(to), link);
-        self.receivers.push(receiver.clone());
         let (near, far) = (self.shard_of(from), self.shard_of(to));
+        let receiver = Receiver::new(self.sim(to), link, self.messages[far].clone());
+        self.receivers.push(receiver.clone());
         let tx = if near == far {
-            WireTx::local(self.sim(from), receiver.clone(), min_latency)
+            WireTx::local(self.sim(from), &receiver, min_latency)
         } else {
             self.lookahead = self.lookahead.min(min_latency);
             WireTx::remote(self.sim(from), &receiver, self.outboxes[near].clone(), min_latency)

@@ -145,3 +145,65 @@ fn a_wake_comes_after_everything_of_its_node_that_is_due_already() {
         assert_eq!(*log.borrow(), expected);
     }
 }
+
+#[test]
+fn handlers_get_messages_as_they_arrive_and_before_whatever_these_wake() {
+    for shards in [1, 2] {
+        let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
+        let log = Log::default();
+        let (a, b) = (world.add_node(), world.add_node());
+        let sim = world.sim(b);
+        let wires: Vec<_> = (0..3).map(|_| world.wire(a, b, Duration::from_ps(1))).collect();
+        let (back, answers) = world.wire(b, a, Duration::from_ps(5));
+        let (senders, mut receivers): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
+        log_at(&sim, "own", &log);
+        // The link in the middle wakes a task; the others are handled, and one of them answers.
+        log_arrivals(&sim, receivers.remove(1), &log);
+        for (number, rx) in receivers.into_iter().enumerate() {
+            let (log, sim, back) = (log.clone(), sim.clone(), back.clone());
+            rx.handle(move |message| {
+                log.borrow_mut().push(format!("handler {number} gets {message} at {}", sim.now()));
+                if number == 0 {
+                    back.send(sim.now() + Duration::from_ps(5), message + 100);
+                }
+            });
+        }
+        log_arrivals(&world.sim(a), answers, &log);
+        for (number, tx) in [0, 1, 2].into_iter().zip(senders).rev() {
+            tx.send(AT, number);
+            tx.send(AT, number + 10);
+        }
+        let summary = world.run().unwrap();
+        assert_eq!(
+            *log.borrow(),
+            [
+                "handler 0 gets 0 at 10 ns",
+                "handler 0 gets 10 at 10 ns",
+                "handler 1 gets 2 at 10 ns",
+                "handler 1 gets 12 at 10 ns",
+                "own",
+                "link 1 message 1",
+                "link 1 message 11",
+                "link 3 message 100",
+                "link 3 message 110",
+            ]
+        );
+        assert_eq!(summary.end, Time::from_ps(10_005));
+    }
+}
+
+#[test]
+fn a_world_lets_go_of_its_handlers() {
+    let held = Rc::new(());
+    let mut world: World<u32> = World::new(Config::default());
+    let (a, b) = (world.add_node(), world.add_node());
+    let (to_b, at_b) = world.wire(a, b, Duration::from_ps(1));
+    let (to_a, at_a) = world.wire(b, a, Duration::from_ps(1));
+    for (rx, tx) in [(at_b, to_a), (at_a, to_b)] {
+        let held = held.clone();
+        rx.handle(move |_| drop((held.clone(), tx.clone())));
+    }
+    assert_eq!(Rc::strong_count(&held), 3);
+    drop(world);
+    assert_eq!(Rc::strong_count(&held), 1);
+}

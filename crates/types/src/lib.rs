@@ -15,7 +15,7 @@ mod stream;
 mod time;
 
 pub use id::{LinkId, MessageId, NodeId};
-pub use path::{Path, Stage};
+pub use path::{Account, Path, Stage};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
 pub use record::{

@@ -83,6 +83,18 @@ stages! {
 
 const STAGES: usize = Stage::ALL.len();
 
+/// What accounts for time, stage by stage: a [`Path`], or a part of one.
+pub trait Account: Clone {
+    /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
+    fn advance(&mut self, stage: Stage, until: Time);
+}
+
+impl Account for Path {
+    fn advance(&mut self, stage: Stage, until: Time) {
+        Path::advance(self, stage, until);
+    }
+}
+
 /// A partition of the time from `origin` to `at` into stages, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {

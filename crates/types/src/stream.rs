@@ -5,7 +5,7 @@
 //! max(t, s + ceil(n r)) + l. So a chain of free stages pays all its latencies once and the slowest gap once.
 
 use crate::record::Probe;
-use crate::{Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
+use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 
 /// A packet on its way: when its first and last byte are here, and where its time went until the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,25 +37,26 @@ impl Flight {
 /// Who occupied a resource last, so that waiting for an earlier part of one's own message is told from
 /// waiting for somebody else.
 #[derive(Clone, Copy, Debug)]
-struct Occupant {
+struct Occupant<P> {
     message: MessageId,
-    path: Path,
+    path: P,
 }
 
-/// Something that serves one at a time, first come first served, and cannot be taken back.
+/// Something that serves one at a time, first come first served, and cannot be taken back. `P` accounts for the time of
+/// what it serves.
 #[derive(Clone, Debug)]
-pub struct Occupancy {
+pub struct Occupancy<P = Path> {
     stage: Stage,
     queued: Stage,
     free: Time,
-    last: Option<Occupant>,
+    last: Option<Occupant<P>>,
     busy: Duration,
     probe: Option<Probe>,
 }
 
-impl Occupancy {
+impl<P: Account> Occupancy<P> {
     /// A free resource, whose service is accounted as `stage` and waiting for it as `queued`.
-    pub const fn new(stage: Stage, queued: Stage) -> Occupancy {
+    pub const fn new(stage: Stage, queued: Stage) -> Occupancy<P> {
         Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO, probe: None }
     }
 
@@ -76,7 +77,7 @@ impl Occupancy {
 
     /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for
     /// the time up to it.
-    pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut Path) -> Time {
+    pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut P) -> Time {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
@@ -88,21 +89,21 @@ impl Occupancy {
         message: MessageId,
         from: Time,
         duration: Duration,
-        path: &mut Path,
+        path: &mut P,
     ) -> Time {
         let start = from.max(self.free).max(allowed);
         if start > from {
-            match self.last {
+            match &self.last {
                 // The packet before of the same message is what this one waited for: its path is the critical one.
                 Some(last) if last.message == message && self.free > from => {
-                    *path = last.path;
+                    *path = last.path.clone();
                     path.advance(self.stage, self.free);
                 }
                 _ => {}
             }
             path.advance(self.queued, start);
         }
-        self.last = Some(Occupant { message, path: *path });
+        self.last = Some(Occupant { message, path: path.clone() });
         self.free = start + duration;
         self.busy += duration;
         if let Some(probe) = &self.probe {

@@ -1,0 +1,99 @@
+//! Delivered packets a second through a fat tree of 1024 hosts, from port to port of cards: a random permutation, 2 MB
+//! a flow in packets of 4 KiB. Prints `name  value  unit` lines; the figures are medians, and a second is one of CPU time
+//! where the system tells it (Linux), so that other work on the machine does not count.
+
+use nicety_fabric::{
+    Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+};
+use nicety_kernel::{Config, Rng, Sim, World};
+use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
+use std::rc::Rc;
+use std::time::Instant;
+
+const HOSTS: u32 = 1024;
+const ROUNDS: usize = 3;
+const PACKET: u64 = 4096;
+/// Packets of a flow.
+const PACKETS: u64 = (2 << 20) / PACKET;
+const SPEC: NetworkSpec = NetworkSpec {
+    link: LinkSpec { latency: Duration::from_ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256 },
+    switch: SwitchSpec { latency: Duration::from_ns(50), ports: 36, buffer: 32 },
+};
+
+async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {
+    let source = sim.node();
+    for k in 0..PACKETS {
+        let turn = port.turn(Flight::resting(Path::from(sim.now()))).await;
+        let packet = Packet {
+            source,
+            destination: to,
+            message: MessageId { source, sequence: 0 },
+            channel: Channel::Data,
+            offset: k * PACKET,
+            header: HeaderBytes::new(&[0; 64]),
+            payload: Payload::phantom(PACKET),
+            path: Path::from(Time::ZERO),
+        };
+        port.launch(packet, turn);
+    }
+}
+
+async fn listen(port: Rc<Port>) {
+    loop {
+        drop(port.receive().await);
+        port.free_slot();
+    }
+}
+
+/// Who sends to whom: everybody to somebody else.
+fn permutation(rng: &mut Rng) -> Vec<u32> {
+    let mut to: Vec<u32> = (0..HOSTS).collect();
+    // Sattolo's: one circle through all of them.
+    for i in (1..HOSTS as usize).rev() {
+        to.swap(i, rng.below(i as u64) as usize);
+    }
+    to
+}
+
+/// How long this thread has run on a CPU, in seconds; where nobody knows, since when it is measured.
+fn cpu_s(begun: Instant) -> f64 {
+    let scheduled = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let ns = scheduled.as_deref().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    ns.map_or_else(|| begun.elapsed().as_secs_f64(), |ns| ns as f64 * 1e-9)
+}
+
+/// Packets a second and switches passed a second.
+fn measure(topology: &str) -> (f64, f64) {
+    let mut world: World<Symbol> = World::new(Config { seed: 1, ..Config::default() });
+    let hosts: Vec<NodeId> = (0..HOSTS).map(|_| world.add_node()).collect();
+    let topology: Topology = topology.parse().expect("a topology");
+    let (ports, network) = topology.build(&mut world, &hosts, &SPEC).expect("1024 hosts fit");
+    let to = permutation(&mut world.sim(hosts[0]).rng("permutation"));
+    for ((&host, port), to) in hosts.iter().zip(ports).zip(to) {
+        let (sim, port) = (world.sim(host), Rc::new(port));
+        sim.spawn_program("sender", send(sim.clone(), port.clone(), NodeId(to)));
+        sim.spawn(listen(port));
+    }
+    let begun = Instant::now();
+    let before = cpu_s(begun);
+    world.run().expect("nobody waits for ever");
+    let took = cpu_s(begun) - before;
+    let statistics = network.statistics();
+    let received: u64 = statistics.hosts.iter().map(|port| port.received_packets).sum();
+    assert_eq!(received, PACKETS * u64::from(HOSTS), "every packet is delivered");
+    let hops: u64 = statistics.switches.iter().flat_map(|s| &s.ports).map(|p| p.sent_packets).sum();
+    (received as f64 / took, hops as f64 / took)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    for (name, topology) in [("fat-tree-d-mod-k", "fat-tree:36"), ("fat-tree-hash", "fat-tree:36:hash")] {
+        let (packets, hops): (Vec<_>, Vec<_>) = (0..ROUNDS).map(|_| measure(topology)).unzip();
+        println!("{name}  {:.0}  packets/s", median(packets));
+        println!("{name}-switches  {:.0}  switches passed/s", median(hops));
+    }
+}

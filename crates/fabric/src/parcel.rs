@@ -1,0 +1,73 @@
+//! Packets in recycled memory: what is on a wire or in a switch is a pointer, so that a packet's bytes stay where they
+//! are on its whole way.
+
+use crate::Packet;
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// How many boxes a thread keeps for packets to come: about 8 MiB.
+const POOLED: usize = (8 << 20) / size_of::<Packet>();
+
+/// Memory for a packet; a pointer to it, so that it stays where it is.
+type Memory = Box<Option<Packet>>;
+
+thread_local! {
+    static POOL: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A packet in a box that is used again.
+pub struct Parcel(Option<Memory>);
+
+impl Parcel {
+    /// Puts a packet into a box.
+    pub fn new(packet: Packet) -> Parcel {
+        match POOL.with_borrow_mut(Vec::pop) {
+            Some(mut pooled) => {
+                *pooled = Some(packet);
+                Parcel(Some(pooled))
+            }
+            None => Parcel(Some(Box::new(Some(packet)))),
+        }
+    }
+
+    /// The packet itself.
+    pub fn open(mut self) -> Packet {
+        self.0.as_mut().and_then(|pooled| pooled.take()).expect(FULL)
+    }
+}
+
+const FULL: &str = "a parcel has a packet until it is opened";
+
+impl Deref for Parcel {
+    type Target = Packet;
+    fn deref(&self) -> &Packet {
+        self.0.as_ref().and_then(|pooled| pooled.as_ref().as_ref()).expect(FULL)
+    }
+}
+
+impl DerefMut for Parcel {
+    fn deref_mut(&mut self) -> &mut Packet {
+        self.0.as_mut().and_then(|pooled| pooled.as_mut().as_mut()).expect(FULL)
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        let Some(mut pooled) = self.0.take() else { return };
+        *pooled = None;
+        // A thread that is ending has no pool any more; its boxes are simply freed.
+        let _ = POOL.try_with(|pool| {
+            let pool = &mut *pool.borrow_mut();
+            if pool.len() < POOLED {
+                pool.push(pooled);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Parcel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

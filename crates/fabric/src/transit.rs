@@ -1,0 +1,169 @@
+//! Packets on their way through switches: what every switch looks at, in a few words, and the rest in a box that nobody
+//! opens on the way. So a packet costs a switch little memory, wherever its bytes are.
+
+use crate::{Channel, Packet, Parcel};
+use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// When a packet's first and last byte are somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) head: Time,
+    pub(crate) tail: Time,
+    /// The stage that the time between the two belongs to.
+    pub(crate) slowest: Stage,
+}
+
+impl Span {
+    pub(crate) fn of(&Flight { head, tail, slowest, .. }: &Flight) -> Span {
+        Span { head, tail, slowest }
+    }
+}
+
+/// A packet on its way through switches.
+#[derive(Debug)]
+pub struct Transit {
+    /// The node that sent it.
+    pub source: NodeId,
+    /// The node it is for.
+    pub destination: NodeId,
+    /// The message it is part of.
+    pub message: MessageId,
+    /// How it is let through.
+    pub channel: Channel,
+    /// Length of the payload in bytes.
+    pub bytes: u64,
+    pub(crate) trace: Trace,
+    packet: Parcel,
+}
+
+impl Transit {
+    /// Sends a packet on its way; `path` accounts for the time until its first byte comes out of its first link.
+    pub(crate) fn begin(packet: Packet, path: Path) -> Transit {
+        Transit {
+            source: packet.source,
+            destination: packet.destination,
+            message: packet.message,
+            channel: packet.channel,
+            bytes: packet.payload.len(),
+            trace: Trace::begin(path),
+            packet: Parcel::new(packet),
+        }
+    }
+
+    /// The same with its time accounted for by `path`.
+    pub(crate) fn retraced(self, path: Path) -> Transit {
+        Transit { trace: Trace::begin(path), ..self }
+    }
+
+    /// Another one like it; its payload is the same memory.
+    pub(crate) fn share(&mut self) -> Transit {
+        Transit { packet: Parcel::new(self.packet.share()), trace: self.trace.clone(), ..*self }
+    }
+
+    /// The packet; its path is that of its beginning.
+    pub(crate) fn inside(&mut self) -> &mut Packet {
+        &mut self.packet
+    }
+
+    /// Whether it needs no place in buffers.
+    pub(crate) fn is_control(&self) -> bool {
+        self.channel == Channel::Control
+    }
+
+    /// The packet, with the time up to its last byte accounted for.
+    pub(crate) fn end(self, slowest: Stage, tail: Time) -> Parcel {
+        let Transit { mut packet, trace, .. } = self;
+        packet.path = trace.end();
+        packet.path.advance(slowest, tail);
+        packet
+    }
+}
+
+/// Where the time in the network went: a path up to its first link, which packets share that follow each other, and what
+/// came after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    before: Shared,
+    at: Time,
+    link: Duration,
+    switch: Duration,
+    switch_queued: Duration,
+}
+
+impl Trace {
+    fn begin(path: Path) -> Trace {
+        let (link, switch, switch_queued) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Trace { at: path.at(), before: Shared::new(path), link, switch, switch_queued }
+    }
+
+    fn end(&self) -> Path {
+        let mut path = *self.before.get();
+        for (stage, took) in [
+            (Stage::Link, self.link),
+            (Stage::Switch, self.switch),
+            (Stage::SwitchQueued, self.switch_queued),
+        ] {
+            path.advance(stage, path.at() + took);
+        }
+        debug_assert_eq!(path.at(), self.at);
+        path
+    }
+}
+
+impl Account for Trace {
+    fn advance(&mut self, stage: Stage, until: Time) {
+        if until <= self.at {
+            return;
+        }
+        let total = match stage {
+            Stage::Link => &mut self.link,
+            Stage::Switch => &mut self.switch,
+            Stage::SwitchQueued => &mut self.switch_queued,
+            _ => unreachable!("no other stage is between two switches"),
+        };
+        *total += until.since(self.at);
+        self.at = until;
+    }
+}
+
+/// How many paths a thread keeps memory for.
+const POOLED: usize = (8 << 20) / size_of::<Path>();
+
+thread_local! {
+    static POOL: RefCell<Vec<Arc<Path>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A path that several packets refer to, in memory that is used again.
+#[derive(Clone, Debug)]
+struct Shared(Option<Arc<Path>>);
+
+impl Shared {
+    fn new(path: Path) -> Shared {
+        let mut pooled = POOL.with_borrow_mut(Vec::pop);
+        match pooled.as_mut().and_then(Arc::get_mut) {
+            Some(memory) => *memory = path,
+            None => pooled = Some(Arc::new(path)),
+        }
+        Shared(pooled)
+    }
+
+    fn get(&self) -> &Path {
+        self.0.as_ref().expect("a path is there until it is dropped")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The last one gives the memory back; a thread that is ending has no pool any more.
+        if let Some(path) = self.0.take().filter(|path| Arc::strong_count(path) == 1) {
+            let _ = POOL.try_with(|pool| {
+                let pool = &mut *pool.borrow_mut();
+                if pool.len() < POOLED {
+                    pool.push(path);
+                }
+            });
+        }
+    }
+}
