@@ -80,6 +80,8 @@ pub struct HpuSpec {
     pub applications: u32,
     /// Stack of a core, in bytes.
     pub stack: u32,
+    /// Messages for handlers that may be under way at a time.
+    pub contexts: u32,
     /// Which handler a free one runs next.
     pub scheduling: Scheduling,
     /// Cycles to start a handler.
@@ -287,6 +289,8 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         core: Core { isa, costs, misaligned },
         isa: isa_text,
         memory: size("memory", 64 << 20, "HPU memory, of all applications together"),
+        contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be under way")
+            as u32,
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
         stack: size("stack", 1 << 20, "stack of a core"),

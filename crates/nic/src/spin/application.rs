@@ -91,6 +91,12 @@ pub(super) struct Application {
     refused: Cell<u64>,
     memory: Cell<u64>,
     most_memory: Cell<u64>,
+    /// Handlers of it that are attached.
+    pub(super) attached: Cell<u32>,
+    /// Messages for its handlers that are under way.
+    pub(super) contexts: Cell<u32>,
+    /// Places of the packet buffer that their packets have.
+    pub(super) slots: Cell<u32>,
 }
 
 impl Application {
@@ -103,6 +109,9 @@ impl Application {
             refused: Cell::new(0),
             memory: Cell::new(0),
             most_memory: Cell::new(0),
+            attached: Cell::new(0),
+            contexts: Cell::new(0),
+            slots: Cell::new(0),
         }
     }
 

@@ -187,6 +187,17 @@ impl Attachments {
         found.ok_or(AttachError::NoSuchApplication { number: id.0 })
     }
 
+    /// What an application has of so many things that are shared out by weight, among all that have handlers attached;
+    /// one at least.
+    pub(super) fn share(&self, application: &Application, of: u32) -> u32 {
+        let applications = self.applications.borrow();
+        let weights =
+            applications.iter().filter(|a| a.attached.get() > 0).map(|a| u64::from(a.config.weight));
+        let all = weights.sum::<u64>().max(1);
+        let share = u64::from(of) * u64::from(application.config.weight) / all;
+        u32::try_from(share).unwrap_or(of).clamp(1, of)
+    }
+
     pub(super) fn statistics(&self) -> HandlerStatistics {
         self.applications.borrow().iter().map(|a| a.statistics.get()).sum()
     }
@@ -222,6 +233,8 @@ impl Attachments {
 
     fn attach(&self, attachment: Attachment) -> u32 {
         attachment.state.users.set(attachment.state.users.get() + 1);
+        let count = &attachment.application().attached;
+        count.set(count.get() + 1);
         let mut attached = self.attached.borrow_mut();
         let index = attached.iter().position(Option::is_none).unwrap_or(attached.len());
         if index == attached.len() {
@@ -355,6 +368,8 @@ impl Card {
         }
         self.attachments.attached.borrow_mut()[cookie as usize] = None;
         attachment.state.users.set(attachment.state.users.get() - 1);
+        let count = &attachment.application().attached;
+        count.set(count.get() - 1);
         self.forget(&attachment.program);
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! | a host's set-up and commands, and what it sees of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | what a lossy network may bring | `intake.rs` |
-//! | packet buffer, matching, deposit, completion in order | `receive.rs` |
+//! | packet buffer, matching, deposit, completion in order | `receive.rs`, `contexts.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
 //! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
@@ -21,6 +21,7 @@
 mod application;
 mod attachments;
 mod commands;
+mod contexts;
 mod dma;
 mod fair;
 mod generate;
@@ -51,6 +52,7 @@ pub use post::{Appending, Pending};
 use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
+use contexts::Contexts;
 use hpus::Hpus;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
@@ -147,6 +149,7 @@ pub struct Card {
     replies: Cell<u32>,
     hpus: Hpus,
     attachments: Attachments,
+    contexts: Contexts,
     /// Match entries that handlers have left open.
     held: RefCell<Vec<MeHandle>>,
     view: HostView,
@@ -198,6 +201,7 @@ impl Card {
             replies: Cell::new(0),
             hpus: Hpus::new(sim, &spec.hpu),
             attachments: Attachments::new(&spec.hpu),
+            contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
             held: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
             landing: RefCell::default(),

@@ -65,6 +65,9 @@ impl Card {
     pub(super) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
         let Run { place, kind, packet, .. } = run;
         let offset = packet.as_ref().map(|packet| packet.offset);
+        if kind == Kind::Completion {
+            self.contexts.completed();
+        }
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
@@ -129,6 +132,9 @@ impl Card {
     /// A handler is not run because its application's budget is used up; its message fails for that.
     pub(super) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path } = run;
+        if kind == Kind::Completion {
+            self.contexts.completed();
+        }
         path.advance(Stage::HandlerQueued, self.sim.now());
         if self.incoming.borrow_mut().get(place).fail.is_ok() {
             self.attachment_of(place).expect("it has a handler").application().refuse();

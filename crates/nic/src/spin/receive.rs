@@ -176,10 +176,14 @@ impl Card {
         self.matched(packet.message, service, &mut packet.path).await;
         self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
 
-        let known = self.incoming.borrow().by_message.get(&packet.message).copied();
+        let known = self.place_of(packet.message);
         let place = match (header, known) {
-            (Some(header), None) => self.admit(header, &packet),
+            (Some(header), None) => {
+                let room = self.context_for(&header, &mut packet).await;
+                self.admit(header, &packet, room)
+            }
             (None, Some(place)) => place,
+            (None, None) if self.awaits_context(packet.message) => self.behind_its_header(&mut packet).await,
             _ => return self.drop_stray(),
         };
         let fate = {
@@ -189,6 +193,10 @@ impl Card {
             incoming.unsettled += 1;
             incoming.fate
         };
+        if self.contexts.shared_out() && self.sheds(place, is_header) {
+            self.count_dropped(place, &packet);
+            return self.settled(place, packet.offset, &packet.path);
+        }
         match fate {
             Fate::Undecided if is_header => {
                 let path = packet.path;
@@ -221,16 +229,46 @@ impl Card {
     }
 
     /// Whether there is room on the card for a message that matches an entry with these handlers.
-    fn accepts(&self, header: &Header, _handlers: Option<u32>) -> bool {
-        !header.kind.wants_reply() || self.replies.get() < self.spec.replies
+    fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
+        (context || handlers.is_none())
+            && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
+    }
+
+    /// Where a message is that has been matched.
+    pub(super) fn place_of(&self, message: MessageId) -> Option<usize> {
+        self.incoming.borrow().by_message.get(&message).copied()
+    }
+
+    /// Counts a packet for its application's share of the packet buffer. Where that is used up, a further packet for
+    /// handlers is shed if its portal table entry has flow control, which is disabled then.
+    fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
+        let (attachment, fate, pt, path) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path)
+        };
+        let Some(attachment) = attachment else { return false };
+        let application = attachment.application();
+        let taken = self.buffer_is_taken(application);
+        application.slots.set(application.slots.get() + 1);
+        if is_header || !taken || !matches!(fate, Fate::Process | Fate::Undecided) {
+            return false;
+        }
+        let (mut path, mut controlled) = (path, false);
+        path.advance(Stage::Match, self.sim.now());
+        self.with_effects(path, |interface, effects| controlled = interface.pt_exhausted(pt, effects));
+        if controlled {
+            self.incoming.borrow_mut().flow_controlled(pt);
+        }
+        controlled
     }
 
     /// Matches a message's header and makes its place among the arriving messages.
-    fn admit(self: &Rc<Card>, header: Header, packet: &Packet) -> usize {
+    fn admit(self: &Rc<Card>, header: Header, packet: &Packet, context: bool) -> usize {
         let (mut delivery, mut reply, mut flow_control) = (None, None, false);
         self.with_effects(packet.path, |interface, effects| {
             let before = interface.statistics().flow_control;
-            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers), effects) {
+            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
                 Arrival::Matched(matched) => delivery = Some(matched),
                 Arrival::Reply(answer) => reply = Some(answer),
                 Arrival::Dropped(_) | Arrival::Acknowledged => {}
@@ -259,8 +297,12 @@ impl Card {
         if let Some(application) = refusing {
             application.refuse();
         }
+        if let Some(attachment) = &attachment {
+            self.contexts.take(attachment.application());
+        }
         let outcome = if delivery.is_some() || reply.is_some() { UNDER_WAY } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
+        self.after_match();
         self.incoming.borrow_mut().insert(Incoming {
             message: packet.message,
             header,
@@ -382,6 +424,12 @@ impl Card {
             let incoming = table.get(place);
             incoming.unsettled -= 1;
             incoming.path.follow(path);
+            if self.contexts.shared_out() {
+                if let Some(attachment) = &incoming.attachment {
+                    let slots = &attachment.application().slots;
+                    slots.set(slots.get() - 1);
+                }
+            }
         }
         self.advance(place);
     }
@@ -415,7 +463,10 @@ impl Card {
             }
         };
         match completion {
-            Some(path) => self.ready(Run { place, kind: Kind::Completion, packet: None, path }),
+            Some(path) => {
+                self.contexts.completes();
+                self.ready(Run { place, kind: Kind::Completion, packet: None, path });
+            }
             None => self.complete_in_order(place),
         }
     }
@@ -449,7 +500,11 @@ impl Card {
                 table.order.get_mut(&key).expect("just looked at").pop_front();
                 (first, message, delivery, fail, pending, path)
             };
+            let attachment = self.attachment_of(place);
             self.incoming.borrow_mut().remove(place);
+            if let Some(attachment) = attachment {
+                self.contexts.give_back(attachment.application());
+            }
             if delivery.header.kind.wants_reply() {
                 self.replies.set(self.replies.get() - 1);
             }

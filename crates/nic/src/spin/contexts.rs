@@ -1,0 +1,208 @@
+//! Contexts: how many messages for handlers there may be on the card at a time, and what happens to one more.
+//!
+//! A message takes a context when it matches an entry with handlers, and gives it back when it is complete. One that
+//! finds none disables its portal table entry, where that has flow control. Elsewhere it waits in the packet buffer, and
+//! with it what its initiator sends behind it to the same portal table entry. Where nothing but waiting packets is left
+//! in the buffer, and no completion handler is under way, what they wait for could not come in any more: then the last
+//! message to wait is dropped.
+//!
+//! Where the processors are shared by weight, contexts and the packet buffer are too: an application has its share of
+//! each and no more.
+
+use super::Card;
+use super::application::Application;
+use crate::spec::Scheduling;
+use nicety_fabric::Packet;
+use nicety_kernel::{Signal, Sim};
+use nicety_portals::{Header, HeaderKind};
+use nicety_types::{MessageId, NodeId, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// A message before the matching unit that waits for a context.
+struct Waiting {
+    message: MessageId,
+    header: Header,
+}
+
+impl Waiting {
+    /// Messages that match in the order in which they come.
+    fn key(&self) -> (NodeId, u32) {
+        (self.header.source, self.header.pt)
+    }
+}
+
+/// The contexts of a card.
+pub(super) struct Contexts {
+    limit: u32,
+    live: Cell<u32>,
+    /// Completion handlers that are to run or do.
+    completing: Cell<u32>,
+    /// In the order in which they came.
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Packets of these messages, and how many the packet buffer has room for.
+    held: Cell<u32>,
+    buffer: u32,
+    changed: Signal,
+    shared_out: bool,
+}
+
+impl Contexts {
+    pub(super) fn new(sim: &Sim, limit: u32, buffer: u32, scheduling: Scheduling) -> Contexts {
+        Contexts {
+            limit,
+            live: Cell::new(0),
+            completing: Cell::new(0),
+            waiting: RefCell::default(),
+            held: Cell::new(0),
+            buffer,
+            changed: Signal::new(sim),
+            shared_out: scheduling == Scheduling::WeightedFair,
+        }
+    }
+
+    /// Whether applications have shares of contexts and packet buffer.
+    pub(super) const fn shared_out(&self) -> bool {
+        self.shared_out
+    }
+
+    /// A message has matched an entry with handlers.
+    pub(super) fn take(&self, application: &Application) {
+        self.live.set(self.live.get() + 1);
+        application.contexts.set(application.contexts.get() + 1);
+    }
+
+    /// It is complete.
+    pub(super) fn give_back(&self, application: &Application) {
+        self.live.set(self.live.get() - 1);
+        application.contexts.set(application.contexts.get() - 1);
+        self.look();
+    }
+
+    /// A completion handler is to run.
+    pub(super) fn completes(&self) {
+        self.completing.set(self.completing.get() + 1);
+    }
+
+    /// It has ended.
+    pub(super) fn completed(&self) {
+        self.completing.set(self.completing.get() - 1);
+        self.look();
+    }
+
+    /// Those who wait look again.
+    fn look(&self) {
+        if self.held.get() > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn position(&self, message: MessageId) -> Option<usize> {
+        self.waiting.borrow().iter().position(|waiting| waiting.message == message)
+    }
+
+    /// Whether a message that arrived before this one, or before now, has to match before it.
+    fn behind_another(&self, message: MessageId, key: (NodeId, u32)) -> bool {
+        let waiting = self.waiting.borrow();
+        waiting.iter().take_while(|waiting| waiting.message != message).any(|waiting| waiting.key() == key)
+    }
+
+    /// One more packet waits.
+    fn hold(&self) {
+        self.held.set(self.held.get() + 1);
+        if self.held.get() >= self.buffer {
+            self.look();
+        }
+    }
+
+    fn let_go(&self) {
+        self.held.set(self.held.get() - 1);
+    }
+}
+
+impl Card {
+    /// Whether an entry's handlers have a context for one more message, by the limit and their application's share.
+    fn has_context(&self, handlers: u32) -> bool {
+        let contexts = &self.contexts;
+        contexts.live.get() < contexts.limit
+            && (!contexts.shared_out || {
+                let application = self.attachments.get(handlers).map(|a| a.application().clone());
+                application.is_none_or(|a| a.contexts.get() < self.attachments.share(&a, contexts.limit))
+            })
+    }
+
+    /// Whether the packets of an application have taken its share of the packet buffer.
+    pub(super) fn buffer_is_taken(&self, application: &Application) -> bool {
+        application.slots.get() >= self.attachments.share(application, self.contexts.buffer)
+    }
+
+    /// Whether a message has to wait, and, where it need not, whether there is a context for it.
+    fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
+        if self.contexts.behind_another(message, (header.source, header.pt)) {
+            return None;
+        }
+        let prospect = self.interface.borrow().prospect(header);
+        match prospect.and_then(|prospect| Some((prospect.handlers?, prospect.flow_control))) {
+            None => Some(true),
+            Some((handlers, true)) => {
+                let application = self.attachments.get(handlers).map(|a| a.application().clone());
+                let taken = application.is_some_and(|a| self.contexts.shared_out && self.buffer_is_taken(&a));
+                Some(self.has_context(handlers) && !taken)
+            }
+            Some((handlers, false)) => self.has_context(handlers).then_some(true),
+        }
+    }
+
+    /// Before a message is matched: whether there is a context for it if it needs one. May wait for one.
+    pub(super) async fn context_for(&self, header: &Header, packet: &mut Packet) -> bool {
+        let contexts = &self.contexts;
+        let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
+        if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().is_empty() {
+            return true;
+        }
+        let message = packet.message;
+        if let Some(room) = self.room(header, message) {
+            return room;
+        }
+        contexts.waiting.borrow_mut().push_back(Waiting { message, header: *header });
+        contexts.hold();
+        let over = || self.room(header, message).is_some() || self.stuck(message);
+        contexts.changed.wait_until(over).await;
+        let room = self.room(header, message).unwrap_or(false);
+        contexts.let_go();
+        let position = contexts.position(message).expect("it waits until now");
+        contexts.waiting.borrow_mut().remove(position);
+        packet.path.advance(Stage::HandlerQueued, self.sim.now());
+        room
+    }
+
+    /// Whether nobody who waits can go on, nothing else is left in the packet buffer, and this message is the last.
+    fn stuck(&self, message: MessageId) -> bool {
+        let contexts = &self.contexts;
+        let waiting = contexts.waiting.borrow();
+        contexts.held.get() >= contexts.buffer
+            && contexts.completing.get() == 0
+            && waiting.back().is_some_and(|last| last.message == message)
+            && !waiting.iter().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
+    }
+
+    /// Whether a message waits for a context: its further packets wait with it.
+    pub(super) fn awaits_context(&self, message: MessageId) -> bool {
+        self.contexts.position(message).is_some()
+    }
+
+    /// A further packet waits until its message has matched.
+    pub(super) async fn behind_its_header(&self, packet: &mut Packet) -> usize {
+        let message = packet.message;
+        self.contexts.hold();
+        self.contexts.changed.wait_until(|| self.place_of(message).is_some()).await;
+        self.contexts.let_go();
+        packet.path.advance(Stage::HandlerQueued, self.sim.now());
+        self.place_of(message).expect("just seen")
+    }
+
+    /// A message has been matched: what waits behind it may go on.
+    pub(super) fn after_match(&self) {
+        self.contexts.look();
+    }
+}
