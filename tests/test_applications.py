@@ -246,3 +246,37 @@ def test_shares_of_the_processors(handlers: Callable, scheduling: str, low: floa
     assert len(order) == 200
     heavy = sum(number % 2 for number in order[:80])
     assert low <= heavy / (80 - heavy) <= high
+
+
+def test_messages_that_wait_for_a_context_cannot_block_the_one_that_has_it(handlers: Callable) -> None:
+    work = handlers(WORK)
+
+    async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
+        eq = host.eq_alloc(64)
+        host.pt_alloc(pt=1, eq=eq)
+        buffer = host.alloc(1 << 16)
+        options = ["op_put", "event_link_disable"]
+        await host.me_append(buffer, pt=1, ignore_bits=0xFF, options=options, handlers=host.attach(work))
+        await host.barrier()
+        await host.compute(ns=1_000_000)
+        event = await host.eq_wait(eq)
+        return [(event.initiator, event.rlength_bytes)]
+
+    async def sender(host: nicety.Host) -> None:
+        length = 1 << 16 if host.rank == 1 else 8
+        md = host.md_bind(host.alloc(length), options=["event_send_disable"])
+        await host.barrier()
+        if host.rank == 2:
+            # Behind the first packet of the long message, and before its last.
+            await host.compute(ns=200)
+        for _ in range(1 if host.rank == 1 else 20):
+            await host.put(md, length, to=0, pt=1)
+
+    changes = {"hpu.contexts": 1, "buffer.packets": 4, "host.post": "1 ns"}
+    cluster = nicety.Cluster(3, "spin-discrete", topology="star", set=changes)
+    report = cluster.run({0: receiver, 1: sender, 2: sender})
+    # The long message has the only context, and the buffer fills with short ones: some are dropped, so that the rest of
+    # the long one comes through.
+    assert report.results[0] == [(1, 1 << 16)]
+    assert 0 < report.nodes[0].messages_dropped < 20
+    assert report.nodes[0].messages_matched + report.nodes[0].messages_dropped == 21

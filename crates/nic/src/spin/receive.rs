@@ -413,8 +413,15 @@ impl Card {
     /// A packet's slot is free.
     pub(super) fn release_slot(&self, place: usize, offset: u64) {
         self.port.free_slot();
-        let message = self.incoming.borrow_mut().get(place).message;
-        self.recorder.packet_settled(message, offset, self.sim.now());
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(place);
+        if self.contexts.shared_out()
+            && let Some(attachment) = &incoming.attachment
+        {
+            let slots = &attachment.application().slots;
+            slots.set(slots.get() - 1);
+        }
+        self.recorder.packet_settled(incoming.message, offset, self.sim.now());
     }
 
     /// Something that a message waited for is done.
@@ -424,12 +431,6 @@ impl Card {
             let incoming = table.get(place);
             incoming.unsettled -= 1;
             incoming.path.follow(path);
-            if self.contexts.shared_out() {
-                if let Some(attachment) = &incoming.attachment {
-                    let slots = &attachment.application().slots;
-                    slots.set(slots.get() - 1);
-                }
-            }
         }
         self.advance(place);
     }
