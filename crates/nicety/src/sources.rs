@@ -11,6 +11,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("include/datatype.h", include_str!("../../../handlers/include/datatype.h")),
     ("include/nicety.h", include_str!("../../../handlers/include/nicety.h")),
     ("include/pingpong.h", include_str!("../../../handlers/include/pingpong.h")),
+    ("include/storage.h", include_str!("../../../handlers/include/storage.h")),
     ("pingpong_store.c", include_str!("../../../handlers/pingpong_store.c")),
     ("pingpong_stream.c", include_str!("../../../handlers/pingpong_stream.c")),
     ("runtime/include/string.h", include_str!("../../../handlers/runtime/include/string.h")),
@@ -20,6 +21,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("runtime/start.c", include_str!("../../../handlers/runtime/start.c")),
     ("sink_store.c", include_str!("../../../handlers/sink_store.c")),
     ("sink_stream.c", include_str!("../../../handlers/sink_stream.c")),
+    ("storage.c", include_str!("../../../handlers/storage.c")),
 ];
 
 #[cfg(test)]

@@ -134,8 +134,26 @@ def _datatype(
     return Datatype(size=sizes[0], blocks=parse_ranges(blocks, "--blocks"), layout=layout)
 
 
+def _storage(
+    *,
+    sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes of a block.")] = "512:1Mi",
+    operation: Annotated[
+        str, typer.Option(metavar="O[,P]", help="What is measured: write, read, rebuild.")
+    ] = "write,read,rebuild",
+    servers: Annotated[int, typer.Option(metavar="N", help="Data servers; one more has the parity.")] = 4,
+    requests: Annotated[int, typer.Option(metavar="N", help="Writes or reads whose mean is taken.")] = 4,
+) -> Any:
+    from nicety.cli.output import parse_names
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import Storage
+
+    operations = parse_names([operation], "--operation")
+    return Storage(sizes=parse_ranges(sizes, "--sizes"), operations=operations, servers=servers, requests=requests)
+
+
 def register_all(bench: typer.Typer) -> None:
     """Add the commands of all use cases."""
     register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
     register(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
     register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
+    register(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)

@@ -27,6 +27,7 @@ from nicety.usecases.driver import (
     require_equal,
     run_usecase,
 )
+from nicety.usecases.storage import Storage
 
 __all__ = [
     "BANDWIDTH",
@@ -37,6 +38,7 @@ __all__ = [
     "Datatype",
     "Figure",
     "Outcome",
+    "Storage",
     "Trial",
     "UseCase",
     "UseCaseReport",

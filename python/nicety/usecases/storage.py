@@ -1,0 +1,426 @@
+"""RAID-5 storage: data servers, a server with the parity of their contents, and a client that writes and reads blocks.
+
+A write changes the parity by the difference between the old contents and the new: the data server XORs them and sends
+the difference to the parity server, which XORs it into the parity and acknowledges; then the data server tells the
+client.
+
+| mode | who does a server's work |
+|---|---|
+| `host` | its CPU: it notices a message, XORs in memory, and posts the next message |
+| `spin` | handlers, packet by packet: read the old bytes, write the new ones, send the difference from the card |
+
+| operation | what is timed |
+|---|---|
+| `write` | from the client's post until it has noticed that the write is stored, and in the parity |
+| `read` | from the client's post until it has noticed the block |
+| `rebuild` | from the first post of a server that has lost its contents until it has them again, from all others |
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nicety.cluster import Buffer, Host
+from nicety.errors import InputError
+from nicety.handlers import Handlers
+from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+OPERATIONS = ("write", "read", "rebuild")
+_PT = 1
+_CLIENT = 0
+_SOURCES, _LOCKS = 64, 64
+"""`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
+_LARGEST = 256 << 20
+_MOST_REQUESTS = 10_000
+_XORED_A_CYCLE = 8
+"""Bytes that a CPU core XORs in a cycle with everything in its cache; assumed: two loads of 128 bits for 16 bytes, and
+one load a cycle."""
+
+
+class Message(IntEnum):
+    """What a message is, as storage.h has it."""
+
+    READ = 1
+    WRITE = 2
+    DIFF = 3
+    ACK = 4
+    DONE = 5
+    BLOCK = 6
+
+
+class Storage(UseCase):
+    """Writes to, reads from, and the rebuilding of a data server in a RAID-5 array, for each size.
+
+    Args:
+        sizes: bytes of a block; of the server's contents where it is rebuilt.
+        operations: which of `write`, `read` and `rebuild`.
+        servers: data servers; one more has the parity, and one node is the client.
+        requests: writes or reads whose mean time is measured; before a server is rebuilt, writes to each.
+
+    Raises:
+        InputError: what a storage array cannot have.
+    """
+
+    name: ClassVar[str] = "storage"
+    title: ClassVar[str] = "Storage"
+    meaning: ClassVar[str] = "time of a write, of a read, and until a lost server has its contents again"
+    modes: ClassVar[Sequence[str]] = ("host", "spin")
+    axis: ClassVar[str] = "size_bytes"
+    figure: ClassVar[Figure] = LATENCY
+    sources: ClassVar[dict[str, str]] = {"spin": "storage.c"}
+
+    def __init__(
+        self,
+        *,
+        sizes: Sequence[int],
+        operations: Sequence[str] = OPERATIONS,
+        servers: int = 4,
+        requests: int = 4,
+    ) -> None:
+        for operation in operations:
+            if operation not in OPERATIONS:
+                raise InputError(f"--operation: there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")
+        if not 2 <= servers <= _SOURCES - 2:  # noqa: PLR2004, with one data server the parity would be a copy
+            raise InputError(
+                f"--servers: an array has 2 to {_SOURCES - 2} data servers and one with the parity, not {servers}"
+            )
+        if not 1 <= requests <= _MOST_REQUESTS:
+            raise InputError(f"--requests: 1 to {_MOST_REQUESTS} writes or reads are measured, not {requests}")
+        for size in sizes:
+            if not 1 <= size <= _LARGEST:
+                raise InputError(f"--sizes: a block has 1 to 256Mi bytes ({_LARGEST}), not {size}")
+        self._points = [
+            {"operation": operation, "servers": servers, "requests": requests, "size_bytes": size}
+            for operation in dict.fromkeys(operations)
+            for size in sizes
+        ]
+
+    def points(self) -> Sequence[Point]:
+        """Every size, for every operation."""
+        return self._points
+
+    def nodes(self, point: Point) -> int:
+        """The client, the data servers, and the one with the parity."""
+        return int(point["servers"]) + 2
+
+    def payload_bytes(self, point: Point) -> int:
+        """The block, or the contents that are rebuilt."""
+        return int(point["size_bytes"])
+
+    def check(self, card: Card, mode: str, point: Point) -> None:
+        """Refuse a card without room for the handlers' locks, and a packet on each processor."""
+        needed, memory = len(parity_state(card)), card.size_bytes("hpu.memory")
+        # A server that is rebuilt has both kinds of handlers.
+        both = needed + len(data_state(card, 0))
+        if mode == "spin" and (both if point["operation"] == "rebuild" else needed) > memory:
+            raise InputError(
+                f"the servers' handlers keep up to {both} bytes in HPU memory, a packet for each of "
+                f"{card.count('hpu.cores')} processors among them, and the card has {memory}; set hpu.memory"
+            )
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run an operation, and compare every server's contents, and what was read, with a plain computation."""
+        plan = _Plan.of(trial)
+        array = _Array(trial, plan)
+        programs: dict[int, Any] = {_CLIENT: array.client, plan.parity: array.parity_server}
+        run = trial.cluster(plan.parity + 1).run(programs | dict.fromkeys(plan.data, array.data_server))
+        expected = plan.contents.copy()
+        for round_ in plan.writes:
+            for write in round_:
+                expected[write.server - 1, write.offset : write.offset + len(write.block)] = write.block
+        for server in plan.data:
+            require_equal(run.results[server].array, expected[server - 1], f"data server {server} has")
+        parity = parity_of(expected)
+        require_equal(run.results[plan.parity].array, parity, "the parity server has")
+        return Outcome(run, -(-sum(array.times) // len(array.times)))
+
+
+def parity_of(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The parity of rows: their XOR."""
+    import numpy as np
+
+    parity: npt.NDArray[np.uint8] = np.bitwise_xor.reduce(rows, axis=0)
+    return parity
+
+
+@dataclass(frozen=True)
+class _Write:
+    server: int
+    offset: int
+    block: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is in the servers at first, and what the client does.
+
+    Writes of a round go to different servers and are under way together.
+    """
+
+    operation: str
+    parity: int
+    contents: npt.NDArray[np.uint8]
+    writes: list[list[_Write]]
+    reads: list[tuple[int, int, int]]
+    lost: int | None
+
+    @property
+    def data(self) -> range:
+        """The ranks of the data servers."""
+        return range(1, self.parity)
+
+    @staticmethod
+    def of(trial: Trial) -> _Plan:
+        point, rng = trial.point, trial.rng()
+        operation, size, requests, parity = (
+            point["operation"],
+            point["size_bytes"],
+            point["requests"],
+            point["servers"] + 1,
+        )
+        rebuilt = operation == "rebuild"
+        # Blocks overlap, since their places are random in twice a block.
+        region = size if rebuilt else 2 * size
+        contents = rng.integers(0, 256, (parity - 1, region), "uint8")
+
+        def write(server: int, length: int) -> _Write:
+            return _Write(server, int(rng.integers(0, region - length + 1)), rng.integers(0, 256, length, "uint8"))
+
+        writes, reads = [], []
+        if operation == "write":
+            writes = [[write(1 + number % (parity - 1), size)] for number in range(requests)]
+        elif rebuilt:
+            lengths = rng.integers(1, size + 1, (requests, parity - 1))
+            writes = [[write(1 + i, int(length)) for i, length in enumerate(row)] for row in lengths]
+        else:
+            reads = [(1 + number % (parity - 1), int(rng.integers(0, size + 1)), size) for number in range(requests)]
+        lost = int(rng.integers(1, parity)) if rebuilt else None
+        return _Plan(operation, parity, contents, writes, reads, lost)
+
+    def arrivals(self, rank: int) -> tuple[int, int]:
+        """How many messages a server's CPU serves before a server is lost, and afterwards."""
+        if rank == self.parity:
+            before = sum(map(len, self.writes))
+        else:
+            # A write, and the parity server's acknowledgement.
+            before = 2 * sum(write.server == rank for round_ in self.writes for write in round_)
+            before += sum(server == rank for server, _, _ in self.reads)
+        return before, int(self.lost not in (None, rank))
+
+
+class _Array:
+    """The programs of an array's nodes."""
+
+    def __init__(self, trial: Trial, plan: _Plan) -> None:
+        self.trial = trial
+        self.plan = plan
+        self.times: list[int] = []
+
+    async def client(self, host: Host) -> None:
+        """Write or read, and note how long it takes."""
+        plan, finished, done = self.plan, 0, host.ct_alloc()
+        longest = max((len(write.block) for round_ in plan.writes for write in round_), default=0)
+        out = host.alloc(longest * len(plan.data))
+        back = host.alloc(max((length for _, _, length in plan.reads), default=0))
+        md = host.md_bind(out, options=_SILENT)
+        host.pt_alloc(pt=_PT)
+        for bits, buffer in ((Message.DONE, out[:0]), (Message.BLOCK, back)):
+            await host.me_append(buffer, pt=_PT, match_bits=bits, options=_COUNTED, ct=done)
+        await host.barrier()
+        for round_ in plan.writes:
+            for number, write in enumerate(round_):
+                out.array[number * longest :][: len(write.block)] = write.block
+            begun = host.now_ps
+            for number, write in enumerate(round_):
+                await host.put(
+                    md,
+                    len(write.block),
+                    to=write.server,
+                    pt=_PT,
+                    match_bits=Message.WRITE,
+                    local_offset=number * longest,
+                    hdr_data=write.offset,
+                )
+            finished += len(round_)
+            await host.ct_wait(done, finished)
+            if plan.operation == "write":
+                self.times.append(host.now_ps - begun)
+        for server, offset, length in plan.reads:
+            begun = host.now_ps
+            await _ask(host, md, server, offset, length)
+            finished += 1
+            await host.ct_wait(done, finished)
+            self.times.append(host.now_ps - begun)
+            require_equal(back.array, plan.contents[server - 1, offset : offset + length], "the client has read")
+        await host.barrier()
+
+    async def data_server(self, host: Host) -> Buffer:
+        """Serve the client; lose the contents, and get them again, where it is this one's turn."""
+        disk = host.alloc(self.plan.contents.shape[1])
+        disk.array[:] = self.plan.contents[host.rank - 1]
+        state = data_state(self.trial.card, self.plan.parity)
+        cpu = await self._set_up(host, disk, "data", (Message.READ, Message.WRITE, Message.ACK), state)
+        arrived = await self._blocks_are_merged(host, disk) if host.rank == self.plan.lost else None
+        await self._serve(host, cpu, wait_for_client=True)
+        if host.rank != self.plan.lost:
+            await self._serve(host, cpu)
+            return disk
+        disk.array[:] = 0  # another disk, with nothing on it
+        md = host.md_bind(disk, options=_SILENT)
+        others = [rank for rank in range(1, self.plan.parity + 1) if rank != host.rank]
+        begun = host.now_ps
+        for rank in others:
+            await _ask(host, md, rank, 0, len(disk))
+        if cpu is not None:
+            await cpu.serve(len(others))
+        elif arrived is not None:
+            await host.ct_wait(arrived, len(others))
+        self.times.append(host.now_ps - begun)
+        return disk
+
+    async def parity_server(self, host: Host) -> Buffer:
+        """Keep the parity."""
+        disk = host.alloc(self.plan.contents.shape[1])
+        disk.array[:] = parity_of(self.plan.contents)
+        cpu = await self._set_up(host, disk, "parity", (Message.READ, Message.DIFF), parity_state(self.trial.card))
+        await self._serve(host, cpu, wait_for_client=True)
+        await self._serve(host, cpu)
+        return disk
+
+    async def _set_up(self, host: Host, disk: Buffer, role: str, takes: Sequence[int], state: bytes) -> _Cpu | None:
+        """Have handlers take a server's messages, or else give what does so on the CPU."""
+        if self.trial.handlers is None:
+            return await _Cpu.of(host, disk, self.plan.parity)
+        host.pt_alloc(pt=_PT)
+        attached = host.attach(_role(self.trial.handlers, role), state=state)
+        for bits in takes:
+            await host.me_append(disk, pt=_PT, match_bits=bits, options=_QUIET, handlers=attached)
+        return None
+
+    async def _blocks_are_merged(self, host: Host, disk: Buffer) -> int | None:
+        """Have handlers XOR blocks into the disk, as they do with the parity; give the counter of blocks."""
+        if self.trial.handlers is None:
+            return None
+        attached, arrived = (
+            host.attach(_role(self.trial.handlers, "parity"), state=parity_state(self.trial.card)),
+            host.ct_alloc(),
+        )
+        await host.me_append(disk, pt=_PT, match_bits=Message.BLOCK, options=_COUNTED, ct=arrived, handlers=attached)
+        return arrived
+
+    async def _serve(self, host: Host, cpu: _Cpu | None, *, wait_for_client: bool = False) -> None:
+        """Serve what comes while the client is busy, or while a server is rebuilt; cards do so by themselves."""
+        before, afterwards = self.plan.arrivals(host.rank)
+        if wait_for_client:
+            await host.barrier()
+        if cpu is not None:
+            await cpu.serve(before if wait_for_client else afterwards)
+        if wait_for_client:
+            await host.barrier()
+
+
+_SILENT = ["event_send_disable"]
+_QUIET = ["op_put", "event_comm_disable", "event_link_disable"]
+_COUNTED = [*_QUIET, "event_ct_comm"]
+
+
+@dataclass(frozen=True)
+class _Cpu:
+    """What a server's CPU does without handlers.
+
+    Arriving bytes go to a place of their own for each sender, since the old contents are needed too.
+    """
+
+    host: Host
+    eq: int
+    parity: int
+    disk: Buffer
+    disk_md: int
+    changes: Buffer
+    changes_md: int
+    arrived: dict[int, Buffer]
+
+    @staticmethod
+    async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
+        """Have entries for messages of everybody else."""
+        eq, changes = host.eq_alloc(4 * _SOURCES), host.alloc(len(disk))
+        host.pt_alloc(pt=_PT, eq=eq)
+        arrived = {rank: host.alloc(len(disk)) for rank in range(host.ranks) if rank != host.rank}
+        for rank, buffer in arrived.items():
+            options = ["op_put", "event_link_disable"]
+            await host.me_append(buffer, pt=_PT, ignore_bits=(1 << 64) - 1, source=rank, options=options)
+        disk_md, changes_md = (host.md_bind(buffer, options=_SILENT) for buffer in (disk, changes))
+        return _Cpu(host, eq, parity, disk, disk_md, changes, changes_md, arrived)
+
+    async def serve(self, messages: int) -> None:
+        """Serve so many messages."""
+        host = self.host
+        for _ in range(messages):
+            event = await host.eq_wait(self.eq)
+            sender, word, new = event.initiator, event.hdr_data, self.arrived[event.initiator][: event.mlength_bytes]
+            match event.match_bits:
+                case Message.READ:
+                    offset, length = divmod(word, 1 << 32)
+                    await self._put(sender, Message.BLOCK, (self.disk_md, offset, length))
+                case Message.WRITE:
+                    await self._xor(new, self.disk[word : word + len(new)], keep_changes=True)
+                    await self._put(self.parity, Message.DIFF, (self.changes_md, 0, len(new)), word)
+                case Message.DIFF:
+                    await self._xor(new, self.disk[word : word + len(new)])
+                    await self._put(sender, Message.ACK)
+                case Message.ACK:
+                    await self._put(_CLIENT, Message.DONE)
+                case _:
+                    await self._xor(new, self.disk)
+
+    async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
+        """Post a message of a descriptor's bytes from an offset on, or without any."""
+        md, offset, length = part or (self.disk_md, 0, 0)
+        await self.host.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
+
+    async def _xor(self, new: Buffer, place: Buffer, *, keep_changes: bool = False) -> None:
+        """XOR arrived bytes into a place of the disk; or store them there, and keep the XOR."""
+        changes = [self.changes[: len(new)]] if keep_changes else []
+        cycles = -(-len(new) // _XORED_A_CYCLE)
+        await self.host.compute(cycles=cycles, reads=[new, place], writes=[place, *changes])
+        if keep_changes:
+            changes[0].array[:] = place.array ^ new.array
+            place.array[:] = new.array
+        else:
+            place.array[:] ^= new.array
+
+
+async def _ask(host: Host, md: int, server: int, offset: int, length: int) -> None:
+    """Ask a server for a block."""
+    await host.put(md, 0, to=server, pt=_PT, match_bits=Message.READ, hdr_data=offset << 32 | length)
+
+
+def _role(handlers: Handlers, role: str) -> Handlers:
+    """The handlers of a data server, or of the parity server."""
+    return replace(handlers, header=f"{role}_header", payload=f"{role}_payload")
+
+
+def _room(card: Card) -> tuple[int, bytes]:
+    """The length of a packet, as handlers keep it, and room for one on each processor."""
+    packet = -(-card.packet_bytes // 16) * 16
+    return packet, bytes(packet * card.count("hpu.cores"))
+
+
+def data_state(card: Card, parity: int) -> bytes:
+    """`data_t` of storage.h."""
+    packet, room = _room(card)
+    return struct.pack("<2I24x", parity, packet) + room
+
+
+def parity_state(card: Card) -> bytes:
+    """`parity_t` of storage.h."""
+    packet, room = _room(card)
+    return struct.pack("<I12x", packet) + bytes(8 * (_SOURCES + _LOCKS)) + room
