@@ -151,9 +151,35 @@ def _storage(
     return Storage(sizes=parse_ranges(sizes, "--sizes"), operations=operations, servers=servers, requests=requests)
 
 
+def _kv(
+    *,
+    clients: Annotated[str, typer.Option(metavar="RANGE", help="Numbers of clients: 1:4 doubles.")] = "1:4",
+    operation: Annotated[
+        str, typer.Option(metavar="O[,P]", help="What is reported: insert, lookup.")
+    ] = "insert,lookup",
+    requests: Annotated[int, typer.Option(metavar="N", help="Of each kind, from each client.")] = 64,
+    key_bytes: Annotated[int, typer.Option(metavar="BYTES", help="Of a key, a multiple of 8.")] = 16,
+    value_bytes: Annotated[int, typer.Option(metavar="BYTES", help="Of a value, a multiple of 8.")] = 64,
+    buckets: Annotated[int, typer.Option(metavar="N", help="Of the table.")] = 1024,
+) -> Any:
+    from nicety.cli.output import parse_names
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import KeyValue
+
+    return KeyValue(
+        clients=parse_ranges(clients, "--clients"),
+        operations=parse_names([operation], "--operation"),
+        requests=requests,
+        key_bytes=key_bytes,
+        value_bytes=value_bytes,
+        buckets=buckets,
+    )
+
+
 def register_all(bench: typer.Typer) -> None:
     """Add the commands of all use cases."""
     register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
     register(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
     register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
     register(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)
+    register(bench, "kv", "Inserts into a hash table on a server, and lookups.", _kv)

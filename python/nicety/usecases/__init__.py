@@ -27,6 +27,7 @@ from nicety.usecases.driver import (
     require_equal,
     run_usecase,
 )
+from nicety.usecases.kv import KeyValue
 from nicety.usecases.storage import Storage
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Card",
     "Datatype",
     "Figure",
+    "KeyValue",
     "Outcome",
     "Storage",
     "Trial",

@@ -1,0 +1,37 @@
+/* kv.h: the hash table of `nicety bench kv` in host memory, the state of its handlers, and its messages. */
+#ifndef NICETY_KV_H
+#define NICETY_KV_H
+
+#include <nicety.h>
+
+/* What a message is, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
+enum {
+    KV_INSERT = 1,
+    KV_LOOKUP = 2,
+    KV_REPLY = 3 /* its header data is one of the answers below */
+};
+
+enum {
+    KV_INSERTED = 0,
+    KV_UPDATED = 1, /* the key was there; it has the new value now */
+    KV_FOUND = 2,   /* the reply carries the value */
+    KV_ABSENT = 3,
+    KV_FULL = 4     /* the key is not there, and no bucket is free for it */
+};
+
+/* A bucket in host memory begins with a word: 0 while it is empty, and then the key's hash << 32 and one of these. The
+ * key and the value are behind it. */
+enum {
+    KV_BUSY = 1, /* a handler is writing the key or the value */
+    KV_READY = 2
+};
+
+typedef struct {
+    uint32_t buckets;
+    ptl_size_t key_bytes;    /* multiples of 8 */
+    ptl_size_t value_bytes;
+    ptl_size_t bucket_bytes; /* 8, and both of them */
+    uint8_t room[];          /* for a bucket on each processor */
+} kv_t;
+
+#endif

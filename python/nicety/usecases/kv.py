@@ -1,0 +1,433 @@
+"""A key-value store: clients insert into a hash table in a server's memory, and look keys up.
+
+| mode | who keeps the table |
+|---|---|
+| `host` | the server's CPU: it notices a request, hashes the key, goes through buckets, and posts the reply |
+| `spin` | handlers: they do so from the card, by DMA, several requests at a time |
+
+A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time under
+way; all insert, and then all look up. The time is a client's from its post until it has noticed the reply.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nicety.cluster import Buffer, Host
+from nicety.errors import InputError, RunError
+from nicety.usecases.driver import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+OPERATIONS = ("insert", "lookup")
+_PT = 1
+_SERVER = 0
+_WORD = 8
+_LARGEST_TABLE = 1 << 31
+"""Handlers count bytes in 32 bits."""
+_MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
+_HASH_CYCLES = 4
+"""What a CPU core needs for a byte of a key in FNV-1a; assumed: an XOR and a multiplication, which wait for each
+other."""
+_PROBE_CYCLES = 8
+"""What a CPU core needs for a bucket that is in its cache; assumed: a load, two comparisons, and a branch that is
+guessed right."""
+
+
+class Message(IntEnum):
+    """What a message is, as kv.h has it."""
+
+    INSERT = 1
+    LOOKUP = 2
+    REPLY = 3
+
+
+class Answer(IntEnum):
+    """What a reply says, as kv.h has it."""
+
+    INSERTED = 0
+    UPDATED = 1
+    FOUND = 2
+    ABSENT = 3
+    FULL = 4
+
+
+_READY = 2
+"""`KV_READY` of kv.h."""
+
+
+def hash_of(key: bytes) -> int:
+    """FNV-1a, 32 bits."""
+    value = 2166136261
+    for byte in key:
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value
+
+
+@dataclass(frozen=True)
+class Table:
+    """The hash table, as a plain computation keeps it.
+
+    Attributes:
+        memory: its buckets: a word with the key's hash, the key, and the value each.
+        key_bytes: of a key.
+        value_bytes: of a value.
+    """
+
+    memory: npt.NDArray[np.uint8]
+    key_bytes: int
+    value_bytes: int
+
+    @property
+    def bucket_bytes(self) -> int:
+        """Of a bucket."""
+        return _WORD + self.key_bytes + self.value_bytes
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return len(self.memory) // self.bucket_bytes
+
+    def word(self, bucket: int) -> int:
+        """A bucket's first word."""
+        return int.from_bytes(self._part(bucket, 0, _WORD), "little")
+
+    def key(self, bucket: int) -> bytes:
+        """A bucket's key."""
+        return self._part(bucket, _WORD, self.key_bytes)
+
+    def value(self, bucket: int) -> bytes:
+        """A bucket's value."""
+        return self._part(bucket, _WORD + self.key_bytes, self.value_bytes)
+
+    def find(self, key: bytes) -> tuple[list[int], bool]:
+        """The buckets that are looked at, and whether the last of them has the key."""
+        hashed, probed = hash_of(key), []
+        for step in range(self.buckets):
+            bucket = (hashed + step) % self.buckets
+            probed.append(bucket)
+            word = self.word(bucket)
+            if word == 0:
+                break
+            if word == hashed << 32 | _READY and self.key(bucket) == key:
+                return probed, True
+        return probed, False
+
+    def insert(self, key: bytes, value: bytes) -> tuple[Answer, list[int]]:
+        """Insert a key with a value, or give it another value; say which buckets were looked at."""
+        import numpy as np
+
+        probed, found = self.find(key)
+        bucket = probed[-1]
+        if not found and self.word(bucket) != 0:
+            return Answer.FULL, probed
+        content = struct.pack("<Q", hash_of(key) << 32 | _READY) + key + value
+        self.memory[bucket * self.bucket_bytes :][: self.bucket_bytes] = np.frombuffer(content, np.uint8)
+        return Answer.UPDATED if found else Answer.INSERTED, probed
+
+    def _part(self, bucket: int, offset: int, length: int) -> bytes:
+        start = bucket * self.bucket_bytes + offset
+        return self.memory[start : start + length].tobytes()
+
+
+class KeyValue(UseCase):
+    """A key-value store, for numbers of clients.
+
+    Args:
+        clients: numbers of clients, one on each node beside the server's.
+        operations: which of `insert` and `lookup` are reported; lookups come after inserts in any case.
+        requests: of each kind, from each client.
+        key_bytes: of a key, a multiple of 8.
+        value_bytes: of a value, a multiple of 8.
+        buckets: of the table; a client whose key finds none hears so.
+
+    Raises:
+        InputError: what such a store cannot have.
+    """
+
+    name: ClassVar[str] = "kv"
+    title: ClassVar[str] = "Key-value store"
+    meaning: ClassVar[str] = "requests of all clients that are answered in a time"
+    modes: ClassVar[Sequence[str]] = ("host", "spin")
+    axis: ClassVar[str] = "clients"
+    figure: ClassVar[Figure] = Figure("operations_per_s", "Operations (10^6/s)", 1e6, 4)
+    sources: ClassVar[dict[str, str]] = {"spin": "kv.c"}
+
+    def __init__(
+        self,
+        *,
+        clients: Sequence[int],
+        operations: Sequence[str] = OPERATIONS,
+        requests: int = 64,
+        key_bytes: int = 16,
+        value_bytes: int = 64,
+        buckets: int = 1024,
+    ) -> None:
+        for operation in operations:
+            if operation not in OPERATIONS:
+                raise InputError(
+                    f"--operation: there is no operation {operation!r}; there are {' and '.join(OPERATIONS)}"
+                )
+        for count in clients:
+            if not 1 <= count <= _MOST_CLIENTS:
+                raise InputError(f"--clients: a store has 1 to {_MOST_CLIENTS} clients, not {count}")
+        if not 1 <= requests <= _MOST_REQUESTS:
+            raise InputError(f"--requests: a client has 1 to {_MOST_REQUESTS} requests of each kind, not {requests}")
+        for option, size in (("--key-bytes", key_bytes), ("--value-bytes", value_bytes)):
+            if size % _WORD or size < _WORD:
+                raise InputError(f"{option}: keys and values have 8, 16, 24 ... bytes, not {size}")
+        table = buckets * (_WORD + key_bytes + value_bytes)
+        if buckets < 1 or table > _LARGEST_TABLE:
+            raise InputError(
+                f"--buckets: a table has 1 bucket or more, and {_LARGEST_TABLE} bytes or less, not {buckets} buckets "
+                f"with {_WORD + key_bytes + value_bytes} bytes each"
+            )
+        sizes = {"requests": requests, "key_bytes": key_bytes, "value_bytes": value_bytes, "buckets": buckets}
+        self._points = [
+            {"operation": operation, "clients": count, **sizes}
+            for operation in dict.fromkeys(operations)
+            for count in clients
+        ]
+
+    def points(self) -> Sequence[Point]:
+        """Every number of clients, for inserts and for lookups."""
+        return self._points
+
+    def nodes(self, point: Point) -> int:
+        """The server and its clients."""
+        return int(point["clients"]) + 1
+
+    def check(self, card: Card, mode: str, point: Point) -> None:
+        """Refuse a request that is no single packet, and a card without room for a bucket on each processor."""
+        request = point["key_bytes"] + point["value_bytes"]
+        if mode == "spin" and request > card.packet_bytes:
+            raise InputError(
+                f"a request with {request} bytes of key and value is more than a packet of {card.packet_bytes}; name "
+                "shorter ones with --key-bytes and --value-bytes, or set packet.payload"
+            )
+        needed, memory = len(_state(card, point)), card.size_bytes("hpu.memory")
+        if mode == "spin" and needed > memory:
+            raise InputError(f"handlers keep {needed} bytes in HPU memory, and the card has {memory}; set hpu.memory")
+
+    def run(self, trial: Trial) -> Outcome:
+        """Insert and look up; compare the table that is left, and every reply, with a dict."""
+        import numpy as np
+
+        point = trial.point
+        store = _Store(trial)
+        programs: dict[int, Any] = dict.fromkeys(range(1, point["clients"] + 1), store.client)
+        run = trial.cluster(point["clients"] + 1).run({_SERVER: store.server, **programs})
+        kept: dict[bytes, bytes] = {}
+        for rank in programs:
+            kept |= run.results[rank].kept
+        left = Table(run.results[_SERVER].array, point["key_bytes"], point["value_bytes"])
+        _compare(left, kept, full=store.full)
+        if point["clients"] == 1:
+            # The order of inserts is known, and so is every byte.
+            plain = Table(np.zeros_like(left.memory), point["key_bytes"], point["value_bytes"])
+            for key, value in store.requests(1).inserts:
+                plain.insert(key, value)
+            require_equal(left.memory, plain.memory, "the server's table has")
+        phases = [run.results[rank].phases[OPERATIONS.index(point["operation"])] for rank in programs]
+        times = sorted(ended - begun for phase in phases for begun, ended in phase)
+        wall_ps = max(phase[-1][1] for phase in phases) - min(phase[0][0] for phase in phases)
+        return Outcome(
+            run,
+            -(-sum(times) // len(times)),
+            {
+                "operations_per_s": len(times) * 1e12 / wall_ps,
+                "operation_p99_ns": times[math.ceil(0.99 * len(times)) - 1] / 1000,
+            },
+        )
+
+
+def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
+    """Compare a table with what clients were told that it keeps.
+
+    Raises:
+        RunError: with what is wrong.
+    """
+    used = [bucket for bucket in range(left.buckets) if left.word(bucket) != 0]
+    if len(used) != len(kept):
+        raise RunError(f"the server's table has {len(used)} keys instead of {len(kept)}")
+    if full and len(used) != left.buckets:
+        raise RunError(f"a client was told that the table is full, and {left.buckets - len(used)} buckets are empty")
+    for key, value in kept.items():
+        probed, found = left.find(key)
+        if not found:
+            raise RunError(f"the server's table lacks the key {key.hex()}")
+        if left.value(probed[-1]) != value:
+            raise RunError(f"the server's table has another value for the key {key.hex()}")
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """What a client asks for: keys with values, in this order, and then keys."""
+
+    inserts: list[tuple[bytes, bytes]]
+    lookups: list[bytes]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a client has seen: what the table keeps for it, and each request's begin and end, by kind."""
+
+    kept: dict[bytes, bytes]
+    phases: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+
+
+class _Store:
+    """The programs of the server and of its clients."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.point = trial.point
+        self.full = False
+
+    def requests(self, client: int) -> _Requests:
+        """Draw a client's requests, some inserts of keys inserted before, and half of the lookups of absent ones.
+
+        Keys are the client's own.
+        """
+        import numpy as np
+
+        count, key, value = (self.point[name] for name in ("requests", "key_bytes", "value_bytes"))
+        rng = np.random.default_rng([self.trial.seed, client])
+        # The client's number keeps its keys apart from others', and a number of the key those from each other.
+        drawn = rng.integers(0, 256, (2 * count, key), np.uint8)
+        numbers = np.arange(2 * count, dtype="<u4") + client * 2 * _MOST_REQUESTS
+        drawn[:, :4] = numbers.view(np.uint8).reshape(-1, 4)
+        keys = [row.tobytes() for row in drawn]
+        own = [keys[number] for number in rng.integers(0, count, count)]
+        values = [row.tobytes() for row in rng.integers(0, 256, (count, value), np.uint8)]
+        present, absent = rng.choice(count, count), count + rng.integers(0, count, count)
+        chosen = np.where(rng.random(count) < 0.5, present, absent)  # noqa: PLR2004, half of them
+        lookups = [own[number] if number < count else keys[number] for number in chosen]
+        return _Requests(list(zip(own, values, strict=True)), lookups)
+
+    async def client(self, host: Host) -> _Seen:
+        """Insert, and look up, one request after the other; check every reply against a dict."""
+        requests, seen = self.requests(host.rank), _Seen({}, ([], []))
+        out, back = (
+            host.alloc(self.point["key_bytes"] + self.point["value_bytes"]),
+            host.alloc(self.point["value_bytes"]),
+        )
+        md, eq = host.md_bind(out, options=["event_send_disable"]), host.eq_alloc(4)
+        host.pt_alloc(pt=_PT, eq=eq)
+        options = ["op_put", "event_link_disable"]
+        await host.me_append(back, pt=_PT, match_bits=Message.REPLY, options=options)
+        await host.barrier()
+        for key, value in requests.inserts:
+            answer, _ = await self._ask(host, Message.INSERT, key + value, (md, eq, out, back), seen.phases[0])
+            right = [Answer.UPDATED] if key in seen.kept else [Answer.INSERTED, Answer.FULL]
+            _require(answer, right, key)
+            if answer == Answer.FULL:
+                self.full = True
+            else:
+                seen.kept[key] = value
+        await host.barrier()
+        for key in requests.lookups:
+            answer, found = await self._ask(host, Message.LOOKUP, key, (md, eq, out, back), seen.phases[1])
+            _require(answer, [Answer.FOUND if key in seen.kept else Answer.ABSENT], key)
+            if found != seen.kept.get(key, b""):
+                raise RunError(f"the reply has another value for the key {key.hex()}")
+        return seen
+
+    async def _ask(
+        self,
+        host: Host,
+        what: Message,
+        request: bytes,
+        own: tuple[int, int, Buffer, Buffer],
+        times: list[tuple[int, int]],
+    ) -> tuple[int, bytes]:
+        """Send a request; give the answer and the value that came with it."""
+        import numpy as np
+
+        md, eq, out, back = own
+        out.array[: len(request)] = np.frombuffer(request, np.uint8)
+        begun = host.now_ps
+        await host.put(md, len(request), to=_SERVER, pt=_PT, match_bits=what, hdr_data=host.rank)
+        event = await host.eq_wait(eq)
+        times.append((begun, host.now_ps))
+        return event.hdr_data, back.array[: event.mlength_bytes].tobytes()
+
+    async def server(self, host: Host) -> Buffer:
+        """Have a table, and give it to the card, or keep it with the CPU."""
+        key, value, clients = (self.point[name] for name in ("key_bytes", "value_bytes", "clients"))
+        table = host.alloc(self.point["buckets"] * (_WORD + key + value))
+        if self.trial.handlers is not None:
+            host.pt_alloc(pt=_PT)
+            state = _state(self.trial.card, self.point)
+            attached = host.attach(self.trial.handlers, state=state, memory=table)
+            options = ["op_put", "event_comm_disable", "event_link_disable"]
+            # Any request: handlers take it out of the packet, and nothing goes to this memory.
+            unused = host.alloc(key + value)
+            await host.me_append(unused, pt=_PT, ignore_bits=_ANYTHING, options=options, handlers=attached)
+            await host.barrier()
+            await host.barrier()
+            return table
+        eq, arrived = host.eq_alloc(2 * clients), {}
+        host.pt_alloc(pt=_PT, eq=eq)
+        for rank in range(1, clients + 1):
+            arrived[rank] = host.alloc(key + value)
+            options = ["op_put", "event_link_disable"]
+            await host.me_append(arrived[rank], pt=_PT, ignore_bits=_ANYTHING, source=rank, options=options)
+        await host.barrier()
+        await self._serve(host, eq, table, arrived)
+        await host.barrier()
+        await self._serve(host, eq, table, arrived)
+        return table
+
+    async def _serve(self, host: Host, eq: int, table: Buffer, arrived: dict[int, Buffer]) -> None:
+        """Serve the requests of one kind with the CPU."""
+        length = self.point["key_bytes"]
+        plain = Table(table.array, length, self.point["value_bytes"])
+        md = host.md_bind(table, options=["event_send_disable"])
+        for _ in range(self.point["requests"] * self.point["clients"]):
+            event = await host.eq_wait(eq)
+            request = arrived[event.initiator][: event.mlength_bytes]
+            key, value = request.array[:length].tobytes(), request.array[length:].tobytes()
+            word, size = 0, 0
+            if event.match_bits == Message.INSERT:
+                answer, probed = plain.insert(key, value)
+                writes = [] if answer == Answer.FULL else [probed[-1]]
+            else:
+                probed, found = plain.find(key)
+                answer, writes = (Answer.FOUND if found else Answer.ABSENT), []
+                if found:
+                    word, size = probed[-1] * plain.bucket_bytes + _WORD + length, plain.value_bytes
+            cycles = _HASH_CYCLES * length + _PROBE_CYCLES * len(probed)
+            reads = [(bucket * plain.bucket_bytes, _WORD + length) for bucket in probed]
+            written = [(bucket * plain.bucket_bytes, plain.bucket_bytes) for bucket in writes]
+            await host.compute(cycles=cycles, reads=[request, (table, reads)], writes=[(table, written)])
+            await host.put(
+                md, size, to=event.initiator, pt=_PT, match_bits=Message.REPLY, local_offset=word, hdr_data=answer
+            )
+
+
+_ANYTHING = (1 << 64) - 1
+
+
+def _require(answer: int, right: Sequence[Answer], key: bytes) -> None:
+    if answer not in right:
+        names = " or ".join(one.name for one in right)
+        raise RunError(f"the reply for the key {key.hex()} says {_name(answer)} instead of {names}")
+
+
+def _name(answer: int) -> str:
+    return Answer(answer).name if answer in list(Answer) else str(answer)
+
+
+def _state(card: Card, point: Point) -> bytes:
+    """`kv_t` of kv.h."""
+    bucket = _WORD + point["key_bytes"] + point["value_bytes"]
+    head = struct.pack("<4I", point["buckets"], point["key_bytes"], point["value_bytes"], bucket)
+    return head + bytes(bucket * card.count("hpu.cores"))

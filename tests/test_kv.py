@@ -1,0 +1,139 @@
+"""The key-value store: what its steps take, that it keeps what a dict keeps, and that a mistake is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nicety as package
+from nicety.compiler import library_source
+from nicety.usecases import KeyValue
+from nicety.usecases.kv import Answer, Table, hash_of
+
+WAY = 33.4 + 50 + 33.4
+"""From card to card, without bytes: two wires, and a switch between."""
+
+
+def rows(case: KeyValue, **options: Any) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """The rows by mode, operation and clients."""
+    report = package.run_usecase(case, **{"nics": ["spin-discrete"], "topology": "star", **options})
+    assert all(row["verified"] for row in report["rows"])
+    return {(row["mode"], row["operation"], row["clients"]): row for row in report["rows"]}
+
+
+def test_a_lookup_of_an_absent_key() -> None:
+    # The only lookup of seed 1 is of an absent key, and the only bucket in use is another one.
+    found = rows(KeyValue(clients=[1], operations=["lookup"], requests=1, buckets=1 << 16), seed=1)
+    there, back = 65 + 250 + 16 * 0.02 + WAY + 30, 250 + WAY + 30 + 250 + 65
+    # The CPU's hash takes 4 cycles a byte and the bucket 8, which is more than what memory takes for the two lines; the
+    # request is 16 bytes over the bus.
+    host = there + 0.25 + 250 + 65 + (51 + (16 * 4 + 8) * 0.4) + 65 + back
+    assert found["host", "lookup", 1]["latency_ns"] == pytest.approx(host, abs=0.003)
+    # The card reads the bucket of 88 bytes, and answers without going over the bus.
+    handler = found["spin", "lookup", 1]["latency_ns"] - (there + 500 + 88 * 0.0156 + back - 250)
+    assert 0 < handler < 120
+
+
+def test_a_plain_table() -> None:
+    assert hash_of(b"") == 0x811C9DC5
+    assert hash_of(b"foobar") == 0xBF9CF968  # of the authors' own test vectors
+    table = Table(np.zeros(3 * 24, np.uint8), 8, 8)
+    keys = [bytes([number] * 8) for number in range(4)]
+    assert [table.insert(key, bytes(8))[0] for key in keys] == [Answer.INSERTED] * 3 + [Answer.FULL]
+    assert table.insert(keys[1], keys[2])[0] == Answer.UPDATED
+    probed, found = table.find(keys[1])
+    assert found
+    assert table.value(probed[-1]) == keys[2]
+    assert table.find(keys[3]) == ([(hash_of(keys[3]) + step) % 3 for step in range(3)], False)
+
+
+@given(
+    clients=st.integers(1, 5),
+    requests=st.integers(1, 12),
+    key=st.sampled_from([8, 16, 40]),
+    value=st.sampled_from([8, 64, 200]),
+    buckets=st.integers(1, 80),
+    cores=st.sampled_from([1, 4]),
+    mode=st.sampled_from(["host", "spin"]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40)
+def test_the_table_is_a_dict(
+    clients: int, requests: int, key: int, value: int, buckets: int, cores: int, mode: str, seed: int
+) -> None:
+    """Collisions, updates, absent keys and tables that are full: every reply is compared inside, and the table."""
+    case = KeyValue(clients=[clients], requests=requests, key_bytes=key, value_bytes=value, buckets=buckets)
+    found = rows(case, modes=[mode], seed=seed, overrides=[f"hpu.cores={cores}"])
+    for row in found.values():
+        assert 0 < row["latency_ns"] / 1000 <= row["operation_p99_ns"] * 1.001
+        assert row["operations_per_s"] <= clients * 1e9 / row["latency_ns"] * 1.001
+
+
+def test_several_clients_are_served_together() -> None:
+    found = rows(KeyValue(clients=[1, 4], requests=20))
+    for mode in ("host", "spin"):
+        for operation in ("insert", "lookup"):
+            one, four = (found[mode, operation, clients]["operations_per_s"] for clients in (1, 4))
+            assert 3 * one < four < 4.2 * one
+    moved = {mode: found[mode, "insert", 4]["host_memory_written_bytes"] for mode in ("host", "spin")}
+    assert moved["spin"] < moved["host"]
+
+
+def test_the_same_seed_gives_the_same_report(nicety: Callable) -> None:
+    command = ["bench", "kv", "--nic", "spin-discrete", "--clients", "2", "--requests", "5", "--noise", "20us,5us"]
+    first, second = nicety(*command, "--json"), nicety(*command, "--json")
+    assert (first.status, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    row = first.json()["rows"][0]
+    assert {"nic", "mode", "operation", "clients", "requests", "key_bytes", "value_bytes", "buckets"} <= set(row)
+    assert nicety(*command, "--json", "--seed", "2").stdout != first.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("h->base + s->key_bytes, value", "h->base, value", "another value"),
+        ("if (found == 0) {", "if (1) {", "instead of UPDATED"),
+        ("probed < s->buckets;", "probed < 2;", "instead of"),
+        ("at + 1 == s->buckets ? 0 : at + 1", "at", "instead of"),
+    ],
+)
+def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, before: str, after: str, words: str) -> None:
+    text = library_source("kv.c").read_text()
+    assert before in text
+    path = tmp_path / "wrong.c"
+    path.write_text(text.replace(before, after))
+    command = ["bench", "kv", "--nic", "spin-discrete", "--buckets", "24", "--requests", "24", "--clients", "1"]
+    result = nicety(*command, "--handlers", path)
+    assert (result.status, result.stdout) == (1, "")
+    assert "nicety: spin-discrete, mode spin, operation insert, " in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--clients", "0"], ["--clients", "not 0"]),
+        (["--clients", "1025"], ["--clients", "1 to 1024", "not 1025"]),
+        (["--requests", "0"], ["--requests", "not 0"]),
+        (["--key-bytes", "12"], ["--key-bytes", "8, 16, 24", "not 12"]),
+        (["--value-bytes", "0"], ["--value-bytes", "not 0"]),
+        (["--value-bytes", "4088"], ["4104 bytes", "packet of 4096", "packet.payload"]),
+        (["--buckets", "0"], ["--buckets", "1 bucket or more", "not 0"]),
+        (["--buckets", "100000000"], ["--buckets", "2147483648"]),
+        (["--operation", "delete"], ["--operation", "'delete'", "insert and lookup"]),
+        (["--mode", "rdma"], ["'rdma'", "host, spin"]),
+        (["--topology", "pair"], ["pair"]),
+        (["--set", "hpu.memory=256 B"], ["HPU memory", "hpu.memory"]),
+    ],
+)
+def test_what_is_refused_before_anything_runs(nicety: Callable, options: Sequence[str], words: Sequence[str]) -> None:
+    result = nicety("bench", "kv", "--nic", "spin-discrete", *options)
+    assert (result.status, result.stdout) == (2, "")
+    assert [word for word in words if word not in result.stderr] == []
