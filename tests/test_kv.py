@@ -28,8 +28,8 @@ def rows(case: KeyValue, **options: Any) -> dict[tuple[str, str, int], dict[str,
 
 
 def test_a_lookup_of_an_absent_key() -> None:
-    # The only lookup of seed 1 is of an absent key, and the only bucket in use is another one.
-    found = rows(KeyValue(clients=[1], operations=["lookup"], requests=1, buckets=1 << 16), seed=1)
+    # The only lookup of seed 4 is of an absent key, and the only bucket in use is another one.
+    found = rows(KeyValue(clients=[1], operations=["lookup"], requests=1, buckets=1 << 16), seed=4)
     there, back = 65 + 250 + 16 * 0.02 + WAY + 30, 250 + WAY + 30 + 250 + 65
     # The CPU's hash takes 4 cycles a byte and the bucket 8, which is more than what memory takes for the two lines; the
     # request is 16 bytes over the bus.
@@ -100,8 +100,8 @@ def test_the_same_seed_gives_the_same_report(nicety: Callable) -> None:
     [
         ("h->base + s->key_bytes, value", "h->base, value", "another value"),
         ("if (found == 0) {", "if (1) {", "instead of UPDATED"),
-        ("probed < s->buckets;", "probed < 2;", "instead of"),
-        ("at + 1 == s->buckets ? 0 : at + 1", "at", "instead of"),
+        ("probed < s->buckets;", "probed < 2;", "12 buckets are empty"),
+        ("at + 1 == s->buckets ? 0 : at + 1", "at + 0", "buckets are empty"),
     ],
 )
 def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, before: str, after: str, words: str) -> None:

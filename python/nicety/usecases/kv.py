@@ -228,7 +228,7 @@ class KeyValue(UseCase):
         for rank in programs:
             kept |= run.results[rank].kept
         left = Table(run.results[_SERVER].array, point["key_bytes"], point["value_bytes"])
-        _compare(left, kept, full=store.full)
+        _compare(left, kept, full=store.refused > 0)
         if point["clients"] == 1:
             # The order of inserts is known, and so is every byte.
             plain = Table(np.zeros_like(left.memory), point["key_bytes"], point["value_bytes"])
@@ -243,6 +243,7 @@ class KeyValue(UseCase):
             -(-sum(times) // len(times)),
             {
                 "operations_per_s": len(times) * 1e12 / wall_ps,
+                "refused": store.refused,
                 "operation_p99_ns": times[math.ceil(0.99 * len(times)) - 1] / 1000,
             },
         )
@@ -289,7 +290,7 @@ class _Store:
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self.point = trial.point
-        self.full = False
+        self.refused = 0
 
     def requests(self, client: int) -> _Requests:
         """Draw a client's requests, some inserts of keys inserted before, and half of the lookups of absent ones.
@@ -329,7 +330,7 @@ class _Store:
             right = [Answer.UPDATED] if key in seen.kept else [Answer.INSERTED, Answer.FULL]
             _require(answer, right, key)
             if answer == Answer.FULL:
-                self.full = True
+                self.refused += 1
             else:
                 seen.kept[key] = value
         await host.barrier()
