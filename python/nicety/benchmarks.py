@@ -11,6 +11,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 from nicety import _native
 from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, whole
 from nicety.compiler import compile_handlers, library_source
+from nicety.faults import Faults, faults_text
 
 BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
 BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
@@ -109,6 +110,7 @@ def run_benchmark(
     pattern: str = "pair",
     topology: str | None = None,
     noise: str | None = None,
+    faults: Faults | None = None,
     seed: int = 1,
     handlers: Path | str | None = None,
     cc: str | None = None,
@@ -134,6 +136,7 @@ def run_benchmark(
             where it is left out.
         noise: background noise on the hosts' CPUs: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they
             are wanted, as in `1ms,25us`.
+        faults: what goes wrong in the network, as for a `Cluster`.
         seed: of every random stream; the same seed gives the same report to the last byte.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
@@ -168,6 +171,7 @@ def run_benchmark(
             "pattern": pattern,
             "topology": topology,
             "noise": noise,
+            "faults": faults_text(faults),
             "seed": seed,
             "handlers": handlers is not None,
         }

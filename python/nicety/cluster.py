@@ -34,6 +34,7 @@ from nicety import _native
 from nicety._checks import U32, U64, text, whole
 from nicety.applications import ApplicationReport, HandlerCalls
 from nicety.errors import InputError
+from nicety.faults import Faults, LinkReport, TransportReport, faults_text
 from nicety.handlers import Handlers
 from nicety.results import Level, Recorded
 
@@ -143,11 +144,13 @@ class NodeReport:
     host_memory_read_bytes: int
     host_memory_written_bytes: int
     faults: list[str]
+    transport: TransportReport
 
 
 def _node_report(node: dict[str, Any]) -> NodeReport:
     applications = [ApplicationReport(**application) for application in node.pop("applications")]
-    return NodeReport(**node, applications=applications)
+    transport = TransportReport(**node.pop("transport"))
+    return NodeReport(**node, applications=applications, transport=transport)
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,14 @@ class Run(Recorded):
         events: how many events the kernel went through.
         nodes: a report for each rank.
         results: what each rank's program returned.
+        links: what faults did, for each direction of a link on which anything could go wrong.
     """
 
     time_ps: int
     events: int
     nodes: list[NodeReport]
     results: dict[int, Any] = field(default_factory=dict)
+    links: list[LinkReport] = field(default_factory=list)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -583,8 +588,9 @@ class _Turns:
                     self.simulation.end(stop=True)
         text, recording = self.simulation.end(stop=False)
         report = json.loads(text)
+        links = [LinkReport(**link) for link in report.pop("links")]
         nodes = [_node_report(node) for node in report.pop("nodes")]
-        return Run(**report, nodes=nodes, results=results, _recording=recording)
+        return Run(**report, nodes=nodes, results=results, links=links, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
         self.hosts[rank] = Host(self, rank, self.ranks)
@@ -656,9 +662,11 @@ class Cluster:
         recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
             others. A message takes about 1200 bytes, a packet 300, everything else 120.
         shards: over how many shards the nodes are spread; results do not depend on it.
+        faults: what goes wrong in the network: a line such as `loss=1e-3,seed=7`, TOML or the path of a TOML file, or a
+            dict of the same keys. Cards make up for it with `set={"transport.reliable": "true"}`.
 
     Raises:
-        InputError: where card, change or topology cannot be.
+        InputError: where card, change, topology or faults cannot be.
     """
 
     def __init__(
@@ -673,6 +681,7 @@ class Cluster:
         recording: Level = "messages",
         recorded_rows: int | None = None,
         shards: int = 1,
+        faults: Faults | None = None,
     ) -> None:
         overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
         self._nodes = whole(nodes, "nodes", U32)
@@ -686,7 +695,7 @@ class Cluster:
         for override in overrides:
             text(override, "a change to the card", "hpu.cores=8")
         fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), overrides, whole(shards, "shards"))
-        self._arguments = (*fixed, noise, recording, rows)
+        self._arguments = (*fixed, noise, recording, rows, faults_text(faults))
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
 

@@ -23,7 +23,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,7 @@ from typing import Any, Literal, TypedDict, cast
 from nicety import _native
 from nicety.cluster import Cluster, Program, Run
 from nicety.errors import Error, InputError, RunError
+from nicety.faults import Faults, faults_text
 
 DEFAULT_NIC = "spin-discrete"
 
@@ -50,7 +51,7 @@ class ProgramReport(TypedDict):
     rows: list[dict[str, Any]]
 
 
-_OURS = ("nic", "rank", "time_ns", "host_memory")
+_OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
 """Names of a row that a program cannot have."""
 
 
@@ -70,6 +71,7 @@ def run_program(
     topology: str | None = None,
     seed: int = 1,
     noise: str | None = None,
+    faults: Faults | None = None,
     arguments: Sequence[str] = (),
     trace: str | PathLike[str] | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
@@ -85,6 +87,8 @@ def run_program(
         topology: how they are joined, instead of what the file says.
         seed: of every random stream.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
+        faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
+            and `transport`, what each rank's card did about it.
         arguments: what the file finds in `sys.argv` behind its own name.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
@@ -103,6 +107,7 @@ def run_program(
             raise InputError(f"two of the cards are called {name}; give one another name in its file")
     if trace is not None and len(names) > 1:
         raise InputError(f"a timeline is of one card; name one of {', '.join(names)}")
+    broken = faults_text(faults)
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
@@ -118,6 +123,7 @@ def run_program(
                 seed=seed,
                 set=list(overrides),
                 noise=noise,
+                faults=broken,
                 recording="messages" if trace is None else "everything",
             )
             for nic in nics
@@ -127,7 +133,8 @@ def run_program(
                 progress(done, len(names), name)
             with _explained(name):
                 run = cluster.run(file.programs)
-            rows += _rows(name, run)
+            of_network = {} if broken is None else _network(run)
+            rows += [row | of_network for row in _rows(name, run)]
             if trace is not None:
                 run.trace(trace, scale=trace_scale)
     return {
@@ -142,8 +149,17 @@ def run_program(
             "nodes": file.nodes,
             "topology": file.topology,
             "noise": noise,
+            **({} if broken is None else {"faults": broken}),
         },
         "rows": rows,
+    }
+
+
+def _network(run: Run) -> dict[str, Any]:
+    """What faults did, and the cards about it."""
+    return {
+        "faults": [asdict(link) for link in run.links],
+        "transport": [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(run.nodes)],
     }
 
 

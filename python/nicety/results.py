@@ -239,8 +239,10 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if name == "stages":
             for stage in value:
                 yield f"stages_{stage['stage'].replace(',', '').replace(' ', '_')}_ns", stage["ns"]
-        elif name == "host_memory":
+        elif name in {"host_memory", "transport"}:
             yield from _listed(name, value, ("node",))
+        elif name == "faults" and isinstance(value, list):
+            yield from _listed(name, value, ("link",))
         elif name == "flows":
             yield from _listed(name, value, ("source", "target"))
         elif name == "handlers":

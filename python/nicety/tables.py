@@ -101,7 +101,15 @@ def _circumstances(report: Report) -> list[str]:
         lines.append(f"# topology {topology}")
     if manifest.get("noise"):
         lines.append(f"# noise {manifest['noise']}")
+    if manifest.get("faults"):
+        lines.append(f"# faults {_line_of(manifest['faults'])}")
     return lines
+
+
+def _line_of(faults: str) -> str:
+    """Faults where there is one line for them."""
+    lines = faults.strip().splitlines()
+    return lines[0] if len(lines) == 1 else f"of {len(lines)} lines"
 
 
 def figure_tables(report: Report) -> list[_Table]:
@@ -210,13 +218,18 @@ def _distinct(items: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(items))
 
 
+_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
+
+
 def program_text(report: ProgramReport) -> str:
     """What programs reported, as a table: a row for each card, and for each rank that reported."""
     manifest, rows = report["manifest"], report["rows"]
     circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
     if manifest["noise"]:
         circumstances += f", noise {manifest['noise']}"
-    names = _distinct(name for row in rows for name in row if name not in {"nic", "rank", "time_ns", "host_memory"})
+    if manifest.get("faults"):
+        circumstances += f", faults {_line_of(manifest['faults'])}"
+    names = _distinct(name for row in rows for name in row if name not in _OF_RUN)
     columns = ["nic", *(["rank"] if any(row["rank"] is not None for row in rows) else []), *names, "time_ns"]
     numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]
     table = [[f"# {columns[0]}", *columns[1:]], *([_value(row.get(name)) for name in columns] for row in rows)]

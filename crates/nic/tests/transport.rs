@@ -104,6 +104,8 @@ fn a_gap_is_refused_at_once() {
     // 662.56, matched at 692.56 and handed to the bus until 756.458; the second until 820.356; 250 and 65 more.
     let (time, parts, statistics) = one_way(rig(&[], vec![lose(0, &[1])]), 8192);
     assert_eq!(time, 820_356 + 250_000 + 65_000);
+    // Without the loss the first one is there at 430.72 and handed to the bus until 524.618.
+    assert_eq!(one_way(rig(&[], vec![]), 8192).0, 524_618 + 63_898 + 250_000 + 65_000);
     assert_eq!(parts.iter().map(|part| part.1).sum::<u64>(), time);
     assert!(parts.iter().any(|part| part.0 == "transport, retransmit"), "{parts:?}");
     let [sender, receiver] = statistics;

@@ -75,6 +75,12 @@ pub fn spec_check(path: &str) -> PyResult<()> {
     guarded(|| cards::load(path, &[]).map(drop))
 }
 
+/// Reads what goes wrong in a network, and says what is wrong with it.
+#[pyfunction]
+pub fn faults_check(text: &str) -> PyResult<()> {
+    guarded(|| nicety::faults::parse(text).map(drop))
+}
+
 /// The C files that come with nicety, by their path inside `handlers`.
 #[pyfunction]
 pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {

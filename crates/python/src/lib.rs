@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::calls::{
-        bench, bench_plan, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check, spec_show,
-        specs, version,
+        bench, bench_plan, faults_check, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check,
+        spec_show, specs, version,
     };
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};

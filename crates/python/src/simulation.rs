@@ -71,7 +71,7 @@ type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 impl Simulation {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
-    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None))]
+    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None))]
     fn new(
         nodes: u32,
         nic: &str,
@@ -82,6 +82,7 @@ impl Simulation {
         noise: Option<&str>,
         recording: &str,
         recorded_rows: Option<usize>,
+        faults: Option<&str>,
     ) -> PyResult<Self> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let config = guarded(|| {
@@ -92,6 +93,7 @@ impl Simulation {
                 recorded_rows: recorded_rows.unwrap_or(default.recorded_rows),
                 topology: topology.parse::<Topology>()?,
                 noise: noise.map(str::parse).transpose()?,
+                faults: faults.map(nicety::faults::parse).transpose()?.unwrap_or_default(),
                 seed,
                 shards,
                 interrupt: Some(interrupt.clone()),
@@ -250,12 +252,33 @@ fn report(run: &Run) -> String {
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
             "faults": node.faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>(),
+            "transport": {
+                "retransmitted": node.transport.retransmitted,
+                "corrupted": node.transport.corrupted,
+                "duplicated": node.transport.duplicated,
+                "out_of_order": node.transport.out_of_order,
+                "acknowledgements": node.transport.acknowledgements,
+                "refusals": node.transport.refusals,
+                "timeouts": node.transport.timeouts,
+                "unusable": node.unusable.total(),
+            },
+        })
+    };
+    let link = |link: &nicety::FaultStatistics| {
+        json!({
+            "link": format!("{} -> {}", link.from, link.to),
+            "packets": link.packets,
+            "lost": link.lost,
+            "corrupted": link.corrupted,
+            "duplicated": link.duplicated,
+            "reordered": link.reordered,
         })
     };
     json!({
         "time_ps": run.end.ps(),
         "events": run.events,
         "nodes": run.nodes.iter().map(node).collect::<Vec<_>>(),
+        "links": run.network.faults.iter().map(link).collect::<Vec<_>>(),
     })
     .to_string()
 }

@@ -9,7 +9,19 @@ import typer
 
 from nicety._checks import U32, U64
 from nicety.cli.bench_commands import bench
-from nicety.cli.options import Compiler, Csv, Defines, IncludeDirs, Json, Noise, Overrides, Seed, TopologyName, group
+from nicety.cli.options import (
+    Compiler,
+    Csv,
+    Defines,
+    Faults,
+    IncludeDirs,
+    Json,
+    Noise,
+    Overrides,
+    Seed,
+    TopologyName,
+    group,
+)
 
 app = group("Simulate programs that run on network cards: right, fast enough, and worth it?")
 specs = group("The cards that nicety knows, and the user's own.")
@@ -148,6 +160,7 @@ def _run(
     ] = None,
     topology: TopologyName = None,
     noise: Noise = None,
+    faults: Faults = None,
     seed: Seed = 1,
     csv: Csv = None,
     trace: Annotated[
@@ -173,6 +186,7 @@ def _run(
             topology=topology,
             seed=seed,
             noise=noise,
+            faults=faults,
             arguments=arguments or [],
         ),
         Files(csv=csv, trace=trace, trace_scale=trace_scale),

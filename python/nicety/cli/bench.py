@@ -37,6 +37,7 @@ class Request:
     pattern: str
     topology: str | None
     noise: str | None
+    faults: str | None
     seed: int
 
 
@@ -62,6 +63,7 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
             pattern=request.pattern,
             topology=request.topology,
             noise=request.noise,
+            faults=request.faults,
             seed=request.seed,
             handlers=request.handlers,
             cc=request.cc,

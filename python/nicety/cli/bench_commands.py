@@ -14,6 +14,7 @@ from nicety.cli.options import (
     Compiler,
     Csv,
     Defines,
+    Faults,
     IncludeDirs,
     Iterations,
     Json,
@@ -72,6 +73,7 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
         ] = "pair",
         topology: TopologyName = None,
         noise: Noise = None,
+        faults: Faults = None,
         seed: Seed = 1,
         percentiles: Annotated[
             bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
@@ -102,6 +104,7 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
                 pattern=pattern,
                 topology=topology,
                 noise=noise,
+                faults=faults,
                 seed=seed,
             ),
             Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),

@@ -82,6 +82,15 @@ TopologyName = Annotated[
         help="pair; star: hosts around a switch; or fat-tree:PORTS, as in fat-tree:36. Default: what is needed.",
     ),
 ]
+Faults = Annotated[
+    str | None,
+    typer.Option(
+        "--faults",
+        metavar="FILE.toml|LINE",
+        help="What goes wrong in the network: a TOML file, or a line such as "
+        "loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.",
+    ),
+]
 Noise = Annotated[
     str | None,
     typer.Option(

@@ -30,6 +30,7 @@ class Request:
     topology: str | None
     seed: int
     noise: str | None
+    faults: str | None
     arguments: Sequence[str]
 
 
@@ -67,6 +68,7 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
                 topology=request.topology,
                 seed=request.seed,
                 noise=request.noise,
+                faults=request.faults,
                 arguments=request.arguments,
                 trace=files.trace,
                 trace_scale=files.scale,

@@ -155,6 +155,9 @@ pub struct Manifest {
     pub topology: String,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
+    /// What goes wrong in the network, as given, where anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
 }
 
 /// The results of a benchmark.
@@ -299,7 +302,7 @@ fn measure(
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
     let benchmark = request.benchmark;
-    let Resolved { cards: loaded, modes, pattern, topology, noise } = request.resolve()?;
+    let Resolved { cards: loaded, modes, pattern, topology, noise, faults } = request.resolve()?;
     let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
     for (nic, card) in &loaded {
         let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
@@ -315,6 +318,7 @@ fn measure(
                 let cluster = ClusterConfig {
                     topology,
                     noise,
+                    faults: faults.clone(),
                     seed: request.seed,
                     interrupt: environment.interrupt.clone(),
                     log: environment.log.clone(),
@@ -357,6 +361,7 @@ fn measure(
             pattern: pattern.to_string(),
             topology: topology.to_string(),
             noise: request.noise.clone(),
+            faults: request.faults.clone(),
         },
         rows,
     })

@@ -2,7 +2,7 @@
 
 use super::{Mode, Pattern, load_cards};
 use crate::cards::Card;
-use crate::{Error, Noise, Topology};
+use crate::{Error, Faults, Noise, Topology, faults};
 use nicety_nic::CardSpec;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,9 @@ pub struct Request {
     /// Background noise on the hosts' CPUs, as [`Noise`] is written.
     #[serde(default)]
     pub noise: Option<String>,
+    /// What goes wrong in the network, as [`faults`](crate::faults) are written.
+    #[serde(default)]
+    pub faults: Option<String>,
     /// The seed.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -104,6 +107,7 @@ pub(super) struct Resolved {
     pub(super) pattern: Pattern,
     pub(super) topology: Topology,
     pub(super) noise: Option<Noise>,
+    pub(super) faults: Faults,
 }
 
 impl Request {
@@ -121,6 +125,7 @@ impl Request {
             pattern: default_pattern(),
             topology: None,
             noise: None,
+            faults: None,
             seed: default_seed(),
             handlers: false,
         }
@@ -142,6 +147,7 @@ impl Request {
         }
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
+        let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
         let topology = match &self.topology {
             Some(name) => name.parse()?,
             None => pattern.topology(),
@@ -219,7 +225,7 @@ impl Request {
                 ));
             }
         }
-        Ok(Resolved { cards, modes, pattern, topology, noise })
+        Ok(Resolved { cards, modes, pattern, topology, noise, faults })
     }
 }
 

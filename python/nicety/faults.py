@@ -1,0 +1,98 @@
+"""Faults of the network: how they are given, and what a run says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from nicety import _native
+from nicety.errors import InputError
+
+
+@dataclass(frozen=True)
+class TransportReport:
+    """What a card's reliable transport did; all zero where there is none.
+
+    Attributes:
+        retransmitted: packets sent again.
+        corrupted: packets discarded because their CRC was wrong.
+        duplicated: packets discarded because they had come before.
+        out_of_order: packets discarded because one before them was missing.
+        acknowledgements: acknowledgements sent.
+        refusals: refusals sent, each of which says what is missing.
+        timeouts: how often nothing had come in time.
+        unusable: without such a transport, packets that came damaged or out of place and were dropped.
+    """
+
+    retransmitted: int
+    corrupted: int
+    duplicated: int
+    out_of_order: int
+    acknowledgements: int
+    refusals: int
+    timeouts: int
+    unusable: int
+
+
+@dataclass(frozen=True)
+class LinkReport:
+    """What faults did to one direction of a link.
+
+    Attributes:
+        link: its name, such as `hosts.0 -> switch.0`.
+        packets: packets that were put on it, those that were sent again and acknowledgements among them.
+        lost: those that never arrived.
+        corrupted: those of which a byte was damaged.
+        duplicated: those of which a second one followed.
+        reordered: those that were delayed.
+    """
+
+    link: str
+    packets: int
+    lost: int
+    corrupted: int
+    duplicated: int
+    reordered: int
+
+
+Faults = str | PathLike[str] | Mapping[str, Any]
+"""Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
+
+
+def faults_text(faults: Faults | None) -> str | None:
+    """Faults as the simulation reads them, checked.
+
+    Raises:
+        InputError: where they are none; it says where and what to write.
+    """
+    if faults is None:
+        return None
+    if isinstance(faults, Mapping):
+        try:
+            text = json.dumps(dict(faults))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"faults: {error}; write numbers, texts and lists, as in {{'loss': 1e-3}}") from error
+        _native.faults_check(text)
+        return text
+    if not isinstance(faults, str | PathLike):
+        raise InputError(f"faults are a text such as 'loss=1e-3', a file or a dict, not {type(faults).__name__}")
+    if isinstance(faults, str) and not faults.strip().endswith(".toml"):
+        _native.faults_check(faults)
+        return faults
+    path = Path(fspath(faults))
+    try:
+        # Behind a newline it is TOML, however short it is.
+        text = path.read_text(encoding="utf-8") + "\n"
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; name a TOML file, or write for example loss=1e-3,seed=7") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read it ({error})") from error
+    try:
+        _native.faults_check(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return text
