@@ -153,17 +153,19 @@ impl Card {
         }
     }
 
-    /// Before a message is matched: whether there is a context for it if it needs one. May wait for one.
-    pub(super) async fn context_for(&self, header: &Header, packet: &mut Packet) -> bool {
+    /// Before a message is matched: whether there is a context for it if it needs one. None where it has to wait.
+    pub(super) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
         if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().is_empty() {
-            return true;
+            return Some(true);
         }
-        let message = packet.message;
-        if let Some(room) = self.room(header, message) {
-            return room;
-        }
+        self.room(header, message)
+    }
+
+    /// Waits for a context, or until there is no hope of one; whether there is.
+    pub(super) async fn wait_for_context(&self, header: &Header, packet: &mut Packet) -> bool {
+        let (contexts, message) = (&self.contexts, packet.message);
         contexts.waiting.borrow_mut().push_back(Waiting { message, header: *header });
         contexts.hold();
         let over = || self.room(header, message).is_some() || self.stuck(message);

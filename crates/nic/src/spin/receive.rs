@@ -179,11 +179,17 @@ impl Card {
         let known = self.place_of(packet.message);
         let place = match (header, known) {
             (Some(header), None) => {
-                let room = self.context_for(&header, &mut packet).await;
+                let room = match self.room_at_once(&header, packet.message) {
+                    Some(room) => room,
+                    // In a box: it is rare, and the task of every packet would be larger for it.
+                    None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
+                };
                 self.admit(header, &packet, room)
             }
             (None, Some(place)) => place,
-            (None, None) if self.awaits_context(packet.message) => self.behind_its_header(&mut packet).await,
+            (None, None) if self.awaits_context(packet.message) => {
+                Box::pin(self.behind_its_header(&mut packet)).await
+            }
             _ => return self.drop_stray(),
         };
         let fate = {
