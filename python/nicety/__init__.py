@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
-    from nicety.cluster import Buffer, Cluster, Event, Host, NodeReport, Received, Run
+    from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, Received, Run
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
@@ -36,6 +36,7 @@ __all__ = [
     "Cluster",
     "CompileError",
     "Compiled",
+    "Count",
     "Deadlock",
     "Error",
     "Event",
@@ -66,6 +67,7 @@ _HOMES = {
     "Cluster": "nicety.cluster",
     "CompileError": "nicety.errors",
     "Compiled": "nicety.compiler",
+    "Count": "nicety.cluster",
     "Deadlock": "nicety.errors",
     "Error": "nicety.errors",
     "Event": "nicety.cluster",

@@ -11,8 +11,8 @@ from nicety.tables import figure_tables
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
-    from nicety.cluster import Run
     from nicety.line_rate import LineRateReport
+    from nicety.outcomes import Run
 
 _LONGEST = 60
 """Characters of a result."""

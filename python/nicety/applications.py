@@ -11,14 +11,15 @@ All of it is set-up and takes no virtual time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from nicety._calls import Caller
 from nicety._checks import U32, U64, text, whole
 from nicety.errors import InputError
 from nicety.handlers import Handlers
 
 if TYPE_CHECKING:
-    from nicety.cluster import Buffer, Host, _Turns
+    from nicety.buffers import Buffer
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,8 @@ class ApplicationReport:
     hpu_memory_most_bytes: int
 
 
-class HandlerCalls:
+class HandlerCalls(Caller):
     """The part of a host that is about handlers."""
-
-    _rank: int
-    _turns: _Turns
 
     def application(
         self,
@@ -153,7 +151,7 @@ class HandlerCalls:
         shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
         own = [] if isinstance(state, HpuMemory) else list(state)
         owner = self._application(application or (shared.application if shared else None))
-        number = self._turns.load(cast("Host", self), handlers)
+        number = self._turns.load(self, handlers)
         part = None if memory is None else self._own(memory)
         asked = self._ask(
             "attach",
@@ -189,12 +187,6 @@ class HandlerCalls:
             raise InputError(f"HPU memory is made by host.hpu_alloc(...), not {memory!r}")
         self._application(memory.application)
         return memory
-
-    def _ask(self, operation: str, /, **arguments: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def _own(self, buffer: Buffer) -> dict[str, int]:
-        raise NotImplementedError
 
 
 _MOST_HPU_MEMORY = 64 << 20

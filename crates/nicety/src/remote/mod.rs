@@ -4,170 +4,24 @@
 //! while the driver thinks, virtual time stands still. A command of the first kind is answered at once, one of the
 //! second kind when its virtual time is over; the driver cannot tell, and need not.
 
+mod command;
+
+pub use command::{Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger};
+
 use crate::{Buffer, Error, HandlerNames, Handlers, Host};
+use command::named;
 use nicety_host::{HostBytes, Work};
-use nicety_nic::spin::{Appending, ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
+use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
 use nicety_portals::{
-    AckRequest, CtHandle, EqHandle, Event, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
+    Atomic, CtEvent, CtHandle, EqHandle, Event, List, Md, MdHandle, MdOptions, Me, MeHandle, PtOptions,
+    Request, SearchOp,
 };
-use nicety_types::{Duration, NodeId};
-use serde::Deserialize;
+use nicety_types::Duration;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A part of a buffer of the program's host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Part {
-    /// The buffer, as numbered by the reply to `alloc`.
-    pub buffer: usize,
-    /// First byte.
-    pub offset: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-/// Memory that a program goes through: a part of a buffer, or blocks of it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Extent {
-    /// The part.
-    pub part: Part,
-    /// Offsets in it and lengths; all of it where there are none.
-    #[serde(default)]
-    pub blocks: Option<Vec<(u64, u64)>>,
-}
-
-/// A put, as a command carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Put {
-    md: u64,
-    bytes: u64,
-    to: u32,
-    pt: u32,
-    match_bits: u64,
-    #[serde(default)]
-    local_offset: u64,
-    #[serde(default)]
-    remote_offset: u64,
-    #[serde(default)]
-    hdr_data: u64,
-    #[serde(default)]
-    user_ptr: u64,
-    #[serde(default)]
-    ack: bool,
-}
-
-/// What a program asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "the operations and arguments of `Host`, under the same names")]
-pub enum Command {
-    // Answered at once.
-    Alloc {
-        bytes: u64,
-    },
-    CtAlloc,
-    CtGet {
-        ct: u64,
-    },
-    EqAlloc {
-        depth: u32,
-    },
-    PtAlloc {
-        pt: Option<u32>,
-        eq: Option<u64>,
-    },
-    MdBind {
-        part: Part,
-        options: Vec<String>,
-        eq: Option<u64>,
-        ct: Option<u64>,
-    },
-    Application {
-        name: String,
-        weight: u32,
-        memory: Option<u64>,
-        run_cycles: Option<u64>,
-        total_cycles: Option<u64>,
-    },
-    HpuAlloc {
-        application: u32,
-        contents: Vec<u8>,
-    },
-    HpuFree {
-        memory: u64,
-    },
-    Attach {
-        handlers: usize,
-        state: Vec<u8>,
-        /// HPU memory that is the state instead.
-        #[serde(default)]
-        shared: Option<u64>,
-        memory: Option<Part>,
-        #[serde(default)]
-        application: u32,
-    },
-    Detach {
-        handlers: u32,
-    },
-    // Answered later.
-    Send {
-        part: Part,
-        to: u32,
-        tag: u32,
-    },
-    Recv {
-        part: Part,
-        source: Option<u32>,
-        tag: Option<u32>,
-    },
-    Compute {
-        ps: u64,
-    },
-    Work {
-        ps: u64,
-        cycles: u64,
-        reads: Vec<Extent>,
-        writes: Vec<Extent>,
-    },
-    Copy {
-        part: Part,
-        into: Part,
-    },
-    Barrier,
-    Put {
-        put: Put,
-    },
-    TriggeredPut {
-        put: Put,
-        ct: u64,
-        threshold: u64,
-    },
-    MeAppend {
-        part: Part,
-        pt: u32,
-        match_bits: u64,
-        ignore_bits: u64,
-        source: Option<u32>,
-        options: Vec<String>,
-        ct: Option<u64>,
-        handlers: Option<u32>,
-        user_ptr: u64,
-        wait: bool,
-    },
-    CtWait {
-        ct: u64,
-        threshold: u64,
-    },
-    EqWait {
-        eq: u64,
-    },
-}
 
 /// What a program is told.
 #[derive(Clone, Debug)]
@@ -265,8 +119,9 @@ impl Program {
     async fn answer(&mut self, command: Command) -> Reply {
         if let Command::Alloc { bytes } = command {
             let allocated = self.host.alloc(bytes).map(|buffer| {
+                let address = buffer.address();
                 self.buffers.push(buffer);
-                json!(self.buffers.len() - 1)
+                json!({"buffer": self.buffers.len() - 1, "address": address})
             });
             let memory = self.buffers.last().and_then(|buffer| buffer.shared().cloned());
             return Reply { memory, ..self.reply(allocated) };
@@ -282,12 +137,15 @@ impl Program {
         Ok(match command {
             Command::Alloc { .. } => unreachable!("answered above"),
             Command::CtAlloc => json!(host.ct_alloc()?.to_bits()),
-            Command::CtGet { ct } => {
-                let value = host.ct_get(CtHandle::from_bits(ct));
-                json!({"success": value.success, "failure": value.failure})
-            }
+            Command::CtFree { ct } => none(host.ct_free(CtHandle::from_bits(ct)))?,
+            Command::CtGet { ct } => count_json(host.ct_get(CtHandle::from_bits(ct))),
             Command::EqAlloc { depth } => json!(host.eq_alloc(depth)?.to_bits()),
-            Command::PtAlloc { pt, eq } => json!(host.pt_alloc(pt, eq_of(eq))?),
+            Command::EqFree { eq } => none(host.eq_free(EqHandle::from_bits(eq)))?,
+            Command::PtAlloc { pt, eq, options } => {
+                let options = named(&options, PtOptions::from_name, "portal table entry")?;
+                json!(host.pt_alloc_with(pt, eq_of(eq), options)?)
+            }
+            Command::PtFree { pt } => none(host.pt_free(pt))?,
             Command::MdBind { part, options, eq, ct } => {
                 let buffer = self.part(part)?;
                 let md = Md {
@@ -299,6 +157,7 @@ impl Program {
                 };
                 json!(host.md_bind(md)?.to_bits())
             }
+            Command::MdRelease { md } => none(host.md_release(MdHandle::from_bits(md)))?,
             Command::Application { name, weight, memory, run_cycles, total_cycles } => {
                 let config = ApplicationConfig { name, weight, memory, run_cycles, total_cycles };
                 json!(host.application(config)?.0)
@@ -306,14 +165,8 @@ impl Program {
             Command::HpuAlloc { application, contents } => {
                 json!(host.hpu_alloc(ApplicationId(application), contents)?.0)
             }
-            Command::HpuFree { memory } => {
-                host.hpu_free(HpuMemoryId(memory))?;
-                Value::Null
-            }
-            Command::Detach { handlers } => {
-                host.detach(handlers)?;
-                Value::Null
-            }
+            Command::HpuFree { memory } => none(host.hpu_free(HpuMemoryId(memory)))?,
+            Command::Detach { handlers } => none(host.detach(handlers))?,
             Command::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.loaded.0.borrow();
                 let handlers = loaded
@@ -328,10 +181,7 @@ impl Program {
                 let application = ApplicationId(application);
                 json!(host.attach_as(&Attach { handlers, application, state, memory })?)
             }
-            Command::Send { part, to, tag } => {
-                host.send(&self.part(part)?, to, tag).await?;
-                Value::Null
-            }
+            Command::Send { part, to, tag } => none(host.send(&self.part(part)?, to, tag).await)?,
             Command::Recv { part, source, tag } => {
                 let received = host.recv(&self.part(part)?, source, tag).await?;
                 json!({"source": received.source, "tag": received.tag, "length_bytes": received.length})
@@ -343,106 +193,121 @@ impl Program {
             Command::Work { ps, cycles, reads, writes } => {
                 let compute = host.duration(Duration::from_ps(ps), cycles)?;
                 let work = Work { compute, reads: self.addresses(reads)?, writes: self.addresses(writes)? };
-                host.work(&work).await?;
-                Value::Null
+                none(host.work(&work).await)?
             }
-            Command::Copy { part, into } => {
-                host.copy(&self.part(part)?, &self.part(into)?).await?;
-                Value::Null
-            }
+            Command::Copy { part, into } => none(host.copy(&self.part(part)?, &self.part(into)?).await)?,
             Command::Barrier => {
                 host.barrier().await;
                 Value::Null
             }
-            Command::Put { put } => {
-                host.put(&request(put)).await?;
-                Value::Null
+            Command::Put { put, trigger } => self.post(Request::Put(put.request()?), trigger).await?,
+            Command::Get { get, trigger } => self.post(Request::Get(get.request()), trigger).await?,
+            Command::Atomic { atomic, trigger } => self.post(atomic.request()?, trigger).await?,
+            Command::FetchAtomic { fetch, trigger } => {
+                self.post(Request::FetchAtomic(fetch.request()?), trigger).await?
             }
-            Command::TriggeredPut { put, ct, threshold } => {
-                host.triggered_put(request(put), CtHandle::from_bits(ct), threshold).await?;
-                Value::Null
+            Command::Swap { fetch, trigger } => self.post(Request::Swap(fetch.request()?), trigger).await?,
+            Command::CtInc { ct, success, failure, trigger } => {
+                let (target, by) = (CtHandle::from_bits(ct), CtEvent { success, failure });
+                none(match trigger {
+                    None => host.ct_inc(target, by).await,
+                    Some(Trigger { ct, threshold }) => {
+                        host.triggered_ct_inc(target, by, CtHandle::from_bits(ct), threshold).await
+                    }
+                })?
             }
-            Command::MeAppend {
-                part,
-                pt,
-                match_bits,
-                ignore_bits,
-                source,
-                options,
-                ct,
-                handlers,
-                user_ptr,
-                wait,
-            } => {
+            Command::CtSet { ct, success, failure, trigger } => {
+                let (target, value) = (CtHandle::from_bits(ct), CtEvent { success, failure });
+                none(match trigger {
+                    None => host.ct_set(target, value).await,
+                    Some(Trigger { ct, threshold }) => {
+                        host.triggered_ct_set(target, value, CtHandle::from_bits(ct), threshold).await
+                    }
+                })?
+            }
+            Command::CtCancelTriggered { ct } => {
+                none(host.ct_cancel_triggered(CtHandle::from_bits(ct)).await)?
+            }
+            Command::MeAppend { part, pt, entry, list, min_free, handlers, wait } => {
                 let buffer = self.part(part)?;
-                let me = Me {
-                    start: buffer.address(),
-                    length: buffer.len(),
-                    match_bits,
-                    ignore_bits,
-                    source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
-                    options: named(&options, MeOptions::from_name, "match entry")?,
-                    ct: ct_of(ct),
-                    handlers,
-                    user_ptr,
-                    ..Me::default()
-                };
-                let appending: Appending = host.me_append(pt, me, List::Priority).await?;
-                if wait {
-                    host.appended(appending).await?;
-                }
-                Value::Null
+                let me =
+                    Me { start: buffer.address(), length: buffer.len(), min_free, handlers, ..entry.me()? };
+                let appending = host.me_append(pt, me, list.list()?).await?;
+                if wait { json!(host.appended(appending).await?.to_bits()) } else { Value::Null }
             }
+            Command::MeUnlink { me } => none(host.me_unlink(MeHandle::from_bits(me)).await)?,
+            Command::MeSearch { pt, entry, delete } => {
+                let op = if delete { SearchOp::Delete } else { SearchOp::Only };
+                none(host.me_search(pt, entry.me()?, op).await)?
+            }
+            Command::PtEnable { pt } => none(host.pt_enable(pt, true).await)?,
+            Command::PtDisable { pt } => none(host.pt_enable(pt, false).await)?,
             Command::CtWait { ct, threshold } => {
                 json!(host.ct_wait(CtHandle::from_bits(ct), threshold).await?.success)
+            }
+            Command::CtPoll { counters, limit_ps } => {
+                let counters: Vec<_> = counters
+                    .into_iter()
+                    .map(|(ct, threshold)| (CtHandle::from_bits(ct), threshold))
+                    .collect();
+                let reached = host.ct_poll(&counters, limit_ps.map(Duration::from_ps)).await?;
+                reached.map_or(Value::Null, |(index, value)| json!([index, count_json(value)]))
+            }
+            Command::EqGet { eq } => {
+                host.eq_get(EqHandle::from_bits(eq)).await?.map_or(Value::Null, |event| event_json(&event))
             }
             Command::EqWait { eq } => {
                 let what = || "an event in its queue".to_string();
                 event_json(&host.eq_wait(EqHandle::from_bits(eq), |_| true, what).await?)
             }
+            Command::EqPoll { eqs, limit_ps } => {
+                let queues: Vec<_> = eqs.into_iter().map(EqHandle::from_bits).collect();
+                let found = host.eq_poll(&queues, limit_ps.map(Duration::from_ps)).await?;
+                found.map_or(Value::Null, |(index, event)| json!([index, event_json(&event)]))
+            }
+        })
+    }
+
+    /// Posts an operation, or has a counter trigger it.
+    async fn post(&self, request: Request, trigger: Option<Trigger>) -> Result<Value, Error> {
+        none(match trigger {
+            None => self.host.post(&request).await,
+            Some(Trigger { ct, threshold }) => {
+                self.host.triggered(request, CtHandle::from_bits(ct), threshold).await
+            }
         })
     }
 }
 
-fn request(put: Put) -> PutRequest {
-    PutRequest {
-        local_offset: put.local_offset,
-        remote_offset: put.remote_offset,
-        hdr_data: put.hdr_data,
-        user_ptr: put.user_ptr,
-        ack: if put.ack { AckRequest::Full } else { AckRequest::None },
-        ..PutRequest::new(MdHandle::from_bits(put.md), put.bytes, NodeId(put.to), put.pt, put.match_bits)
-    }
+/// The result of a call that has none.
+fn none(result: Result<(), Error>) -> Result<Value, Error> {
+    result.map(|()| Value::Null)
 }
 
-/// A set of options by their names in the specification.
-fn named<O: bitflags::Flags>(
-    names: &[String],
-    find: impl Fn(&str) -> Option<O>,
-    of: &str,
-) -> Result<O, Error> {
-    let mut options = O::empty();
-    for name in names {
-        let option = find(&name.to_uppercase()).ok_or_else(|| {
-            let known: Vec<String> = O::all().iter_names().map(|(n, _)| n.to_lowercase()).collect();
-            Error::Program(format!("'{name}' is no option of a {of}; there are {}", known.join(", ")))
-        })?;
-        options.insert(option);
-    }
-    Ok(options)
+fn count_json(value: CtEvent) -> Value {
+    json!({"success": value.success, "failure": value.failure})
 }
 
 fn event_json(event: &Event) -> Value {
+    let atomic = |name: fn(Atomic) -> &'static str| event.atomic.map(name);
     json!({
         "kind": event.kind.name(),
         "fail": event.fail.name(),
         "initiator": event.initiator.0,
         "pt": event.pt,
+        "list": match event.list {
+            List::Priority => "priority",
+            List::Overflow => "overflow",
+        },
         "match_bits": event.match_bits,
         "hdr_data": event.hdr_data,
         "rlength_bytes": event.rlength,
         "mlength_bytes": event.mlength,
         "remote_offset_bytes": event.remote_offset,
+        "start": event.start,
         "user_ptr": event.user_ptr,
+        "uid": event.uid,
+        "operator": atomic(|atomic| atomic.op().name()),
+        "datatype": atomic(|atomic| atomic.datatype().name()),
     })
 }

@@ -1,0 +1,383 @@
+//! Puts, gets and atomics of several hosts at once, against a plain model: no byte is lost, doubled or out of place, no
+//! count either, nothing hangs however small the buffers are, and the shards make no difference.
+
+use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
+use nicety_portals::{
+    AckRequest, Atomic, AtomicOp, AtomicRequest, CtHandle, Datatype, Event, EventKind, FailType,
+    FetchRequest, GetRequest, List, Md, MdHandle, MdOptions, Me, MeOptions, Operand, PtOptions, PutRequest,
+    Request,
+};
+use nicety_types::{Duration, Level, NodeId};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PT: u32 = 1;
+/// Match bits: a slot for every put, counters that everybody adds to, bytes to get.
+const PUTS: u64 = 1;
+const SUMS: u64 = 2;
+const BYTES: u64 = 3;
+/// Bytes of a slot, and of what there is to get.
+const SLOT: u64 = 8192;
+const COUNTERS: u64 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Put,
+    Get,
+    Add,
+    FetchAdd,
+}
+
+/// An operation of a rank: on which of the others, how long, at which offset or counter.
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    from: u32,
+    kind: Kind,
+    other: u32,
+    len: u64,
+    offset: u64,
+}
+
+impl Op {
+    fn target(&self, ranks: u32) -> u32 {
+        (self.from + 1 + self.other % (ranks - 1)) % ranks
+    }
+
+    fn counter(&self) -> u64 {
+        self.offset % COUNTERS
+    }
+
+    /// What an add adds: 1 to each counter from its own on, so that sums tell counters apart.
+    fn items(&self) -> u64 {
+        COUNTERS - self.counter()
+    }
+}
+
+fn op(ranks: u32) -> impl Strategy<Value = Op> {
+    let kind = prop_oneof![Just(Kind::Put), Just(Kind::Get), Just(Kind::Add), Just(Kind::FetchAdd)];
+    (0..ranks, kind, any::<u32>(), 0..=5000u64, 0..=3000u64).prop_map(|(from, kind, other, len, offset)| Op {
+        from,
+        kind,
+        other,
+        len,
+        offset,
+    })
+}
+
+fn byte(rank: u32, number: u64, at: u64) -> u8 {
+    (u64::from(rank) * 89 + number * 31 + at * 7 + (at >> 8)) as u8
+}
+
+fn contents(rank: u32, number: u64, len: u64) -> Vec<u8> {
+    (0..len).map(|at| byte(rank, number, at)).collect()
+}
+
+/// What a rank has in the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outcome {
+    puts: Vec<u8>,
+    sums: Vec<u64>,
+    /// By operation: what a get or a fetch brought.
+    brought: Vec<(usize, Vec<u8>)>,
+    /// Messages that matched, and bytes kept, as the counter of the entry has them.
+    bytes_put: u64,
+}
+
+fn descriptor(host: &Host, buffer: &Buffer, ct: CtHandle) -> Result<MdHandle, Error> {
+    host.md_bind(Md {
+        start: buffer.address(),
+        length: buffer.len(),
+        options: MdOptions::EVENT_CT_REPLY | MdOptions::EVENT_CT_ACK | MdOptions::EVENT_SEND_DISABLE,
+        eq: None,
+        ct: Some(ct),
+    })
+}
+
+async fn program(host: Host, ops: Rc<Vec<Op>>, outcome: Rc<RefCell<Vec<Outcome>>>) -> Result<(), Error> {
+    let (rank, ranks) = (host.rank(), host.ranks());
+    let puts = host.alloc(SLOT * ops.len().max(1) as u64)?;
+    let (sums, bytes) = (host.alloc(8 * COUNTERS)?, host.alloc(SLOT)?);
+    bytes.write(0, &contents(rank, 1000, SLOT));
+    host.pt_alloc(Some(PT), None)?;
+    let counted = host.ct_alloc()?;
+    for (buffer, match_bits) in [(&puts, PUTS), (&sums, SUMS), (&bytes, BYTES)] {
+        let options =
+            MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_BYTES;
+        let ct = (match_bits == PUTS).then_some(counted);
+        let options = if ct.is_some() { options } else { MeOptions::OP_PUT | MeOptions::OP_GET };
+        let me =
+            Me { start: buffer.address(), length: buffer.len(), match_bits, options, ct, ..Me::default() };
+        let appending = host.me_append(PT, me, List::Priority).await?;
+        host.appended(appending).await?;
+    }
+    host.barrier().await;
+
+    let done = host.ct_alloc()?;
+    let (mut waiting, mut brought) = (0, Vec::new());
+    for (number, op) in ops.iter().enumerate().filter(|(_, op)| op.from == rank) {
+        let target = NodeId(op.target(ranks));
+        let request: Request = match op.kind {
+            Kind::Put => {
+                let buffer = host.alloc(op.len.max(1))?;
+                buffer.write(0, &contents(rank, number as u64, op.len));
+                let put = PutRequest::new(descriptor(&host, &buffer, done)?, op.len, target, PT, PUTS);
+                let remote_offset = SLOT * number as u64 + op.offset;
+                PutRequest { ack: AckRequest::Counting, remote_offset, ..put }.into()
+            }
+            Kind::Get => {
+                let buffer = host.alloc(op.len.max(1))?;
+                let get = GetRequest::new(descriptor(&host, &buffer, done)?, op.len, target, PT, BYTES);
+                brought.push((number, buffer, op.len));
+                GetRequest { remote_offset: op.offset, ..get }.into()
+            }
+            Kind::Add | Kind::FetchAdd => {
+                let (len, remote_offset) = (8 * op.items(), 8 * op.counter());
+                let buffer = host.alloc(2 * len)?;
+                for item in 0..op.items() {
+                    buffer.write(8 * item, &1u64.to_le_bytes());
+                }
+                let md = descriptor(&host, &buffer, done)?;
+                let put = PutRequest { remote_offset, ..PutRequest::new(md, len, target, PT, SUMS) };
+                let atomic = Atomic::new(AtomicOp::Sum, Datatype::Uint64).expect("sums of integers are");
+                if op.kind == Kind::Add {
+                    let put = PutRequest { ack: AckRequest::Counting, ..put };
+                    AtomicRequest { put, atomic }.into()
+                } else {
+                    brought.push((number, buffer.slice(len, len)?, len));
+                    let operand = Operand::NONE;
+                    Request::FetchAtomic(FetchRequest {
+                        get_md: md,
+                        local_get_offset: len,
+                        put,
+                        atomic,
+                        operand,
+                    })
+                }
+            }
+        };
+        host.post(&request).await?;
+        waiting += 1;
+    }
+    host.ct_wait(done, waiting).await?;
+    host.barrier().await;
+    let word = |at: u64| u64::from_le_bytes(sums.read(8 * at, 8).try_into().expect("eight bytes"));
+    outcome.borrow_mut()[rank as usize] = Outcome {
+        puts: puts.read(0, puts.len()),
+        sums: (0..COUNTERS).map(word).collect(),
+        brought: brought.into_iter().map(|(number, buffer, len)| (number, buffer.read(0, len))).collect(),
+        bytes_put: host.ct_get(counted).success,
+    };
+    Ok(())
+}
+
+fn cluster(ranks: u32, overrides: &[String], shards: usize) -> Cluster {
+    let card = cards::load("spin-discrete", overrides).unwrap();
+    let config = ClusterConfig {
+        topology: if ranks == 2 { Topology::Pair } else { Topology::Star },
+        shards,
+        recording: Level::Packets,
+        ..ClusterConfig::new(ranks, card)
+    };
+    Cluster::new(config).unwrap()
+}
+
+fn outcomes(ranks: u32, ops: &[Op], overrides: &[String], shards: usize) -> (Run, Vec<Outcome>) {
+    let mut cluster = cluster(ranks, overrides, shards);
+    let (ops, outcome) =
+        (Rc::new(ops.to_vec()), Rc::new(RefCell::new(vec![Outcome::default(); ranks as usize])));
+    for rank in 0..ranks {
+        let (ops, outcome) = (ops.clone(), outcome.clone());
+        cluster.program(rank, move |host| program(host, ops, outcome));
+    }
+    let run = cluster.run().unwrap();
+    let outcome = outcome.take();
+    (run, outcome)
+}
+
+/// The plain model. Sums do not depend on the order; what fetches bring is checked against it by `fetched`.
+fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
+    let mut all = vec![Outcome::default(); ranks as usize];
+    for one in &mut all {
+        one.puts = vec![0; SLOT as usize * ops.len().max(1)];
+        one.sums = vec![0; COUNTERS as usize];
+    }
+    for (number, op) in ops.iter().enumerate() {
+        let (rank, target) = (op.from as usize, op.target(ranks));
+        let theirs = &mut all[target as usize];
+        match op.kind {
+            Kind::Put => {
+                let at = (SLOT * number as u64 + op.offset) as usize;
+                // Every slot is longer than the longest put at the last offset, but for the last: it is cut there.
+                let len = (op.len as usize).min(theirs.puts.len() - at);
+                theirs.puts[at..at + len].copy_from_slice(&contents(op.from, number as u64, op.len)[..len]);
+                theirs.bytes_put += len as u64;
+            }
+            Kind::Get => {
+                let source = contents(target, 1000, SLOT);
+                let part = source[op.offset as usize..][..op.len as usize].to_vec();
+                all[rank].brought.push((number, part));
+            }
+            Kind::Add | Kind::FetchAdd => {
+                theirs.sums[op.counter() as usize..].iter_mut().for_each(|sum| *sum += 1);
+            }
+        }
+    }
+    all
+}
+
+/// Every add that brings back what it found has found each value once, among those of adds that do not.
+fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
+    for target in 0..ranks {
+        for counter in 0..COUNTERS {
+            let mut seen = Vec::new();
+            for (number, bytes) in all.iter().flat_map(|one| &one.brought) {
+                let op = &ops[*number];
+                if op.kind == Kind::FetchAdd && op.target(ranks) == target && op.counter() <= counter {
+                    let at = 8 * (counter - op.counter()) as usize;
+                    seen.push(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
+                }
+            }
+            let found = seen.len();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), found, "two adds have found the same value");
+            assert!(seen.iter().all(|&value| value < all[target as usize].sums[counter as usize]));
+        }
+    }
+}
+
+/// Every row's stages add up to its latency.
+fn rows_add_up(run: &Run) {
+    for message in &run.recording.messages {
+        let (Some(completed), Some(stages)) = (message.completed, &message.stages) else {
+            panic!("{} {:?} did not complete: {}", message.kind, message.id, message.outcome)
+        };
+        let sum: u64 = stages.iter().map(|(_, time)| time.ps()).sum();
+        assert_eq!(sum, completed.since(message.posted).ps(), "{} {:?}", message.kind, message.id);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn operations_of_many_hosts_do_what_a_plain_model_does(
+        (ranks, ops) in (2..=4u32).prop_flat_map(|ranks| (Just(ranks), prop::collection::vec(op(ranks), 1..40))),
+        payload in prop_oneof![Just("64 B"), Just("1000 B"), Just("4 KiB")],
+        buffer in prop_oneof![Just(1), Just(3), Just(256)],
+        quick in any::<bool>(),
+    ) {
+        let post = if quick { "0 ns" } else { "65 ns" };
+        let overrides = [
+            format!("packet.payload={payload}"),
+            format!("buffer.packets={buffer}"),
+            format!("switch.buffer={buffer}"),
+            format!("host.post={post}"),
+        ];
+        let (run, got) = outcomes(ranks, &ops, &overrides, 1);
+        let mut plain = expected(ranks, &ops);
+        for (one, other) in plain.iter_mut().zip(&got) {
+            let fetches = other.brought.iter().filter(|(number, _)| ops[*number].kind == Kind::FetchAdd);
+            one.brought.extend(fetches.cloned());
+            one.brought.sort_by_key(|(number, _)| *number);
+        }
+        prop_assert_eq!(&got, &plain);
+        fetched(ranks, &ops, &got);
+        rows_add_up(&run);
+        let (again, same) = outcomes(ranks, &ops, &overrides, ranks as usize);
+        prop_assert_eq!(&got, &same);
+        prop_assert_eq!(run, again);
+    }
+}
+
+/// Three senders fill an entry with flow control whose host reads slowly; what is refused is sent again.
+#[test]
+fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
+    const EACH: u64 = 25;
+    for (depth, shards) in [(4, 1), (4, 4), (12, 1)] {
+        let mut cluster = cluster(4, &["buffer.packets=2".to_string()], shards);
+        let received: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
+        let refused: Rc<RefCell<u64>> = Rc::default();
+        let (note, times) = (received.clone(), Rc::new(RefCell::new(0)));
+        let disabled = times.clone();
+        cluster.program(0, move |host| async move {
+            let buffer = host.alloc(8 * 3 * EACH)?;
+            let eq = host.eq_alloc(depth)?;
+            host.pt_alloc_with(Some(PT), Some(eq), PtOptions::FLOWCTRL)?;
+            let options = MeOptions::OP_PUT | MeOptions::MANAGE_LOCAL | MeOptions::EVENT_LINK_DISABLE;
+            let me = Me { start: buffer.address(), length: buffer.len(), options, ..Me::default() };
+            let appending = host.me_append(PT, me, List::Priority).await?;
+            host.appended(appending).await?;
+            host.barrier().await;
+            while (note.borrow().len() as u64) < 3 * EACH {
+                let event = host.eq_wait(eq, |_| true, || "a message".into()).await?;
+                match event.kind {
+                    EventKind::PtDisabled => {
+                        *times.borrow_mut() += 1;
+                        host.compute(Duration::from_ns(3000)).await;
+                        host.pt_enable(PT, true).await?;
+                    }
+                    _ => {
+                        // The bytes are where the event says.
+                        let at = event.start - buffer.address();
+                        let word = u64::from_le_bytes(buffer.read(at, 8).try_into().expect("eight bytes"));
+                        assert_eq!((event.kind, word), (EventKind::Put, event.hdr_data));
+                        note.borrow_mut().push((event.initiator.0, event.hdr_data));
+                        host.compute(Duration::from_ns(400)).await;
+                    }
+                }
+            }
+            Ok(())
+        });
+        for rank in 1..4 {
+            let refused = refused.clone();
+            cluster.program(rank, move |host| async move {
+                let buffer = host.alloc(8 * EACH)?;
+                for number in 0..EACH {
+                    buffer.write(8 * number, &number.to_le_bytes());
+                }
+                let eq = host.eq_alloc(1024)?;
+                let md = host.md_bind(Md {
+                    start: buffer.address(),
+                    length: buffer.len(),
+                    options: MdOptions::EVENT_SEND_DISABLE,
+                    eq: Some(eq),
+                    ct: None,
+                })?;
+                host.barrier().await;
+                let mut left: Vec<u64> = (0..EACH).collect();
+                while !left.is_empty() {
+                    for &number in &left {
+                        let put = PutRequest::new(md, 8, NodeId(0), PT, 0);
+                        let ack = AckRequest::Full;
+                        let (hdr_data, user_ptr, local_offset) = (number, number, 8 * number);
+                        host.put(&PutRequest { ack, hdr_data, user_ptr, local_offset, ..put }).await?;
+                    }
+                    let mut again = Vec::new();
+                    for _ in 0..left.len() {
+                        let event: Event = host.eq_wait(eq, |_| true, || "an ack".into()).await?;
+                        assert_eq!(event.kind, EventKind::Ack);
+                        match event.fail {
+                            FailType::Ok => {}
+                            FailType::PtDisabled => again.push(event.user_ptr),
+                            other => panic!("{other}"),
+                        }
+                    }
+                    *refused.borrow_mut() += again.len() as u64;
+                    left = again;
+                    host.compute(Duration::from_ns(10_000)).await;
+                }
+                Ok(())
+            });
+        }
+        let run = cluster.run().unwrap();
+        let mut received = received.take();
+        received.sort_unstable();
+        let all: Vec<_> = (1..4).flat_map(|rank| (0..EACH).map(move |number| (rank, number))).collect();
+        assert_eq!(received, all);
+        assert!(*refused.borrow() > 0 && *disabled.borrow() > 0, "it was never overrun");
+        assert_eq!(run.nodes[0].portals.dropped_total(), *refused.borrow());
+        assert_eq!(run.nodes[0].portals.events_dropped, 0);
+    }
+}

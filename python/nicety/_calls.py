@@ -1,0 +1,178 @@
+"""The calls of a host's program, before the simulation has them: what is checked, and what is awaited."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from nicety._checks import U32, U64, text, whole
+from nicety.buffers import Buffer
+from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety.handlers import Handlers
+
+_T = TypeVar("_T")
+
+
+class Call(Generic[_T]):
+    """A call whose virtual time passes while it is awaited."""
+
+    def __init__(self, host: Caller, command: Mapping[str, Any], result: Callable[[Any], _T]) -> None:
+        self.host = host
+        self.command = command
+        self._result = result
+        self._awaited = False
+        # The line of the program: behind this, Host._call and the method of Host.
+        frame = sys._getframe(3)  # noqa: SLF001, the cheap way to know it
+        self._code, self._line = frame.f_code, frame.f_lineno
+
+    def __await__(self) -> Generator[Call[_T], Any, _T]:
+        if self._awaited:
+            raise InputError(f"{self!r} was awaited before; call it again")
+        self._awaited = True
+        return self._result((yield self))
+
+    def __del__(self) -> None:
+        # Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
+        if not getattr(self, "_awaited", True) and hasattr(self, "_line"):
+            name = _METHODS.get(self.command["op"], self.command["op"])
+            self.host._forgotten.append(  # noqa: SLF001, two halves of one thing
+                f"rank {self.host.rank}: {self!r} was never awaited; write await host.{name}(...)"
+            )
+
+    def __repr__(self) -> str:
+        name = _METHODS.get(self.command["op"], self.command["op"])
+        return f"host.{name}(...) at {self._code.co_filename}:{self._line}"
+
+
+_METHODS = {"work": "compute"}
+"""Methods of hosts whose calls have another name for the simulation."""
+
+
+def nothing(_: Any) -> None:
+    """The result of a call that has none."""
+
+
+class Turns(Protocol):
+    """What a host asks through."""
+
+    def at_once(self, host: Any, command: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Ask for what takes no virtual time; give its result and the memory it allocated."""
+
+    def load(self, host: Any, handlers: Handlers) -> int:
+        """Compile a program and hand it over, once for all hosts; give its number."""
+
+
+class Caller:
+    """A host as far as its calls go."""
+
+    def __init__(self, turns: Turns, rank: int, ranks: int) -> None:
+        self._turns = turns
+        self._rank = rank
+        self._ranks = ranks
+        self._now_ps = 0
+        self._forgotten: list[str] = []
+
+    @property
+    def rank(self) -> int:
+        """This host's number."""
+        return self._rank
+
+    @property
+    def ranks(self) -> int:
+        """How many hosts there are."""
+        return self._ranks
+
+    def _call(self, operation: str, result: Callable[[Any], Any] = nothing, /, **arguments: Any) -> Call[Any]:
+        return Call(self, command(operation, **arguments), result)
+
+    def _ask(self, operation: str, /, **arguments: Any) -> tuple[Any, Any]:
+        return self._turns.at_once(self, command(operation, **arguments))
+
+    def _own(self, buffer: Buffer) -> dict[str, int]:
+        if not isinstance(buffer, Buffer):
+            raise InputError(f"expected a buffer made by host.alloc, not {type(buffer).__name__}")
+        if buffer._host is not self:  # noqa: SLF001, two halves of one thing
+            raise InputError(f"{buffer!r} is not memory of rank {self.rank}: hosts share none")
+        return buffer._part()  # noqa: SLF001, two halves of one thing
+
+
+def picoseconds(ns: float, name: str) -> int:
+    """A time in nanoseconds as whole picoseconds, rounded up.
+
+    Raises:
+        InputError: where it is none.
+    """
+    try:
+        # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
+        ps = math.ceil(Decimal(str(ns)) * 1000)
+    except (ArithmeticError, ValueError):
+        ps = -1
+    if not 0 <= ps <= U64:
+        raise InputError(f"{name}: a time is a number of nanoseconds from 0 to 1.8e16, 2^64 picoseconds")
+    return ps
+
+
+_MOST = {
+    **dict.fromkeys(("to", "source", "tag", "pt", "depth", "uid"), U32),
+    **dict.fromkeys(("md", "get_md", "ct", "eq", "me", "length_bytes", "threshold", "match_bits", "ignore_bits"), U64),
+    **dict.fromkeys(("local_offset", "local_get_offset", "remote_offset", "hdr_data", "user_ptr"), U64),
+    **dict.fromkeys(("min_free", "success", "failure"), U64),
+}
+"""Numbers that calls take, and how large they may be."""
+
+_OPTIONAL = {
+    "recv": ("source", "tag"),
+    "pt_alloc": ("pt", "eq"),
+    "md_bind": ("eq", "ct"),
+    "me_append": ("handlers",),
+}
+
+
+def number(name: str, value: object) -> int:
+    """A number that a call takes by this name.
+
+    Raises:
+        InputError: where it is none, or too large.
+    """
+    return whole(value, name, _MOST[name])
+
+
+def command(operation: str, /, **arguments: Any) -> dict[str, Any]:
+    """A call as the simulation takes it, its numbers checked."""
+    optional = _OPTIONAL.get(operation, ())
+    for name, value in arguments.items():
+        most = U32 if (operation, name) == ("me_append", "handlers") else _MOST.get(name)
+        if most is not None and not (value is None and name in optional):
+            arguments[name] = whole(value, name, most)
+    return {"op": operation, **arguments}
+
+
+def option_names(options: Iterable[str]) -> list[str]:
+    names = [options] if isinstance(options, str) else list(options)
+    return [text(name, "an option", "op_put") for name in names]
+
+
+def entry(
+    match_bits: int,
+    ignore_bits: int,
+    source: int | None,
+    uid: int | None,
+    options: Iterable[str],
+    ct: int | None,
+    user_ptr: int,
+) -> dict[str, Any]:
+    """What a match entry, or a search, takes."""
+    return {
+        "match_bits": number("match_bits", match_bits),
+        "ignore_bits": number("ignore_bits", ignore_bits),
+        "source": None if source is None else number("source", source),
+        "uid": None if uid is None else number("uid", uid),
+        "options": option_names(options),
+        "ct": None if ct is None else number("ct", ct),
+        "user_ptr": number("user_ptr", user_ptr),
+    }

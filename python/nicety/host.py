@@ -1,0 +1,116 @@
+"""Hosts, as their programs see them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
+from nicety._calls import picoseconds
+from nicety._checks import whole
+from nicety.applications import HandlerCalls
+from nicety.buffers import Buffer
+from nicety.errors import InputError
+from nicety.operations import Operations
+from nicety.outcomes import Received
+from nicety.portals import Portals
+
+ANY = None
+"""Any source, or any tag."""
+
+Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
+"""Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+
+
+class Host(Operations, Portals, HandlerCalls):
+    """A host of a cluster, as its program sees it.
+
+    What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises
+    a `RunError` whose text begins with the return code of the specification, such as `PTL_IN_USE`.
+    """
+
+    @property
+    def now_ps(self) -> int:
+        """The current instant of virtual time in picoseconds."""
+        return self._now_ps
+
+    @property
+    def now_ns(self) -> float:
+        """The current instant of virtual time in nanoseconds."""
+        return self._now_ps / 1000
+
+    def alloc(self, length_bytes: int) -> Buffer:
+        """Allocate zeroed host memory.
+
+        Raises:
+            RunError: where the host has no more.
+        """
+        length_bytes = whole(length_bytes, "length_bytes")
+        made, memory = self._ask("alloc", bytes=length_bytes)
+        return Buffer(self, made["buffer"], made["address"], memory, 0, length_bytes)
+
+    def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
+        """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
+
+        Raises:
+            RunError: where there is no such rank.
+        """
+        return self._call("send", part=self._own(buffer), to=to, tag=tag)
+
+    def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
+        """Receive one message, from one rank or any, of one tag or any.
+
+        A message that comes before its `recv` has been posted is dropped and counted; ranks that may run apart that
+        far meet at a `barrier` first.
+
+        Raises:
+            RunError: where the message is longer than the buffer, or there is no such rank.
+        """
+        return self._call("recv", lambda received: Received(**received), part=self._own(buffer), source=source, tag=tag)
+
+    def compute(
+        self, *, ns: float = 0, cycles: int = 0, reads: Iterable[Extent] = (), writes: Iterable[Extent] = ()
+    ) -> Awaitable[None]:
+        """Compute on one of the host's CPUs.
+
+        It takes `ns` and `cycles` together where it goes through no memory. Where it does, lines that are not in the
+        cache come from memory meanwhile, and whatever takes longest counts; they are traffic of host memory. Only the
+        time passes: the bytes are the program's to change.
+
+        Args:
+            ns: nanoseconds, rounded up to whole picoseconds.
+            cycles: of the CPU's clock, `host.clock`.
+            reads: what is read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
+            writes: what is written.
+        """
+        ps, cycles = picoseconds(ns, f"compute(ns={ns})"), whole(cycles, "cycles")
+        read, written = ([self._extent(extent) for extent in extents] for extents in (reads, writes))
+        if not (cycles or read or written):
+            return self._call("compute", ps=ps)
+        return self._call("work", ps=ps, cycles=cycles, reads=read, writes=written)
+
+    def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
+        """Copy a buffer with one of the host's CPUs, 16 bytes a cycle, or as memory has it; see `compute`.
+
+        Raises:
+            RunError: where the buffers differ in length.
+        """
+        return self._call("copy", part=self._own(source), into=self._own(to))
+
+    def barrier(self) -> Awaitable[None]:
+        """Wait until every program of the cluster has come here, over the job launcher's own network."""
+        return self._call("barrier")
+
+    def _extent(self, extent: Extent) -> dict[str, Any]:
+        if isinstance(extent, Buffer):
+            return {"part": self._own(extent)}
+        try:
+            buffer, blocks = extent
+            pairs = [(whole(offset, "an offset"), whole(length, "a length")) for offset, length in blocks]
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                "what is read or written is a buffer, or a buffer and blocks of it, as in (buffer, [(0, 64)])"
+            ) from error
+        return {"part": self._own(buffer), "blocks": pairs}
+
+    def __repr__(self) -> str:
+        return f"<Host, rank {self.rank} of {self.ranks}>"

@@ -1,0 +1,310 @@
+"""Portals resources of a host's program: counters, event queues, descriptors, portal table entries, match entries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+from nicety._calls import Caller, entry, number, option_names, picoseconds
+from nicety._checks import text
+from nicety.errors import InputError
+from nicety.outcomes import Count, Event
+
+if TYPE_CHECKING:
+    from nicety.buffers import Buffer
+
+ListName = Literal["priority", "overflow"]
+"""The lists of a portal table entry."""
+
+
+class Portals(Caller):
+    """What a host keeps on its card."""
+
+    def ct_alloc(self) -> int:
+        """Allocate a counting event, at zero (`PtlCTAlloc`)."""
+        return cast(int, self._ask("ct_alloc")[0])
+
+    def ct_free(self, ct: int) -> None:
+        """Free a counting event (`PtlCTFree`).
+
+        Raises:
+            RunError: where something still uses it (`PTL_IN_USE`).
+        """
+        self._ask("ct_free", ct=ct)
+
+    def ct_get(self, ct: int) -> int:
+        """Successes a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        return cast(int, self._ask("ct_get", ct=ct)[0]["success"])
+
+    def ct_failures(self, ct: int) -> int:
+        """Failures a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        return cast(int, self._ask("ct_get", ct=ct)[0]["failure"])
+
+    def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
+        """Wait until a counter has reached a threshold; give its successes (`PtlCTWait`).
+
+        Raises:
+            RunError: where operations it counts have failed.
+        """
+        return self._call("ct_wait", int, ct=ct, threshold=threshold)
+
+    def ct_poll(
+        self, thresholds: Mapping[int, int], *, timeout_ns: float | None = None
+    ) -> Awaitable[tuple[int, Count] | None]:
+        """Wait until one of several counters has reached its threshold, or counts a failure (`PtlCTPoll`).
+
+        Args:
+            thresholds: counters, and what each is to reach.
+            timeout_ns: how long to wait at most; for ever where it is left out.
+
+        Returns:
+            The counter and its value, or None when the time is over.
+        """
+        if not thresholds:
+            raise InputError("ct_poll takes counters and their thresholds, as in ct_poll({ct: 1})")
+        counters = [(number("ct", ct), number("threshold", least)) for ct, least in thresholds.items()]
+
+        def result(reached: Any) -> tuple[int, Count] | None:
+            return None if reached is None else (counters[reached[0]][0], Count(**reached[1]))
+
+        return self._call("ct_poll", result, counters=counters, limit_ps=_limit(timeout_ns))
+
+    def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
+        """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
+
+        The host sees it when the card has done it and told so, two crossings of the bus later.
+        """
+        return self._call("ct_inc", ct=ct, success=success, failure=failure, trigger=None)
+
+    def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
+        """Post that a counter be set (`PtlCTSet`). The host sees it as late as an increment."""
+        return self._call("ct_set", ct=ct, success=success, failure=failure, trigger=None)
+
+    def triggered_ct_inc(
+        self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
+    ) -> Awaitable[None]:
+        """Post an increment of `target` for when `ct` has reached a threshold (`PtlTriggeredCTInc`)."""
+        trigger = {"ct": number("ct", ct), "threshold": number("threshold", threshold)}
+        return self._call("triggered_ct_inc", ct=target, success=success, failure=failure, trigger=trigger)
+
+    def triggered_ct_set(
+        self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
+    ) -> Awaitable[None]:
+        """Post that `target` be set when `ct` has reached a threshold (`PtlTriggeredCTSet`)."""
+        trigger = {"ct": number("ct", ct), "threshold": number("threshold", threshold)}
+        return self._call("triggered_ct_set", ct=target, success=success, failure=failure, trigger=trigger)
+
+    def ct_cancel_triggered(self, ct: int) -> Awaitable[None]:
+        """Post that every triggered operation on a counter be forgotten (`PtlCTCancelTriggered`)."""
+        return self._call("ct_cancel_triggered", ct=ct)
+
+    def eq_alloc(self, depth: int) -> int:
+        """Allocate a queue for that many full events (`PtlEQAlloc`)."""
+        return cast(int, self._ask("eq_alloc", depth=depth)[0])
+
+    def eq_free(self, eq: int) -> None:
+        """Free a queue, and the events in it (`PtlEQFree`).
+
+        Raises:
+            RunError: where something still uses it (`PTL_IN_USE`).
+        """
+        self._ask("eq_free", eq=eq)
+
+    def eq_get(self, eq: int) -> Awaitable[Event | None]:
+        """The next event of a queue, or None where it is empty (`PtlEQGet`). Looking costs the CPU either way.
+
+        Raises:
+            RunError: where events were lost before the next because the queue was full (`PTL_EQ_DROPPED`); it says so
+                once, and a further call goes on behind the loss.
+        """
+        return self._call("eq_get", lambda event: None if event is None else Event(**event), eq=eq)
+
+    def eq_wait(self, eq: int) -> Awaitable[Event]:
+        """Wait for the next event of a queue (`PtlEQWait`).
+
+        Raises:
+            RunError: as `eq_get`.
+        """
+        return self._call("eq_wait", lambda event: Event(**event), eq=eq)
+
+    def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
+        """Wait for the next event of several queues (`PtlEQPoll`). The first of them that has one goes first.
+
+        Args:
+            eqs: the queues.
+            timeout_ns: how long to wait at most; for ever where it is left out.
+
+        Returns:
+            The queue and the event, or None when the time is over.
+
+        Raises:
+            RunError: as `eq_get`.
+        """
+        queues = [number("eq", eq) for eq in eqs]
+        if not queues:
+            raise InputError("eq_poll takes at least one queue, as in eq_poll([eq])")
+
+        def result(found: Any) -> tuple[int, Event] | None:
+            return None if found is None else (queues[found[0]], Event(**found[1]))
+
+        return self._call("eq_poll", result, eqs=queues, limit_ps=_limit(timeout_ns))
+
+    def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
+        """Allocate a portal table entry, this one or any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+
+        With the option `flowctrl`, a message that finds a resource exhausted disables the entry: the queue has no room
+        for its events, no match entry takes it, there are unexpected headers enough, or the card is short of something
+        for it. Its sender, and those behind it, are told `PTL_NI_PT_DISABLED`, and this host by one
+        `PTL_EVENT_PT_DISABLED`. Nothing that was let in is lost.
+        """
+        return cast(int, self._ask("pt_alloc", pt=pt, eq=eq, options=option_names(options))[0])
+
+    def pt_free(self, pt: int) -> None:
+        """Free a portal table entry (`PtlPTFree`).
+
+        Raises:
+            RunError: where match entries are linked to it (`PTL_PT_IN_USE`).
+        """
+        self._ask("pt_free", pt=pt)
+
+    def pt_enable(self, pt: int) -> Awaitable[None]:
+        """Let messages in to a portal table entry; returns when the card does (`PtlPTEnable`)."""
+        return self._call("pt_enable", pt=pt)
+
+    def pt_disable(self, pt: int) -> Awaitable[None]:
+        """Drop messages to a portal table entry; returns when the card does (`PtlPTDisable`)."""
+        return self._call("pt_disable", pt=pt)
+
+    def md_bind(
+        self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
+    ) -> int:
+        """Bind a memory descriptor to a buffer (`PtlMDBind`). Options by their names, such as `event_ct_send`."""
+        asked = self._ask("md_bind", part=self._own(buffer), options=option_names(options), eq=eq, ct=ct)
+        return cast(int, asked[0])
+
+    def md_release(self, md: int) -> None:
+        """Release a memory descriptor (`PtlMDRelease`).
+
+        Raises:
+            RunError: while an operation on it has not ended (`PTL_IN_USE`).
+        """
+        self._ask("md_release", md=md)
+
+    @overload
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: Literal[True] = True,
+    ) -> Awaitable[int]: ...
+
+    @overload
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: bool,
+    ) -> Awaitable[int | None]: ...
+
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",  # noqa: A002, the name in the specification
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: bool = True,
+    ) -> Awaitable[Any]:
+        """Append a match entry (`PtlMEAppend`); with `wait`, until the card has done so, and give its handle.
+
+        Args:
+            buffer: the memory that messages are put into, or read from.
+            pt: the portal table entry.
+            match_bits: the bits that a message must have.
+            ignore_bits: the bits that do not matter.
+            source: whose messages; anybody's where it is left out.
+            uid: on behalf of which user; of any where it is left out.
+            options: by their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
+                `event_ct_comm`, `event_ct_bytes`, ...
+            list: `priority`, or `overflow`, which takes what no entry of the first takes and remembers its header.
+            min_free: with `manage_local`, unlink when fewer bytes than this are left.
+            ct: the counter that counts its messages.
+            handlers: attached handlers that run for its messages.
+            user_ptr: comes back in its events.
+            wait: whether to wait for the card.
+        """
+        return self._call(
+            "me_append",
+            lambda handle: handle,
+            part=self._own(buffer),
+            pt=pt,
+            entry=entry(match_bits, ignore_bits, source, uid, options, ct, user_ptr),
+            list=text(list, "list", "overflow"),
+            min_free=min_free,
+            handlers=handlers,
+            wait=bool(wait),
+        )
+
+    def me_unlink(self, me: int) -> Awaitable[None]:
+        """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
+
+        Raises:
+            RunError: while messages or unexpected headers refer to it (`PTL_IN_USE`), or where it is unlinked already.
+        """
+        return self._call("me_unlink", me=me)
+
+    def me_search(
+        self,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put", "use_once"),
+        ct: int | None = None,
+        user_ptr: int = 0,
+        delete: bool = False,
+    ) -> Awaitable[None]:
+        """Search the unexpected headers for what such an entry would take (`PtlMESearch`).
+
+        What is found comes as `PTL_EVENT_SEARCH`, or with `delete` as `PTL_EVENT_PUT_OVERFLOW` and the like; nothing
+        found is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` the first is found, all
+        otherwise.
+        """
+        found = entry(match_bits, ignore_bits, source, uid, options, ct, user_ptr)
+        return self._call("me_search", pt=pt, entry=found, delete=bool(delete))
+
+
+def _limit(timeout_ns: float | None) -> int | None:
+    return None if timeout_ns is None else picoseconds(timeout_ns, f"timeout_ns={timeout_ns}")

@@ -1,0 +1,357 @@
+"""Portals calls of host programs: what they do, what they cost, and what they say when they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nicety
+
+PT = 1
+
+
+def pair(ask: Callable[..., Coroutine[Any, Any, Any]], answer: Callable[..., Coroutine[Any, Any, Any]]) -> nicety.Run:
+    """Run two programs, each of which begins behind a barrier that `answer` has prepared for."""
+    return nicety.Cluster(2, "spin-discrete").run({0: ask, 1: answer})
+
+
+async def offer(host: nicety.Host, contents: bytes) -> tuple[nicety.Buffer, int]:
+    """Memory of rank 1 that anybody may put into, get from and work on, and the queue of its events."""
+    buffer = host.alloc(len(contents))
+    buffer.array[:] = np.frombuffer(contents, np.uint8)
+    eq = host.eq_alloc(64)
+    host.pt_alloc(pt=PT, eq=eq)
+    await host.me_append(buffer, pt=PT, match_bits=5, options=("op_put", "op_get", "event_link_disable"))
+    await host.barrier()
+    return buffer, eq
+
+
+def test_a_get_takes_what_its_parts_take() -> None:
+    async def ask(host: nicety.Host) -> tuple[int, bytes, nicety.Event]:
+        buffer, ct, eq = host.alloc(8), host.ct_alloc(), host.eq_alloc(8)
+        md = host.md_bind(buffer, options=["event_ct_reply"], ct=ct, eq=eq)
+        await host.barrier()
+        start = host.now_ps
+        await host.get(md, 8, to=1, pt=PT, match_bits=5, user_ptr=9)
+        await host.ct_wait(ct, 1)
+        end = host.now_ps
+        event = await host.eq_wait(eq)
+        host.md_release(md)
+        return end - start, buffer.array.tobytes(), event
+
+    async def answer(host: nicety.Host) -> None:
+        await offer(host, bytes(range(8)))
+
+    run = pair(ask, answer)
+    ps, contents, event = run.results[0]
+    # As in docs/timing.md: 65 + 250 + 33.4 + 30 + 500 + 33.56 + 2 + 250.125 + 65.
+    assert ps == 1_229_085
+    assert contents == bytes(range(8))
+    assert (event.kind, event.fail, event.user_ptr, event.mlength_bytes) == ("PTL_EVENT_REPLY", "PTL_NI_OK", 9, 8)
+    assert event.ok
+    assert run.nodes[1].host_memory_read_bytes == 8
+    kinds = run.messages.column("kind")
+    assert sorted(kinds) == ["get", "reply"]
+
+
+def test_atomics_fetches_and_swaps() -> None:
+    async def ask(host: nicety.Host) -> list[Any]:
+        data, found, ct = host.alloc(8), host.alloc(8), host.ct_alloc()
+        out = host.md_bind(data, options=["event_send_disable"])
+        back = host.md_bind(found, options=["event_ct_reply"], ct=ct)
+        await host.barrier()
+        results = []
+        to: dict[str, Any] = {"to": 1, "pt": PT, "match_bits": 5}
+        data.view(np.float64)[0] = 2.5
+        await host.fetch_atomic(out, 8, get_md=back, operator="sum", datatype=np.float64, **to)
+        await host.ct_wait(ct, 1)
+        results.append(float(found.view(np.float64)[0]))
+        data.view(np.float64)[0] = -1.0
+        seven = np.float64(3.5).tobytes()
+        await host.swap(out, 8, get_md=back, operator="cswap", datatype="double", operand=seven, **to)
+        await host.ct_wait(ct, 2)
+        results.append(float(found.view(np.float64)[0]))
+        await host.atomic(out, 8, operator="prod", datatype="float64", **to)
+        await host.get(back, 8, **to)
+        await host.ct_wait(ct, 3)
+        results.append(float(found.view(np.float64)[0]))
+        return results
+
+    async def answer(host: nicety.Host) -> list[tuple[str, str | None, str | None]]:
+        _, eq = await offer(host, np.float64(1.0).tobytes())
+        events = [await host.eq_wait(eq) for _ in range(3)]
+        return [(event.kind, event.operator, event.datatype) for event in events]
+
+    run = pair(ask, answer)
+    # 1 + 2.5 is the operand, so it is swapped for -1. The product is still with the card when the get is answered from
+    # host memory, or is not: the two are not ordered.
+    assert run.results[0][:2] == [1.0, 3.5]
+    assert run.results[0][2] in (-1.0, 1.0)
+    assert run.results[1] == [
+        ("PTL_EVENT_FETCH_ATOMIC", "PTL_SUM", "PTL_DOUBLE"),
+        ("PTL_EVENT_FETCH_ATOMIC", "PTL_CSWAP", "PTL_DOUBLE"),
+        ("PTL_EVENT_ATOMIC", "PTL_PROD", "PTL_DOUBLE"),
+    ]
+
+
+def test_counters_trigger_one_another() -> None:
+    async def main(host: nicety.Host) -> tuple[int, int, int]:
+        first, second, third = host.ct_alloc(), host.ct_alloc(), host.ct_alloc()
+        await host.triggered_ct_inc(second, 5, ct=first, threshold=2)
+        await host.triggered_ct_set(third, 9, ct=second, threshold=5)
+        await host.ct_inc(first, 2)
+        assert await host.ct_wait(third, 9) == 9
+        await host.ct_set(first, 0)
+        # It is posted, and not seen yet.
+        assert host.ct_get(first) == 2
+        await host.compute(ns=1000)
+        assert await host.ct_poll({first: 1}, timeout_ns=1000) is None
+        await host.ct_inc(first, failure=1)
+        polled = await host.ct_poll({second: 100, first: 1})
+        assert polled == (first, nicety.Count(0, 1))
+        await host.triggered_ct_inc(second, 1, ct=first, threshold=7)
+        await host.ct_cancel_triggered(first)
+        await host.compute(ns=1000)
+        host.ct_free(second)
+        return host.ct_get(first), host.ct_failures(first), host.ct_get(third)
+
+    assert nicety.Cluster(2, "spin-discrete").run({0: main}).results[0] == (0, 1, 9)
+
+
+def test_triggered_operations_start_on_the_card() -> None:
+    async def ask(host: nicety.Host) -> bytes:
+        buffer, go, done = host.alloc(16), host.ct_alloc(), host.ct_alloc()
+        buffer.array[:8] = 1
+        md = host.md_bind(buffer, options=["event_ct_reply"], ct=done)
+        to: dict[str, Any] = {"to": 1, "pt": PT, "match_bits": 5, "ct": go}
+        await host.barrier()
+        more: dict[str, Any] = {"get_md": md, "local_get_offset": 8, "operator": "bor", "datatype": "uint8"}
+        await host.triggered_fetch_atomic(md, 8, threshold=1, **more, **to)
+        await host.triggered_get(md, 8, local_offset=8, threshold=2, **to)
+        await host.triggered_put(md, 1, threshold=3, **to)
+        await host.triggered_atomic(md, 8, threshold=3, operator="bxor", datatype="uint8", **to)
+        await host.triggered_swap(md, 8, threshold=4, **{**more, "operator": "swap"}, **to)
+        await host.ct_inc(go, 1)
+        await host.ct_wait(done, 1)
+        first = buffer.array[8:].tobytes()
+        await host.ct_inc(go, 1)
+        await host.ct_wait(done, 2)
+        second = buffer.array[8:].tobytes()
+        await host.ct_inc(go, 2)
+        await host.ct_wait(done, 3)
+        return first + second
+
+    async def answer(host: nicety.Host) -> bytes:
+        buffer, eq = await offer(host, b"\2" * 8)
+        for _ in range(5):
+            await host.eq_wait(eq)
+        return buffer.array.tobytes()
+
+    run = pair(ask, answer)
+    assert run.results[0] == b"\2" * 8 + b"\3" * 8
+    assert run.results[1] == b"\1" * 8
+
+
+def test_unexpected_messages_are_found_by_searches_and_appends() -> None:
+    async def ask(host: nicety.Host) -> None:
+        buffer = host.alloc(8)
+        buffer.array[:] = 7
+        md = host.md_bind(buffer)
+        await host.barrier()
+        for bits in (5, 6):
+            await host.put(md, 8, to=1, pt=PT, match_bits=bits, hdr_data=bits)
+        await host.barrier()
+
+    async def answer(host: nicety.Host) -> list[tuple[str, str, int]]:
+        eq, spare, wanted = host.eq_alloc(64), host.alloc(64), host.alloc(8)
+        host.pt_alloc(pt=PT, eq=eq)
+        quiet = ("op_put", "event_link_disable")
+        options = (*quiet, "manage_local", "event_comm_disable")
+        overflow = await host.me_append(
+            spare, pt=PT, ignore_bits=2**64 - 1, list="overflow", options=options, min_free=8
+        )
+        await host.barrier()
+        await host.barrier()
+        seen = []
+        await host.me_search(pt=PT, match_bits=6)
+        seen.append(await host.eq_wait(eq))
+        await host.me_search(pt=PT, match_bits=4)
+        seen.append(await host.eq_wait(eq))
+        with pytest.raises(nicety.RunError, match="PTL_IN_USE"):
+            await host.me_unlink(overflow)
+        await host.me_append(wanted, pt=PT, match_bits=5, options=(*quiet, "use_once", "event_unlink_disable"))
+        found = await host.eq_wait(eq)
+        seen.append(found)
+        at = found.start - spare.address
+        assert spare[at : at + 8].array.tobytes() == b"\7" * 8
+        await host.me_search(pt=PT, match_bits=6, delete=True)
+        seen.append(await host.eq_wait(eq))
+        await host.me_unlink(overflow)
+        with pytest.raises(nicety.RunError, match="PTL_ARG_INVALID"):
+            await host.me_unlink(overflow)
+        assert await host.eq_get(eq) is None
+        host.pt_free(PT)
+        host.eq_free(eq)
+        return [(event.kind, event.fail, event.hdr_data) for event in seen]
+
+    assert pair(ask, answer).results[1] == [
+        ("PTL_EVENT_SEARCH", "PTL_NI_OK", 6),
+        ("PTL_EVENT_SEARCH", "PTL_NI_NO_MATCH", 0),
+        ("PTL_EVENT_PUT_OVERFLOW", "PTL_NI_OK", 5),
+        ("PTL_EVENT_PUT_OVERFLOW", "PTL_NI_OK", 6),
+    ]
+
+
+def test_a_sender_that_overruns_its_receiver_sends_again_and_nothing_is_lost() -> None:
+    messages = 40
+
+    async def ask(host: nicety.Host) -> int:
+        buffer, eq = host.alloc(8 * messages), host.eq_alloc(1024)
+        buffer.view(np.uint64)[:] = np.arange(messages)
+        md = host.md_bind(buffer, options=["event_send_disable"], eq=eq)
+        to_send, refused = list(range(messages)), 0
+        await host.barrier()
+        while to_send:
+            for number in to_send:
+                await host.put(md, 8, to=1, pt=PT, local_offset=8 * number, hdr_data=number, user_ptr=number, ack=True)
+            acks = [await host.eq_wait(eq) for _ in to_send]
+            assert {ack.fail for ack in acks} <= {"PTL_NI_OK", "PTL_NI_PT_DISABLED"}
+            to_send = [ack.user_ptr for ack in acks if not ack.ok]
+            refused += len(to_send)
+            await host.compute(ns=20_000)
+        return refused
+
+    async def answer(host: nicety.Host) -> tuple[list[int], int]:
+        buffer, eq = host.alloc(8 * messages), host.eq_alloc(8)
+        host.pt_alloc(pt=PT, eq=eq, options=["flowctrl"])
+        await host.me_append(buffer, pt=PT, options=["op_put", "manage_local", "event_link_disable"])
+        await host.barrier()
+        received, disabled = [], 0
+        while len(received) < messages:
+            event = await host.eq_wait(eq)
+            if event.kind == "PTL_EVENT_PT_DISABLED":
+                disabled += 1
+                await host.compute(ns=5_000)
+                await host.pt_enable(PT)
+            else:
+                received.append(event.hdr_data)
+                await host.compute(ns=500)
+        assert buffer.view(np.uint64).tolist() == received
+        return received, disabled
+
+    run = pair(ask, answer)
+    received, disabled = run.results[1]
+    assert sorted(received) == list(range(messages))
+    assert disabled > 0
+    assert run.results[0] > 0
+
+
+def test_events_that_found_their_queue_full_are_reported_where_they_are_missing() -> None:
+    async def ask(host: nicety.Host) -> None:
+        md = host.md_bind(host.alloc(8), options=["event_send_disable"])
+        await host.barrier()
+        for number in range(5):
+            await host.put(md, 8, to=1, pt=PT, hdr_data=number)
+        await host.barrier()
+
+    async def answer(host: nicety.Host) -> None:
+        eq = host.eq_alloc(2)
+        host.pt_alloc(pt=PT, eq=eq)
+        await host.me_append(host.alloc(8), pt=PT, options=["op_put", "event_link_disable"])
+        await host.barrier()
+        await host.barrier()
+        assert [(await host.eq_wait(eq)).hdr_data for _ in range(2)] == [0, 1]
+        with pytest.raises(nicety.RunError, match=r"PTL_EQ_DROPPED: .* 3 events are lost"):
+            await host.eq_get(eq)
+        assert await host.eq_get(eq) is None
+
+    pair(ask, answer)
+
+
+def test_waiting_has_an_end() -> None:
+    async def main(host: nicety.Host) -> tuple[int, int]:
+        eqs = [host.eq_alloc(4), host.eq_alloc(4)]
+        start = host.now_ps
+        assert await host.eq_poll(eqs, timeout_ns=1000) is None
+        polled = host.now_ps - start
+        assert await host.eq_get(eqs[0]) is None
+        return polled, host.now_ps - start - polled
+
+    # The time it was given, and then o for a look in vain; a look alone is o.
+    assert nicety.Cluster(2, "spin-discrete").run({0: main}).results[0] == (1_065_000, 65_000)
+
+
+def test_a_disabled_entry_refuses_and_an_enabled_one_does_not() -> None:
+    async def ask(host: nicety.Host) -> list[str]:
+        eq = host.eq_alloc(8)
+        md = host.md_bind(host.alloc(8), options=["event_send_disable"], eq=eq)
+        fails = []
+        for _ in range(2):
+            await host.barrier()
+            await host.put(md, 8, to=1, pt=PT, match_bits=5, ack=True)
+            fails.append((await host.eq_wait(eq)).fail)
+            await host.barrier()
+        return fails
+
+    async def answer(host: nicety.Host) -> None:
+        eq = host.eq_alloc(8)
+        host.pt_alloc(pt=PT, eq=eq)
+        await host.me_append(host.alloc(8), pt=PT, match_bits=5)
+        await host.pt_disable(PT)
+        await host.barrier()
+        await host.barrier()
+        await host.pt_enable(PT)
+        await host.barrier()
+        await host.barrier()
+
+    assert pair(ask, answer).results[0] == ["PTL_NI_PT_DISABLED", "PTL_NI_OK"]
+
+
+def refused(program: Callable[[nicety.Host], Any]) -> str:
+    """What a call of rank 0 is refused with."""
+
+    async def main(host: nicety.Host) -> None:
+        awaited = program(host)
+        if awaited is not None:
+            await awaited
+
+    with pytest.raises(nicety.Error) as failed:
+        nicety.Cluster(2, "spin-discrete").run({0: main})
+    return str(failed.value)
+
+
+def test_mistakes_are_named() -> None:
+    def md(host: nicety.Host) -> int:
+        return host.md_bind(host.alloc(16))
+
+    to: dict[str, Any] = {"to": 1, "pt": PT}
+    both = {"get_md": 0, **to}
+    cases: list[tuple[Callable[[nicety.Host], Any], str]] = [
+        (lambda h: h.get(md(h), 17, **to), "PTL_ARG_INVALID: the message must lie inside"),
+        (lambda h: h.get(md(h), 8, to=2, pt=PT), "there is no rank 2"),
+        (lambda h: h.atomic(md(h), 8, operator="plus", datatype="uint64", **to), "'plus' is no atomic operator"),
+        (lambda h: h.atomic(md(h), 8, operator="sum", datatype="uint128", **to), "'uint128' is no type of items"),
+        (lambda h: h.atomic(md(h), 8, operator="bor", datatype="float", **to), "work on integers only"),
+        (lambda h: h.atomic(md(h), 9, operator="sum", datatype="uint64", **to), "whole items"),
+        (lambda h: h.atomic(md(h), 8, operator="sum", datatype=object(), **to), "datatype is a type such as"),
+        (lambda h: h.swap(md(h), 8, operator="cswap", datatype="uint64", **both), "PTL_ARG_INVALID"),
+        (lambda h: h.swap(md(h), 8, operator="cswap", datatype="uint64", operand=7, **both), "operand is the bytes"),
+        (lambda h: h.put(md(h), 8, ack="maybe", **to), "'maybe' is no acknowledgement; there are no_ack, ack,"),
+        (lambda h: h.put(md(h), 8, ack=True, **to), "needs a descriptor with an event queue"),
+        (lambda h: h.me_append(h.alloc(8), pt=PT, list="middle"), "'middle' is no list; there are priority, overflow"),
+        (lambda h: h.me_append(h.alloc(8), pt=9), "PTL_ARG_INVALID: this portal table index is not in use"),
+        (lambda h: h.pt_alloc(options=["flowctrl"]), "PTL_PT_EQ_NEEDED"),
+        (lambda h: h.pt_alloc(options=["flow"]), "'flow' is no option of a portal table entry; there are flowctrl"),
+        (lambda h: h.pt_enable(9), "PTL_ARG_INVALID"),
+        (lambda h: h.ct_inc(12345, 1), "this handle names no counter"),
+        (lambda h: h.eq_poll([]), "eq_poll takes at least one queue"),
+        (lambda h: h.eq_poll([h.eq_alloc(4)], timeout_ns=-1), "timeout_ns=-1: a time is a number of nanoseconds"),
+        (lambda h: h.ct_poll({}), "ct_poll takes counters"),
+        (lambda h: h.md_release(77), "this handle names no memory descriptor"),
+        (lambda h: h.eq_free(77), "this handle names no event queue"),
+    ]
+    for program, expected in cases:
+        assert expected in refused(program)
