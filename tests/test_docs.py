@@ -169,8 +169,8 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
     assert "## More" not in page
     # A name that the page forgets is added to it.
     generate = runpy.run_path(str(DOCS / "generate.py"))
-    markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.cluster.Event", "")
-    assert "\n## More\n\n::: nicety.cluster.Event\n" in generate["on_page_markdown"](markdown)
+    markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.outcomes.Event", "")
+    assert "\n## More\n\n::: nicety.outcomes.Event\n" in generate["on_page_markdown"](markdown)
 
 
 def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:

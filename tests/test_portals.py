@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -355,3 +356,46 @@ def test_mistakes_are_named() -> None:
     ]
     for program, expected in cases:
         assert expected in refused(program)
+
+
+RENDEZVOUS = """
+#include <nicety.h>
+
+/* The message is four bytes long and says how many there are to get; its header data is what they match. */
+__handler int header_handler(const ptl_header_t h, void *state) {
+    uint32_t length = *(const uint32_t *)h.base;
+    int got = PtlHandlerGetToHost(16, length, PTL_ME_HOST_MEM, 1, h.source_id, h.hdr_data, 8);
+    return h.type == PTL_TYPE_PUT && got == PTL_OK ? DROP : FAIL;
+}
+"""
+
+
+@pytest.mark.parametrize("length", [0, 8, 100_000])
+def test_a_handler_gets_what_a_message_offers(length: int, tmp_path: Path) -> None:
+    source = tmp_path / "rendezvous.c"
+    source.write_text(RENDEZVOUS)
+
+    async def offers(host: nicety.Host) -> str:
+        memory, eq = host.alloc(length + 8), host.eq_alloc(8)
+        memory.array[:] = np.arange(length + 8) % 251
+        host.pt_alloc(pt=PT, eq=eq)
+        await host.me_append(memory, pt=PT, match_bits=9, options=["op_get", "event_link_disable", "use_once"])
+        request = host.alloc(4)
+        request.view(np.uint32)[0] = length
+        await host.barrier()
+        await host.put(host.md_bind(request), 4, to=1, pt=PT, match_bits=5, hdr_data=9)
+        return (await host.eq_wait(eq)).kind
+
+    async def takes(host: nicety.Host) -> bytes:
+        memory, done = host.alloc(length + 16), host.ct_alloc()
+        host.pt_alloc(pt=PT)
+        handlers = host.attach(nicety.Handlers(source))
+        await host.me_append(memory, pt=PT, match_bits=5, ct=done, handlers=handlers)
+        await host.barrier()
+        await host.ct_wait(done, 1)
+        return memory.array[16:].tobytes()
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: offers, 1: takes})
+    assert run.results[0] == "PTL_EVENT_GET"
+    assert run.results[1] == (np.arange(8, length + 8) % 251).astype(np.uint8).tobytes()
+    assert run.nodes[1].faults == []

@@ -140,7 +140,7 @@ impl IncomingTable {
     }
 
     /// Flow control has disabled this portal table entry: the messages under way there are told.
-    fn flow_controlled(&mut self, pt: u32) {
+    pub(super) fn flow_controlled(&mut self, pt: u32) {
         // Free places are told too, which nobody notices: they are filled anew.
         self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
     }
