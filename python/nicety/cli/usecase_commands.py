@@ -134,6 +134,34 @@ def _datatype(
     return Datatype(size=sizes[0], blocks=parse_ranges(blocks, "--blocks"), layout=layout)
 
 
+def _matching(
+    *,
+    sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes of a message.")] = "8:4Mi",
+    eager: Annotated[
+        str, typer.Option(metavar="BYTES", help="The longest message that is sent at once, without a request.")
+    ] = "8Ki",
+    arrival: Annotated[
+        str, typer.Option(metavar="A[,B]", help="Receives posted before or after: expected, unexpected.")
+    ] = "expected,unexpected",
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="How much of a transfer computing at the receiver hides.")
+    ] = False,
+) -> Any:
+    from nicety.cli.output import parse_names
+    from nicety.errors import InputError
+    from nicety.ranges import parse_ranges
+    from nicety.usecases import Matching, Overlap
+
+    threshold = [0] if eager == "0" else parse_ranges(eager, "--eager")
+    if len(threshold) != 1:
+        raise InputError(f"--eager {eager}: one number of bytes, as in 8Ki")
+    return (Overlap if overlap else Matching)(
+        sizes=parse_ranges(sizes, "--sizes"),
+        eager_bytes=threshold[0],
+        arrivals=parse_names([arrival], "--arrival"),
+    )
+
+
 def _storage(
     *,
     sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes of a block.")] = "512:1Mi",
@@ -181,5 +209,6 @@ def register_all(bench: typer.Typer) -> None:
     register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
     register(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
     register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
+    register(bench, "matching", "A message with a tag: who matches it, and who gets its bytes.", _matching)
     register(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)
     register(bench, "kv", "Inserts into a hash table on a server, and lookups.", _kv)

@@ -28,6 +28,7 @@ from nicety.usecases.driver import (
     run_usecase,
 )
 from nicety.usecases.kv import KeyValue
+from nicety.usecases.matching import Matching, Overlap
 from nicety.usecases.storage import Storage
 
 __all__ = [
@@ -39,7 +40,9 @@ __all__ = [
     "Datatype",
     "Figure",
     "KeyValue",
+    "Matching",
     "Outcome",
+    "Overlap",
     "Storage",
     "Trial",
     "UseCase",

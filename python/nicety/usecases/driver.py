@@ -82,6 +82,7 @@ class _Shown(dict[str, Any]):
         return report_html(cast(UseCaseReport, self))
 
 
+_NANOSECONDS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -111,6 +112,11 @@ class Card:
         """A value that is a size, such as `hpu.memory`, in bytes."""
         number, unit = re.fullmatch(r"([0-9]+) (\w+)", self.values[key]).groups()  # type: ignore[union-attr]
         return int(number) * _BYTES[unit]
+
+    def duration_ns(self, key: str) -> float:
+        """A value that is a time, such as `host.post`, in nanoseconds."""
+        number, unit = self.values[key].split()
+        return float(number) * _NANOSECONDS[unit]
 
     @property
     def packet_bytes(self) -> int:

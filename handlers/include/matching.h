@@ -1,0 +1,12 @@
+/* matching.h: what messages of `nicety bench matching` carry. */
+#ifndef NICETY_MATCHING_H
+#define NICETY_MATCHING_H
+
+#include <nicety.h>
+
+/* A short message goes with its tag as its match bits, and header data 0. Of a long one only a request goes, with the
+ * tag, without payload, and with the message's number << 32 | its length as its header data. The bytes lie at the sender
+ * behind a match entry whose match bits are this one and the number. */
+#define MATCHING_DATA (1ull << 63)
+
+#endif

@@ -1,0 +1,167 @@
+"""Message matching: who finds the receive of a message, and who gets the bytes of a long one.
+
+| mode | who matches, and posts the get of a long message |
+|---|---|
+| `host` | the receiving host's CPU, while its program waits; a short message is copied to where it belongs |
+| `spin` | the card, and a header handler: the CPU may compute meanwhile |
+
+| arrival | |
+|---|---|
+| `expected` | the receive is posted before the message is sent |
+| `unexpected` | the message, or its request, comes before the receive is posted; then the CPU helps in both modes |
+
+The time runs from the send, or from posting the receive where that comes later, until the receiver knows that it has
+every byte. The overlap is that of the OSU micro-benchmarks: the receiver computes for as long as the transfer takes by
+itself, between posting its receive and waiting for it; of the transfer's time, the share is hidden that does not come
+on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from nicety.cluster import Buffer, Host, Run
+from nicety.errors import InputError, RunError
+from nicety.usecases.driver import LATENCY, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.messenger import ANY, CardMessenger, CpuMessenger, Messenger
+
+ARRIVALS = ("expected", "unexpected")
+_LARGEST = 1 << 30
+"""Handlers count bytes in 32 bits."""
+_TAG = 5
+
+
+class Matching(UseCase):
+    """A message with a tag from one host to another, for each size.
+
+    Args:
+        sizes: bytes.
+        eager_bytes: the longest message that is sent at once; of a longer one only a request.
+        arrivals: which of `expected` and `unexpected`.
+        overlap: whether to measure how much of a transfer the receiver's computing hides.
+
+    Raises:
+        InputError: a size or an arrival that cannot be.
+    """
+
+    name: ClassVar[str] = "matching"
+    title: ClassVar[str] = "Matching"
+    meaning: ClassVar[str] = "from the later of send and receive until the receiver knows that it has every byte"
+    modes: ClassVar[Sequence[str]] = ("host", "spin")
+    axis: ClassVar[str] = "size_bytes"
+    figure: ClassVar[Figure] = LATENCY
+    sources: ClassVar[dict[str, str]] = {"spin": "matching.c"}
+
+    def __init__(
+        self,
+        *,
+        sizes: Sequence[int],
+        eager_bytes: int = 8192,
+        arrivals: Sequence[str] = ARRIVALS,
+        overlap: bool = False,
+    ) -> None:
+        for arrival in arrivals:
+            if arrival not in ARRIVALS:
+                raise InputError(f"--arrival: there is no arrival {arrival!r}; there are {' and '.join(ARRIVALS)}")
+        if not 0 <= eager_bytes <= _LARGEST:
+            raise InputError(f"--eager: messages of 0 to 1Gi bytes ({_LARGEST}) are sent at once, not {eager_bytes}")
+        for size in sizes:
+            if not 1 <= size <= _LARGEST:
+                raise InputError(f"--sizes: a message has 1 to 1Gi bytes ({_LARGEST}), not {size}")
+        self._overlap = overlap
+        self._points = [
+            {"arrival": arrival, "eager_bytes": eager_bytes, "size_bytes": size}
+            for arrival in dict.fromkeys(arrivals)
+            for size in sizes
+        ]
+
+    def points(self) -> Sequence[Point]:
+        """Every size, for every arrival."""
+        return self._points
+
+    def payload_bytes(self, point: Point) -> int:
+        """The message."""
+        return int(point["size_bytes"])
+
+    def run(self, trial: Trial) -> Outcome:
+        """Send random bytes, and compare what is received; then once more, with computing meanwhile."""
+        run, time_ps = _transfer(trial, 0)
+        if not self._overlap:
+            return Outcome(run, time_ps)
+        run, together_ps = _transfer(trial, time_ps)
+        return Outcome(run, time_ps, {"overlap_ratio": overlap_ratio(time_ps, together_ps)})
+
+
+class Overlap(Matching):
+    """`Matching`, with the overlap as the figure of tables and pictures."""
+
+    meaning: ClassVar[str] = "share of the transfer that is hidden by computing at the receiver for as long"
+    figure: ClassVar[Figure] = Figure("overlap_ratio", "Overlap")
+
+    def __init__(self, *, sizes: Sequence[int], eager_bytes: int = 8192, arrivals: Sequence[str] = ARRIVALS) -> None:
+        super().__init__(sizes=sizes, eager_bytes=eager_bytes, arrivals=arrivals, overlap=True)
+
+
+def overlap_ratio(alone_ps: int, together_ps: int) -> float:
+    """The share of a transfer that computing for `alone_ps` hides, where both together take `together_ps`."""
+    return min(1.0, max(0.0, 1 - (together_ps - alone_ps) / alone_ps))
+
+
+async def messenger(host: Host, trial: Trial, *, eager_bytes: int, unexpected_bytes: int) -> Messenger:
+    """The messenger of a mode, ready for messages."""
+    made: Messenger
+    room = {"eager_bytes": eager_bytes, "unexpected_bytes": unexpected_bytes}
+    if trial.handlers is None:
+        made = CpuMessenger(host, match_ns=trial.card.duration_ns("host.notice"), **room)
+    else:
+        made = CardMessenger(host, handlers=host.attach(trial.handlers), **room)
+    await made.set_up()
+    return made
+
+
+def _transfer(trial: Trial, compute_ps: int) -> tuple[Run, int]:
+    """One message, with the receiver computing meanwhile; give the run, and how long it took."""
+    point = trial.point
+    size, eager, expected = point["size_bytes"], point["eager_bytes"], point["arrival"] == "expected"
+    content = trial.rng().integers(0, 256, size, "uint8")
+
+    async def sender(host: Host) -> int:
+        messages = await messenger(host, trial, eager_bytes=eager, unexpected_bytes=0)
+        out = host.alloc(size)
+        out.array[:] = content
+        await host.barrier()
+        begun = host.now_ps
+        sending = await messages.send(out, to=1, tag=_TAG)
+        if not expected:
+            await host.barrier()
+        await messages.sent(sending)
+        return begun
+
+    async def receiver(host: Host) -> tuple[Buffer, int, int]:
+        messages = await messenger(host, trial, eager_bytes=eager, unexpected_bytes=min(size, eager))
+        back = host.alloc(size)
+        if expected:
+            receive = await messages.receive(back, source=0, tag=_TAG)
+            await host.barrier()
+            begun = host.now_ps
+        else:
+            await host.barrier()
+            await host.barrier()
+            # A barrier may be faster than a message: wait for some more microseconds, and a nanosecond for each byte.
+            await host.compute(ns=10_000 + min(size, eager))
+            begun = host.now_ps
+            receive = await messages.receive(back, source=ANY, tag=ANY)
+        await host.compute(ns=compute_ps / 1000)
+        await messages.wait(receive)
+        if (receive.source, receive.tag, receive.length_bytes) != (0, _TAG, size):
+            raise RunError(
+                f"the receive has a message of {receive.length_bytes} bytes from rank {receive.source} with tag "
+                f"{receive.tag} instead of {size} bytes from rank 0 with tag {_TAG}"
+            )
+        return back, begun, host.now_ps
+
+    run = trial.cluster(2).run({0: sender, 1: receiver})
+    back, begun, ended = run.results[1]
+    require_equal(back.array, content, "rank 1 received")
+    return run, ended - (run.results[0] if expected else begun)

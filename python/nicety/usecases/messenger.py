@@ -1,0 +1,256 @@
+"""Messages with tags between hosts, as MPI has them: matched by the receiving CPU, or on the card by handlers.
+
+A message up to a threshold goes at once (eager). Of a longer one only a request goes; the receiver gets the bytes when
+the request has matched a receive (rendezvous). Receives match in the order in which they were posted, and messages of
+one sender in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from nicety.cluster import Buffer, Event, Host
+from nicety.errors import RunError
+
+_PT = 1
+_DATA = 1 << 63
+"""`MATCHING_DATA` of matching.h."""
+_TAGS = (1 << 32) - 1
+_SILENT = ["event_link_disable", "event_unlink_disable"]
+
+ANY = None
+"""Any source, or any tag."""
+
+
+@dataclass(eq=False)
+class Receive:
+    """A receive that was posted.
+
+    Attributes:
+        buffer: where the bytes go.
+        wanted_source: whose message.
+        wanted_tag: of which tag.
+        source: the sender, once it has matched.
+        tag: the message's tag, once it has matched.
+        length_bytes: the message's length, once it has matched.
+        getting: the counter of the get that brings the bytes, where there is one.
+        complete: whether all bytes are there.
+    """
+
+    buffer: Buffer
+    wanted_source: int | None
+    wanted_tag: int | None
+    source: int = -1
+    tag: int = -1
+    length_bytes: int = 0
+    getting: int | None = None
+    complete: bool = False
+
+    def takes(self, event: Event) -> bool:
+        """Whether a message matches."""
+        return self.wanted_source in (ANY, event.initiator) and self.wanted_tag in (ANY, event.match_bits)
+
+    def matched(self, event: Event) -> None:
+        """Keep whose message it is; raises where it is too long."""
+        self.source, self.tag = event.initiator, event.match_bits
+        self.length_bytes = event.hdr_data & _TAGS if event.hdr_data else event.rlength_bytes
+        if not event.ok or self.length_bytes > len(self.buffer):
+            raise RunError(
+                f"a message of {self.length_bytes} bytes from rank {self.source} with tag {self.tag} into a buffer of "
+                f"{len(self.buffer)}: {event.fail}"
+            )
+
+
+@dataclass(frozen=True)
+class Send:
+    """A send that was posted; `served` counts to 1 when the receiver has got bytes that did not go at once."""
+
+    served: int | None
+
+
+class Messenger(ABC):
+    """One host's end.
+
+    Args:
+        host: the host.
+        eager_bytes: the longest message that is sent at once.
+        unexpected_bytes: room for such messages that come before their receive.
+    """
+
+    def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int) -> None:
+        self.host = host
+        self.eager_bytes = eager_bytes
+        self.eq = host.eq_alloc(4096)
+        self.unexpected = host.alloc(unexpected_bytes)
+        self.numbers = 0
+        host.pt_alloc(pt=_PT, eq=self.eq)
+
+    @abstractmethod
+    async def set_up(self) -> None:
+        """Be ready for messages; before anybody sends any."""
+
+    @abstractmethod
+    async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
+        """Post a receive."""
+
+    @abstractmethod
+    async def progress(self, event: Event) -> None:
+        """Do what an event asks for."""
+
+    async def send(self, buffer: Buffer, *, to: int, tag: int) -> Send:
+        """Send a buffer, which must stay as it is until `sent`."""
+        host, size = self.host, len(buffer)
+        md = host.md_bind(buffer, options=["event_send_disable"])
+        if size <= self.eager_bytes:
+            await host.put(md, size, to=to, pt=_PT, match_bits=tag)
+            return Send(None)
+        number, served = self.numbers, host.ct_alloc()
+        self.numbers += 1
+        # The card takes commands in order, so the entry is there before the request leaves.
+        await host.me_append(
+            buffer,
+            pt=_PT,
+            match_bits=_DATA | number,
+            source=to,
+            options=["op_get", "use_once", "event_comm_disable", "event_ct_comm", *_SILENT],
+            ct=served,
+            wait=False,
+        )
+        await host.put(md, 0, to=to, pt=_PT, match_bits=tag, hdr_data=number << 32 | size)
+        return Send(served)
+
+    async def sent(self, send: Send) -> None:
+        """Wait until the receiver has the bytes of a long message; of a short one the card has them."""
+        if send.served is not None:
+            await self.host.ct_wait(send.served, 1)
+
+    async def wait(self, receive: Receive) -> None:
+        """Wait until a receive has its message."""
+        while not receive.complete:
+            if receive.getting is None:
+                await self.progress(await self.host.eq_wait(self.eq))
+            else:
+                await self.host.ct_wait(receive.getting, 1)
+                receive.complete = True
+
+    async def get(self, receive: Receive, event: Event) -> None:
+        """Post the get that a request asks for."""
+        done = self.host.ct_alloc()
+        md = self.host.md_bind(receive.buffer, options=["event_ct_reply"], ct=done)
+        await self.host.get(
+            md, receive.length_bytes, to=event.initiator, pt=_PT, match_bits=_DATA | event.hdr_data >> 32
+        )
+        receive.getting = done
+
+    async def copy(self, receive: Receive, event: Event) -> None:
+        """Copy a short message that came before its receive."""
+        at = event.start - self.unexpected.address
+        arrived, to = self.unexpected[at : at + event.mlength_bytes], receive.buffer[: event.mlength_bytes]
+        if event.mlength_bytes:
+            await self.host.copy(arrived, to)
+            to.array[:] = arrived.array
+        receive.complete = True
+
+
+class CpuMessenger(Messenger):
+    """The CPU matches, while the program is in one of these calls; a short message is copied to where it belongs.
+
+    Args:
+        match_ns: what the CPU needs for looking through a list.
+    """
+
+    def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int, match_ns: float) -> None:
+        super().__init__(host, eager_bytes=eager_bytes, unexpected_bytes=unexpected_bytes)
+        self.match_ns = match_ns
+        self.posted: list[Receive] = []
+        self.early: list[Event] = []
+
+    async def set_up(self) -> None:
+        """Have an entry for everything that comes."""
+        options = ["op_put", "manage_local", *_SILENT]
+        await self.host.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options)
+
+    async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
+        """Post a receive: what has come is looked through first."""
+        while (event := await self.host.eq_get(self.eq)) is not None:
+            await self.progress(event)
+        receive = Receive(buffer, source, tag)
+        await self.host.compute(ns=self.match_ns)
+        for number, early in enumerate(self.early):
+            if receive.takes(early):
+                del self.early[number]
+                await self._accept(receive, early)
+                return receive
+        self.posted.append(receive)
+        return receive
+
+    async def progress(self, event: Event) -> None:
+        """Match a message with the receives that were posted."""
+        await self.host.compute(ns=self.match_ns)
+        for number, receive in enumerate(self.posted):
+            if receive.takes(event):
+                del self.posted[number]
+                await self._accept(receive, event)
+                return
+        self.early.append(event)
+
+    async def _accept(self, receive: Receive, event: Event) -> None:
+        receive.matched(event)
+        await (self.get if event.hdr_data else self.copy)(receive, event)
+
+
+class CardMessenger(Messenger):
+    """The card matches, and handlers get long messages; the CPU helps only where a message comes before its receive.
+
+    Args:
+        handlers: attached handlers, of matching.c.
+    """
+
+    def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int, handlers: int) -> None:
+        super().__init__(host, eager_bytes=eager_bytes, unexpected_bytes=unexpected_bytes)
+        self.handlers = handlers
+        self.receives: list[Receive] = []
+        self.counters: list[int] = []
+        self.linked: set[int] = set()
+
+    async def set_up(self) -> None:
+        """Have an entry on the overflow list for what comes before its receive."""
+        options = ["op_put", "manage_local", "event_comm_disable", *_SILENT]
+        await self.host.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options, list="overflow")
+
+    async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
+        """Post a receive as a match entry, and see whether its message was there already."""
+        host, receive, number = self.host, Receive(buffer, source, tag), len(self.receives)
+        self.receives.append(receive)
+        self.counters.append(host.ct_alloc())
+        await host.me_append(
+            buffer,
+            pt=_PT,
+            match_bits=tag or 0,
+            ignore_bits=_TAGS if tag is ANY else 0,
+            source=source,
+            options=["op_put", "use_once", "event_unlink_disable"],
+            ct=self.counters[number],
+            handlers=self.handlers,
+            user_ptr=number,
+        )
+        while number not in self.linked:
+            await self.progress(await host.eq_wait(self.eq))
+        return receive
+
+    async def progress(self, event: Event) -> None:
+        """Take note of a match."""
+        number = event.user_ptr
+        receive = self.receives[number]
+        if event.kind == "PTL_EVENT_LINK":
+            self.linked.add(number)
+            return
+        receive.matched(event)
+        if event.kind == "PTL_EVENT_PUT_OVERFLOW":
+            self.linked.add(number)
+            await (self.get if event.hdr_data else self.copy)(receive, event)
+        elif event.hdr_data:
+            receive.getting = self.counters[number]
+        else:
+            receive.complete = True
