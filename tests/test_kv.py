@@ -116,6 +116,19 @@ def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, before: str, 
     assert words in result.stderr
 
 
+def test_a_bucket_that_two_take(nicety: Callable, tmp_path: Path) -> None:
+    """Without compare-and-swap, two of several clients find the same bucket empty, and one of their keys is lost."""
+    text = library_source("kv.c").read_text()
+    swap = "PtlHandlerDMACASB(bucket, &found, busy, PTL_HANDLER_HOST_MEM)"
+    assert swap in text
+    path = tmp_path / "wrong.c"
+    path.write_text(text.replace(swap, "PtlHandlerDMAFromHostB(bucket, &found, 8, PTL_HANDLER_HOST_MEM)"))
+    command = ["bench", "kv", "--nic", "spin-discrete", "--mode", "spin", "--buckets", "128", "--clients", "16"]
+    assert nicety(*command, "--requests", "8").status == 0
+    result = nicety(*command, "--requests", "8", "--handlers", path)
+    assert (result.status, result.stdout) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
