@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from html import escape
 from typing import TYPE_CHECKING
 
+from nicety.outcomes import NodeReport
 from nicety.tables import figure_tables
 
 if TYPE_CHECKING:
+    from nicety.applications import ApplicationReport
     from nicety.benchmarks import Report
+    from nicety.faults import TransportReport
     from nicety.line_rate import LineRateReport
     from nicety.outcomes import Run
 
@@ -40,7 +43,7 @@ def line_rate_html(report: LineRateReport) -> str:
 
 def run_html(run: Run) -> str:
     """A run: how long it took, and what happened on each node; what happened nowhere is left out."""
-    counts = [field.name for field in fields(run.nodes[0]) if field.name != "faults"] if run.nodes else []
+    counts = [field.name for field in fields(NodeReport) if field.type in (int, "int")]
     counts = [name for name in counts if any(getattr(node, name) for node in run.nodes)]
     rows = [["rank", *(name.replace("_", " ") for name in counts), "result"]]
     for rank, node in enumerate(run.nodes[:_MOST]):
@@ -51,9 +54,27 @@ def run_html(run: Run) -> str:
     text = _table(f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events", rows)
     if len(run.nodes) > _MOST:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
+    applications = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.applications]
+    # What the unnamed one did is what the node did.
+    if any(part.name != "default" for _, part in applications):
+        text += _parts("applications", applications)
+    transports = [(rank, node.transport) for rank, node in enumerate(run.nodes)]
+    text += _parts("reliable transport", [(rank, part) for rank, part in transports if any(astuple(part))])
     faults = [fault for node in run.nodes for fault in node.faults]
     items = "".join(f"<li>{escape(fault)}</li>" for fault in faults[:_MOST])
     return text + (f"<p>{len(faults)} faults:</p><ul>{items}</ul>" if faults else "")
+
+
+def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport]]) -> str:
+    """A table of what is reported in parts of a node, or nothing where there are none."""
+    if not parts:
+        return ""
+    names = [field.name for field in fields(parts[0][1])]
+    rows = [["rank", *(name.replace("_", " ") for name in names)]]
+    for rank, part in parts[:_MOST]:
+        rows.append([str(rank), *(f"{value:,}" if isinstance(value, int) else str(value) for value in astuple(part))])
+    more = f"<p>and {len(parts) - _MOST} more</p>" if len(parts) > _MOST else ""
+    return _table(title, rows) + more
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
