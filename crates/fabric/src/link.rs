@@ -92,9 +92,9 @@ impl Line {
         }
     }
 
-    /// Gives back places of this end's buffer, from `when` on.
+    /// Gives back a place of this end's buffer, from `when` on.
     pub(crate) fn credit(&self, when: Time) {
-        self.wire.send(when + self.wire.min_latency(), Symbol::Credits(1));
+        self.wire.send_unit(when + self.wire.min_latency());
     }
 }
 

@@ -101,7 +101,7 @@ impl Packet {
     }
 }
 
-/// What passes over a wire.
+/// What passes over a wire. Units on it are credits: a packet buffer slot is free again at the end that sent one.
 #[derive(Debug)]
 pub enum Symbol {
     /// A packet, whole.
@@ -117,8 +117,6 @@ pub enum Symbol {
     },
     /// What was a packet, and takes no place: it has been lost on the way.
     Lost,
-    /// That many packet buffer slots are free again at the end that sent this.
-    Credits(u32),
     /// The launcher's: a program has reached a barrier, or may leave it.
     Barrier,
 }

@@ -5,7 +5,7 @@ use crate::link::Line;
 use crate::meter::{Meter, PortStatistics};
 use crate::transit::{Span, Transit};
 use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
-use nicety_kernel::{Credits, Permit, Sim, WireRx, World};
+use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -62,6 +62,7 @@ impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
         let LinkEnd { sim, spec, far, outgoing, incoming, .. } = end;
+        incoming.reserve_units(far.buffer as usize);
         Port {
             spec,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::Link, Stage::LinkQueued)),
@@ -111,10 +112,24 @@ impl Port {
     pub async fn turn(&self, flight: Flight) -> Turn {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
-        let credit = self.credits.acquire(1).await;
+        let credit = match self.try_credit() {
+            Some(credit) => credit,
+            None => {
+                self.incoming.wait_for_units();
+                self.credits.acquire(1).await
+            }
+        };
         let granted = self.sim.now();
         self.sim.until(flight.head.max(self.free())).await;
         Turn { flight, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
+    }
+
+    /// A credit that is here. Those that have come are counted only when there is none left.
+    fn try_credit(&self) -> Option<Permit> {
+        self.credits.try_acquire(1).or_else(|| {
+            self.credits.release(self.incoming.take_units());
+            self.credits.try_acquire(1)
+        })
     }
 
     /// As [`Port::turn`], for a packet of the control channel.
@@ -153,7 +168,7 @@ impl Port {
     /// The network makes a second one of a packet, if there is a place for it at the other end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
         if !packet.is_control() {
-            let Some(credit) = self.credits.try_acquire(1) else { return };
+            let Some(credit) = self.try_credit() else { return };
             credit.forget();
         }
         let bytes = packet.bytes + self.spec.header;
@@ -177,7 +192,17 @@ impl Port {
     /// no slot to be freed.
     pub async fn receive(&self) -> Packet {
         loop {
-            match self.incoming.recv().await {
+            if self.credits.waiting() > 0 {
+                self.incoming.wait_for_units();
+            }
+            let symbol = match self.incoming.next().await {
+                Arrived::Message(symbol) => symbol,
+                Arrived::Units(slots) => {
+                    self.credits.release(slots);
+                    continue;
+                }
+            };
+            match symbol {
                 Symbol::Packet(packet) => {
                     if !packet.is_control() {
                         self.in_buffer.set(self.in_buffer.get() + 1);
@@ -186,7 +211,6 @@ impl Port {
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet.open();
                 }
-                Symbol::Credits(slots) => self.credits.release(u64::from(slots)),
                 Symbol::Lost => self.outgoing.credit(self.sim.now()),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),

@@ -11,18 +11,18 @@
 //!   byte has left, and the credit for it takes the latency of the link it came by.
 //!
 //! Nothing can overtake in a queue, so a packet that has its credit has its time, too: the switch gives it to the wire
-//! at once, with the instants at which it will begin and end. A packet costs one event, and each credit one.
+//! at once, with the instants at which it will begin and end. A packet costs one event, and a credit one where a packet
+//! waits for it: otherwise credits are looked for when those that are here have been used.
 
 use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
 use crate::meter::SwitchStatistics;
 use crate::transit::{Span, Trace, Transit};
 use crate::{LinkEnd, PortStatistics, Routing, Symbol};
-use nicety_kernel::Sim;
+use nicety_kernel::{Handler, Sim, Units};
 use nicety_types::{Account, Duration, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// What a switch is described by.
@@ -58,8 +58,10 @@ struct SwitchPort {
     output: Occupancy<Trace>,
     /// Packets that have no credit yet, or wait behind one that has none.
     queue: VecDeque<Waiting>,
-    /// Free slots at the far end.
+    /// Free slots at the far end; more may have become free since they were last counted.
     credits: u32,
+    /// The credits for them.
+    freed: Units<Symbol>,
     meter: PortStatistics,
 }
 
@@ -83,20 +85,32 @@ struct Waiting {
 struct InputBuffer {
     size: u32,
     used: u32,
-    /// When the packets that have been given their time will have left; the others are not among them.
-    leaving: BinaryHeap<Reverse<Time>>,
+    /// When the packets that have been given their time will have left; the others are not among them. In order: they are
+    /// given their times in nearly that order.
+    leaving: VecDeque<Time>,
 }
 
 impl InputBuffer {
     /// Takes a slot, and says how many are in use.
     fn take(&mut self, now: Time) -> u32 {
-        while self.leaving.peek().is_some_and(|Reverse(left)| *left <= now) {
-            self.leaving.pop();
+        while self.leaving.front().is_some_and(|left| *left <= now) {
+            self.leaving.pop_front();
             self.used -= 1;
         }
         self.used += 1;
         assert!(self.used <= self.size, "a packet came without a credit");
         self.used
+    }
+
+    /// A packet in it will have left at `left`.
+    fn leaves(&mut self, left: Time) {
+        match self.leaving.back() {
+            Some(last) if *last > left => {
+                let at = self.leaving.partition_point(|other| *other <= left);
+                self.leaving.insert(at, left);
+            }
+            _ => self.leaving.push_back(left),
+        }
     }
 }
 
@@ -114,28 +128,25 @@ impl Switch {
         );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
-        let mut ports = Vec::with_capacity(ends.len());
-        let mut wires = Vec::with_capacity(ends.len());
-        for LinkEnd { spec, far, buffer, outgoing, incoming, .. } in ends {
-            ports.push(SwitchPort {
+        let ports = RefCell::new(Vec::with_capacity(ends.len()));
+        let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
+        for (number, end) in (0..).zip(ends) {
+            let LinkEnd { spec, far, buffer, outgoing, incoming, .. } = end;
+            incoming.reserve_units(far.buffer as usize);
+            let port = SwitchPort {
                 end: Outgoing { spec, line: Line::new(outgoing, far.delivery) },
                 buffer: InputBuffer {
                     size: buffer,
                     used: 0,
-                    leaving: BinaryHeap::with_capacity(buffer as usize),
+                    leaving: VecDeque::with_capacity(buffer as usize),
                 },
                 output: Occupancy::new(Stage::Link, Stage::SwitchQueued),
                 queue: VecDeque::new(),
                 credits: far.buffer,
+                freed: incoming.handle(inside.clone(), number),
                 meter: PortStatistics::default(),
-            });
-            wires.push(incoming);
-        }
-        let inside =
-            Rc::new(Inside { sim: sim.clone(), latency: spec.latency, routing, ports: RefCell::new(ports) });
-        for (number, wire) in wires.into_iter().enumerate() {
-            let inside = inside.clone();
-            wire.handle(move |symbol| inside.symbol(number, symbol));
+            };
+            inside.ports.borrow_mut().push(port);
         }
         Switch { inside, level: 0, index: 0 }
     }
@@ -187,18 +198,34 @@ impl Switch {
     }
 }
 
-impl Inside {
-    /// Serves a port: packets and credits, as they come.
-    fn symbol(&self, port: usize, symbol: Symbol) {
+/// Serves the ports: packets and credits, as they come.
+impl Handler<Symbol> for Inside {
+    fn message(&self, port: u32, symbol: Symbol) {
+        let port = port as usize;
         match symbol {
             Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
-            Symbol::Credits(slots) => self.credit(port, slots),
             Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }
     }
 
+    /// Slots at the far end of a port's link are free again, for which packets wait.
+    fn units(&self, port: u32) {
+        let port = port as usize;
+        let ports = &mut *self.ports.borrow_mut();
+        ports[port].count_credits();
+        while ports[port].credits > 0 {
+            let Some(waiting) = ports[port].queue.pop_front() else { return };
+            forward(ports, port, waiting, self.sim.now());
+        }
+        if !ports[port].queue.is_empty() {
+            ports[port].freed.wait();
+        }
+    }
+}
+
+impl Inside {
     /// A packet's head is here.
     fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
@@ -213,23 +240,14 @@ impl Inside {
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::Switch, span.head);
         let waiting = Waiting { packet, from, span };
-        if control {
-            forward(ports, to, waiting, now);
-        } else if ports[to].credits > 0 {
-            debug_assert!(ports[to].queue.is_empty(), "packets wait only where there are no credits");
+        if control || ports[to].has_credit() {
             forward(ports, to, waiting, now);
         } else {
-            ports[to].queue.push_back(waiting);
-        }
-    }
-
-    /// Slots at the far end of a port's link are free again.
-    fn credit(&self, port: usize, slots: u32) {
-        let ports = &mut *self.ports.borrow_mut();
-        ports[port].credits += slots;
-        while ports[port].credits > 0 {
-            let Some(waiting) = ports[port].queue.pop_front() else { return };
-            forward(ports, port, waiting, self.sim.now());
+            let out = &mut ports[to];
+            if out.queue.is_empty() {
+                out.freed.wait();
+            }
+            out.queue.push_back(waiting);
         }
     }
 }
@@ -241,7 +259,7 @@ fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time)
     let out = &mut ports[to];
     let trace = out.end.line.duplicates().then(|| packet.trace.clone());
     let (left, again) = out.send(packet, span, granted, Line::send);
-    if let Some((mut again, trace)) = again.zip(trace).filter(|_| control || out.credits > 0) {
+    if let Some((mut again, trace)) = again.zip(trace).filter(|_| control || out.has_credit()) {
         again.trace = trace;
         out.send(again, span, granted, |line, packet, span| {
             line.repeat(packet, span);
@@ -250,12 +268,25 @@ fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time)
     }
     if !control {
         let input = &mut ports[from];
-        input.buffer.leaving.push(Reverse(left));
+        input.buffer.leaves(left);
         input.end.line.credit(left);
     }
 }
 
 impl SwitchPort {
+    /// Whether there is a credit for a packet that comes now.
+    fn has_credit(&mut self) -> bool {
+        if self.credits == 0 && self.queue.is_empty() {
+            self.count_credits();
+        }
+        self.credits > 0
+    }
+
+    /// Takes the credits that have come.
+    fn count_credits(&mut self) {
+        self.credits += self.freed.take() as u32;
+    }
+
     /// Gives a packet its time on the output, and what becomes of it to `give`. Returns when its last byte will have left,
     /// and what `give` does.
     fn send(

@@ -78,9 +78,15 @@ pub(crate) struct Stuck {
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
 
+    /// A [unit](crate::WireTx::send_unit) may be due that somebody waits for. Whether one was.
+    fn unit(&self) -> bool;
+
     /// Lets go of what refers to other parts of the world.
     fn close(&self);
 }
+
+/// In place of a message's slot: the arrival is one of a unit.
+pub(crate) const UNIT: u32 = u32::MAX;
 
 /// The user asked to stop.
 pub(crate) struct Interrupted;
@@ -92,6 +98,10 @@ pub(crate) struct Shard {
     now: Cell<Time>,
     /// Whose event happens, or happened last.
     node: Cell<NodeId>,
+    /// What happens, or happened last; of wakes, which have none, the last key of their node and instant.
+    key: Cell<Key>,
+    /// When the last unit that is known of arrives: it need not be an event, and is part of the run all the same.
+    last_unit: Cell<Time>,
     running: Cell<bool>,
     closed: Cell<bool>,
     current: Cell<TaskRef>,
@@ -128,6 +138,8 @@ impl Shard {
         Rc::new(Shard {
             now: Cell::new(Time::ZERO),
             node: Cell::new(NodeId(u32::MAX)),
+            key: Cell::new(Key::own(Time::ZERO, NodeId(0), 0)),
+            last_unit: Cell::new(Time::ZERO),
             running: Cell::new(false),
             closed: Cell::new(false),
             current: Cell::new(TaskRef::NONE),
@@ -155,6 +167,21 @@ impl Shard {
 
     pub(crate) fn next_time(&self) -> Option<Time> {
         if self.wakes.borrow().is_empty() { self.queue.borrow_mut().next_time() } else { Some(self.now()) }
+    }
+
+    /// Whether what arrives with this key has arrived, for what happens now.
+    pub(crate) fn has_come(&self, key: Key) -> bool {
+        key <= self.key.get()
+    }
+
+    /// A unit arrives at `time`.
+    pub(crate) fn expect_unit(&self, time: Time) {
+        self.last_unit.set(self.last_unit.get().max(time));
+    }
+
+    /// When the last unit arrives.
+    pub(crate) fn last_unit(&self) -> Time {
+        self.last_unit.get()
     }
 
     /// Sets the clock of a shard that does not run, when all shards have come to their end.
@@ -302,14 +329,21 @@ impl Shard {
                 }
                 slot.woken = false;
             }
+            self.key.set(Key::own(self.now(), self.node.get(), u64::MAX));
             self.poll(task);
             self.count_event()?;
         }
     }
 
     fn happen(&self, key: Key, data: u64) -> Result<(), Interrupted> {
+        self.key.set(key);
         if key.is_arrival() {
-            self.receivers.borrow()[(data >> 32) as usize].arrive(data as u32);
+            let receiver = &self.receivers.borrow()[(data >> 32) as usize];
+            if data as u32 != UNIT {
+                receiver.arrive(data as u32);
+            } else if !receiver.unit() {
+                return Ok(()); // taken by somebody who did not wait for it: no event
+            }
         } else {
             self.poll(TaskRef::from_bits(data));
         }
@@ -374,6 +408,7 @@ impl Shard {
         let ask = |(node, program, task): (NodeId, String, TaskRef)| {
             let since = self.tasks.borrow().slots[task.index as usize].since;
             self.node.set(node);
+            self.key.set(Key::own(self.now(), node, u64::MAX));
             let why = describe::collect(|| self.poll(task));
             self.tasks.borrow_mut().slots[task.index as usize].since = since;
             Stuck { node, program, why, since }

@@ -1,8 +1,10 @@
 //! Wires: the only way from one node to another. One direction, at least one latency long.
 
 use crate::describe;
-use crate::shard::{Arrival, Arrivals, TaskRef};
+use crate::queue::Key;
+use crate::shard::{Arrival, Arrivals, TaskRef, UNIT};
 use crate::sim::Sim;
+use crate::units::{Expected, Happened, Unit};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +19,8 @@ pub(crate) struct Envelope<M> {
     pub(crate) link: LinkId,
     pub(crate) time: Time,
     pub(crate) count: u64,
-    pub(crate) message: M,
+    /// None for a unit.
+    pub(crate) message: Option<M>,
 }
 
 /// What a shard sends to others, until all have come to the end of the window.
@@ -59,9 +62,6 @@ impl<M> Messages<M> {
     }
 }
 
-/// What is done with each message that arrives, where no task waits for them.
-type Handler<M> = Box<dyn FnMut(M)>;
-
 /// The far end of a wire.
 pub(crate) struct Receiver<M> {
     sim: Sim,
@@ -69,63 +69,166 @@ pub(crate) struct Receiver<M> {
     /// This receiver's number in its shard.
     number: Cell<u32>,
     messages: Rc<Messages<M>>,
-    handler: RefCell<Option<Handler<M>>>,
+    /// What is done with each message that arrives, where no task waits for them, and the number it has there.
+    handler: RefCell<Option<Handling<M>>>,
+    units: RefCell<Expected>,
     inbox: RefCell<Inbox>,
 }
 
+type Handling<M> = (Rc<dyn Handler<M>>, u32);
+
 struct Inbox {
-    /// The slots of the messages that have arrived.
-    arrived: VecDeque<u32>,
+    /// The slots of the messages that have arrived, and how many units came before each and after the last.
+    arrived: VecDeque<(u32, u64)>,
+    /// Units that came before a message that has been taken without them.
+    units: u64,
     waiting: TaskRef,
     /// Whether nobody will ever look at what arrives.
     abandoned: bool,
 }
 
+/// What is done with what arrives on some wires of a node, at once. It may send, start tasks and wake them, and takes no
+/// time.
+pub trait Handler<M> {
+    /// A message has arrived on the wire that is handled as `number`.
+    fn message(&self, number: u32, message: M);
+
+    /// Units have arrived on the wire that is handled as `number`, and have been [waited for](Units::wait). They are yet to
+    /// be taken.
+    fn units(&self, number: u32);
+}
+
+/// A function handles messages, where no units are sent.
+impl<M, F: Fn(M)> Handler<M> for F {
+    fn message(&self, _: u32, message: M) {
+        self(message);
+    }
+
+    fn units(&self, _: u32) {}
+}
+
 impl<M: 'static> Receiver<M> {
     pub(crate) fn new(sim: Sim, link: LinkId, messages: Rc<Messages<M>>) -> Rc<Receiver<M>> {
-        let inbox = Inbox { arrived: VecDeque::new(), waiting: TaskRef::NONE, abandoned: false };
+        let inbox = Inbox { arrived: VecDeque::new(), units: 0, waiting: TaskRef::NONE, abandoned: false };
         let receiver = Rc::new(Receiver {
             sim,
             link,
             number: Cell::new(0),
             messages,
             handler: RefCell::new(None),
+            units: RefCell::new(Expected::new()),
             inbox: RefCell::new(inbox),
         });
         receiver.number.set(receiver.sim.shard().add_receiver(receiver.clone()));
         receiver
     }
 
-    /// Takes a message that arrives later.
-    pub(crate) fn accept(&self, time: Time, count: u64, message: M) {
-        let slot = self.messages.put(message);
+    /// Takes a message, or a unit, that arrives later.
+    pub(crate) fn accept(&self, time: Time, count: u64, message: Option<M>) {
+        match message {
+            Some(message) => self.push(time, count, self.messages.put(message)),
+            None => self.accept_unit(time, count),
+        }
+    }
+
+    fn push(&self, time: Time, count: u64, slot: u32) {
         let arrival = Arrival { time, node: self.sim.node(), link: self.link, count };
         self.sim.shard().push_arrival(arrival, self.number.get(), slot);
     }
 
+    fn accept_unit(&self, time: Time, count: u64) {
+        self.sim.shard().expect_unit(time);
+        if self.units.borrow_mut().insert(time, count) {
+            self.push(time, count, UNIT);
+        }
+    }
+
+    /// Whether a unit has arrived by now.
+    fn has_come(&self, (time, count): Unit) -> bool {
+        self.sim.shard().has_come(Key::arrival(time, self.sim.node(), self.link, count))
+    }
+
+    /// Takes the units that have arrived by now.
+    fn take_units(&self) -> u64 {
+        self.units.borrow_mut().take(|unit| self.has_come(unit))
+    }
+
+    /// Makes the arrival of the next unit an event.
+    fn wait_for_units(&self) {
+        let next = self.units.borrow_mut().want(|unit| self.has_come(unit));
+        if let Some((time, count)) = next {
+            self.push(time, count, UNIT);
+        }
+    }
+
     fn take(&self) -> Option<M> {
-        let slot = self.inbox.borrow_mut().arrived.pop_front()?;
+        let mut inbox = self.inbox.borrow_mut();
+        let (slot, units) = inbox.arrived.pop_front()?;
+        inbox.units += units;
         Some(self.messages.take(slot))
+    }
+
+    /// What has arrived first.
+    fn take_next(&self) -> Option<Arrived<M>> {
+        let mut inbox = self.inbox.borrow_mut();
+        let inbox = &mut *inbox;
+        let before = std::mem::take(&mut inbox.units);
+        match inbox.arrived.front_mut() {
+            Some((_, units)) if before + *units > 0 => Some(Arrived::Units(before + std::mem::take(units))),
+            Some(_) => inbox.arrived.pop_front().map(|(slot, _)| Arrived::Message(self.messages.take(slot))),
+            None => Some(before + self.take_units()).filter(|&units| units > 0).map(Arrived::Units),
+        }
+    }
+
+    /// Has a task polled when something has arrived.
+    fn wait(&self, task: TaskRef, before: TaskRef) {
+        let mut inbox = self.inbox.borrow_mut();
+        assert!(
+            inbox.waiting == TaskRef::NONE || inbox.waiting == before,
+            "two tasks receive from {} at once",
+            self.link
+        );
+        inbox.waiting = task;
+    }
+
+    fn wake(&self) {
+        let task = self.inbox.borrow().waiting;
+        if task != TaskRef::NONE {
+            self.sim.wake(task);
+        }
     }
 }
 
 impl<M: 'static> Arrivals for Receiver<M> {
     fn arrive(&self, slot: u32) {
-        if let Some(handler) = &mut *self.handler.borrow_mut() {
-            return handler(self.messages.take(slot));
+        if let Some((handler, number)) = &*self.handler.borrow() {
+            return handler.message(*number, self.messages.take(slot));
         }
+        let units = self.take_units();
         let mut inbox = self.inbox.borrow_mut();
         if inbox.abandoned {
             drop(inbox);
             drop(self.messages.take(slot));
             return;
         }
-        inbox.arrived.push_back(slot);
-        let task = inbox.waiting;
+        inbox.arrived.push_back((slot, units));
         drop(inbox);
-        if task != TaskRef::NONE {
-            self.sim.wake(task);
+        self.wake();
+    }
+
+    fn unit(&self) -> bool {
+        let happened = self.units.borrow_mut().happen(self.sim.now(), |unit| self.has_come(unit));
+        let Happened { wanted, again } = happened;
+        if let Some((time, count)) = again {
+            self.push(time, count, UNIT);
         }
+        if wanted {
+            match &*self.handler.borrow() {
+                Some((handler, number)) => handler.units(*number),
+                None => self.wake(),
+            }
+        }
+        wanted
     }
 
     fn close(&self) {
@@ -144,8 +247,8 @@ struct Sender<M> {
 }
 
 enum Way<M> {
-    /// Both ends are in one shard: its messages, and the receiver's number there.
-    Local(Rc<Messages<M>>, u32),
+    /// Both ends are in one shard.
+    Local(Rc<Receiver<M>>),
     Remote(Outbox<M>),
 }
 
@@ -153,9 +256,9 @@ enum Way<M> {
 pub struct WireTx<M>(Rc<Sender<M>>);
 
 impl<M: Send + 'static> WireTx<M> {
-    pub(crate) fn local(sim: Sim, receiver: &Receiver<M>, min_latency: Duration) -> WireTx<M> {
+    pub(crate) fn local(sim: Sim, receiver: &Rc<Receiver<M>>, min_latency: Duration) -> WireTx<M> {
         let (to, link) = (receiver.sim.node(), receiver.link);
-        let way = Way::Local(receiver.messages.clone(), receiver.number.get());
+        let way = Way::Local(receiver.clone());
         WireTx(Rc::new(Sender { sim, to, link, min_latency, count: Cell::new(0), way }))
     }
 
@@ -170,6 +273,35 @@ impl<M: Send + 'static> WireTx<M> {
     /// # Panics
     /// When `arrival` is earlier than the wire's smallest latency from now: other nodes may already have gone on.
     pub fn send(&self, arrival: Time, message: M) {
+        let count = self.departs(arrival);
+        match &self.0.way {
+            Way::Local(receiver) => receiver.accept(arrival, count, Some(message)),
+            Way::Remote(outbox) => {
+                let link = self.0.link;
+                outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: Some(message) });
+            }
+        }
+    }
+
+    /// Sends a unit that arrives at `arrival`: something without content, of which it matters only how many have come.
+    /// Its arrival is an event where the far end waits for it, and none where it does not; it has its place in the order
+    /// of arrivals either way.
+    ///
+    /// # Panics
+    /// As [`WireTx::send`].
+    pub fn send_unit(&self, arrival: Time) {
+        let count = self.departs(arrival);
+        match &self.0.way {
+            Way::Local(receiver) => receiver.accept_unit(arrival, count),
+            Way::Remote(outbox) => {
+                let link = self.0.link;
+                outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: None });
+            }
+        }
+    }
+
+    /// Something leaves that arrives at `arrival`: which one of the wire's it is.
+    fn departs(&self, arrival: Time) -> u64 {
         let Sender { sim, link, min_latency, count, .. } = &*self.0;
         let earliest = sim.now() + *min_latency;
         assert!(
@@ -182,15 +314,7 @@ impl<M: Send + 'static> WireTx<M> {
         );
         let number = count.get();
         count.set(number + 1);
-        match &self.0.way {
-            Way::Local(messages, receiver) => {
-                let at = Arrival { time: arrival, node: self.0.to, link: *link, count: number };
-                sim.shard().push_arrival(at, *receiver, messages.put(message));
-            }
-            Way::Remote(outbox) => {
-                outbox.borrow_mut().push(Envelope { link: *link, time: arrival, count: number, message });
-            }
-        }
+        number
     }
 
     /// The wire's number, in the order of creation.
@@ -241,14 +365,46 @@ impl<M: Send + 'static> WireRx<M> {
         Recv { rx: self, task: TaskRef::NONE }
     }
 
+    /// Waits for a message or units, whichever come first, and takes them. Units that come while nobody
+    /// [waits for them](WireRx::wait_for_units) are taken with what comes next. Dropped while it waits, it takes nothing.
+    ///
+    /// # Panics
+    /// When another task is waiting already.
+    pub fn next(&self) -> Next<'_, M> {
+        Next(self.recv())
+    }
+
     /// Has each message handled as it arrives, which is one event; a task would be woken by it, which is another.
-    /// The handler is part of the node: it may send, start tasks and wake them, and takes no time.
+    /// The handler is part of the node, and calls this wire `number`. What is returned is for taking units.
     ///
     /// # Panics
     /// When messages have arrived already.
-    pub fn handle(self, handler: impl FnMut(M) + 'static) {
+    pub fn handle(self, handler: Rc<dyn Handler<M>>, number: u32) -> Units<M> {
         assert!(self.is_empty(), "messages have arrived on {} before their handler", self.link());
-        *self.receiver.handler.borrow_mut() = Some(Box::new(handler));
+        *self.receiver.handler.borrow_mut() = Some((handler, number));
+        Units(self.receiver.clone())
+    }
+
+    /// Makes room for so many units, sent and not taken yet, so that they never allocate.
+    pub fn reserve_units(&self, units: usize) {
+        self.receiver.units.borrow_mut().reserve(units);
+    }
+
+    /// Takes the units that have arrived, if a task waits by [`WireRx::next`] and has not been given anything: it would
+    /// have taken them as they came.
+    pub fn take_units(&self) -> u64 {
+        let inbox = self.receiver.inbox.borrow();
+        if inbox.waiting == TaskRef::NONE || !inbox.arrived.is_empty() {
+            0
+        } else {
+            self.receiver.take_units()
+        }
+    }
+
+    /// Has the task that waits by [`WireRx::next`] polled when the next unit arrives, once; not if one has arrived already,
+    /// which the task will find.
+    pub fn wait_for_units(&self) {
+        self.receiver.wait_for_units();
     }
 
     /// Takes the first message that has arrived, if there is one.
@@ -283,7 +439,10 @@ impl<M> Drop for WireRx<M> {
         inbox.abandoned = true;
         let arrived = std::mem::take(&mut inbox.arrived);
         drop(inbox);
-        for slot in arrived {
+        if self.receiver.handler.borrow().is_none() {
+            self.receiver.units.borrow_mut().close();
+        }
+        for (slot, _) in arrived {
             drop(self.receiver.messages.take(slot));
         }
     }
@@ -311,18 +470,18 @@ impl<M: Send + 'static> Future for Recv<'_, M> {
         if let Some(message) = receiver.take() {
             return Poll::Ready(message);
         }
+        self.pend();
+        Poll::Pending
+    }
+}
+
+impl<M: Send + 'static> Recv<'_, M> {
+    fn pend(&mut self) {
+        let receiver = &self.rx.receiver;
         let task = receiver.sim.current();
-        let mut inbox = receiver.inbox.borrow_mut();
-        assert!(
-            inbox.waiting == TaskRef::NONE || inbox.waiting == self.task,
-            "two tasks receive from {} at once",
-            receiver.link
-        );
-        inbox.waiting = task;
-        drop(inbox);
+        receiver.wait(task, self.task);
         self.task = task;
         describe::leaf(|| format!("a message on {} from {}", self.rx.receiver.link, self.rx.from));
-        Poll::Pending
     }
 }
 
@@ -331,5 +490,53 @@ impl<M> Drop for Recv<'_, M> {
         if self.task != TaskRef::NONE {
             self.rx.receiver.inbox.borrow_mut().waiting = TaskRef::NONE;
         }
+    }
+}
+
+/// What has arrived on a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived<M> {
+    /// A message.
+    Message(M),
+    /// So many units.
+    Units(u64),
+}
+
+/// Waits for a message or units; see [`WireRx::next`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Next<'a, M: 'static>(Recv<'a, M>);
+
+impl<M: Send + 'static> Future for Next<'_, M> {
+    type Output = Arrived<M>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Arrived<M>> {
+        // Whoever is asked what it waits for has not been woken, whatever has come unnoticed.
+        let arrived = if describe::is_describing() { None } else { self.0.rx.receiver.take_next() };
+        if arrived.is_none() {
+            self.0.pend();
+        }
+        arrived.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// The units on a wire whose messages are [handled](WireRx::handle).
+pub struct Units<M: 'static>(Rc<Receiver<M>>);
+
+impl<M: 'static> Units<M> {
+    /// Takes those that have arrived, in the order of arrivals, before what happens now.
+    pub fn take(&self) -> u64 {
+        self.0.take_units()
+    }
+
+    /// Has the handler told when the next one arrives, once; not if one has arrived already and has not been taken.
+    pub fn wait(&self) {
+        self.0.wait_for_units();
+    }
+}
+
+impl<M> fmt::Debug for Units<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Units({})", self.0.link)
     }
 }

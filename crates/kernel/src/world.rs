@@ -9,7 +9,7 @@ use crate::error::{RunError, Waiting};
 use crate::queue::QueueKind;
 use crate::shard::Shard;
 use crate::sim::Sim;
-use crate::wire::{Messages, Outbox, Receiver, WireRx, WireTx};
+use crate::wire::{Envelope, Messages, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,9 +31,10 @@ pub struct Config {
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The time of the last event that happened.
+    /// The time of the last event that happened, or at which the last [unit](WireTx::send_unit) arrived.
     pub end: Time,
-    /// How many events happened since the world began: arrivals, delays, and wakes of tasks.
+    /// How many events happened since the world began: arrivals, delays, and wakes of tasks. The arrival of a unit is
+    /// one where somebody waits for it.
     pub events: u64,
 }
 
@@ -148,7 +149,12 @@ impl<M: Send + 'static> World<M> {
                 }
             }
         }
-        let end = self.now();
+        // The last that arrives may be a unit, which is no event where nobody waits for it.
+        let last_unit = self.shards.iter().map(|shard| shard.last_unit()).max().unwrap_or(Time::ZERO);
+        if last_unit >= end {
+            return Err(RunError::TimeLimit { at: limit });
+        }
+        let end = self.now().max(last_unit);
         self.shards.iter().for_each(|shard| shard.set_now(end));
         let waiting = self.stuck_programs();
         if !waiting.is_empty() {
@@ -166,8 +172,8 @@ impl<M: Send + 'static> World<M> {
     fn exchange(&mut self) {
         for outbox in &self.outboxes {
             for envelope in outbox.borrow_mut().drain(..) {
-                let receiver = &self.receivers[envelope.link.0 as usize];
-                receiver.accept(envelope.time, envelope.count, envelope.message);
+                let Envelope { link, time, count, message } = envelope;
+                self.receivers[link.0 as usize].accept(time, count, message);
             }
         }
     }

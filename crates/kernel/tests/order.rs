@@ -161,12 +161,13 @@ fn handlers_get_messages_as_they_arrive_and_before_whatever_these_wake() {
         log_arrivals(&sim, receivers.remove(1), &log);
         for (number, rx) in receivers.into_iter().enumerate() {
             let (log, sim, back) = (log.clone(), sim.clone(), back.clone());
-            rx.handle(move |message| {
+            let handler = move |message| {
                 log.borrow_mut().push(format!("handler {number} gets {message} at {}", sim.now()));
                 if number == 0 {
                     back.send(sim.now() + Duration::from_ps(5), message + 100);
                 }
-            });
+            };
+            rx.handle(Rc::new(handler), 0);
         }
         log_arrivals(&world.sim(a), answers, &log);
         for (number, tx) in [0, 1, 2].into_iter().zip(senders).rev() {
@@ -201,7 +202,7 @@ fn a_world_lets_go_of_its_handlers() {
     let (to_a, at_a) = world.wire(b, a, Duration::from_ps(1));
     for (rx, tx) in [(at_b, to_a), (at_a, to_b)] {
         let held = held.clone();
-        rx.handle(move |_| drop((held.clone(), tx.clone())));
+        rx.handle(Rc::new(move |_| drop((held.clone(), tx.clone()))), 0);
     }
     assert_eq!(Rc::strong_count(&held), 3);
     drop(world);

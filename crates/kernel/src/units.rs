@@ -1,0 +1,99 @@
+//! Units on a wire: those that are to arrive, in order, and which arrival is an event.
+
+use nicety_types::Time;
+use std::collections::VecDeque;
+
+/// When a unit arrives, and which one of what its wire carries it is.
+pub(crate) type Unit = (Time, u64);
+
+/// The units of a wire that have been sent and not taken.
+pub(crate) struct Expected {
+    /// In the order of arrival. They are sent in nearly that order.
+    units: VecDeque<Unit>,
+    /// Whether the far end waits for the next one.
+    wanted: bool,
+    /// Of the arrivals of units that stand in the queue of events, when the first is. While a unit is wanted, it is not
+    /// later than the first unit's. There may be later ones that nobody needs any more.
+    scheduled: Time,
+    /// Whether nobody will ever take any.
+    closed: bool,
+}
+
+/// What came of an arrival that stood in the queue of events.
+pub(crate) struct Happened {
+    /// Whether a unit has arrived that the far end waits for.
+    pub(crate) wanted: bool,
+    /// The unit whose arrival is to be put into the queue.
+    pub(crate) again: Option<Unit>,
+}
+
+impl Expected {
+    pub(crate) fn new() -> Expected {
+        Expected { units: VecDeque::new(), wanted: false, scheduled: Time::MAX, closed: false }
+    }
+
+    pub(crate) fn reserve(&mut self, units: usize) {
+        self.units.reserve(units.saturating_sub(self.units.len()));
+    }
+
+    /// Adds a unit. Whether its arrival is to be put into the queue of events.
+    pub(crate) fn insert(&mut self, time: Time, count: u64) -> bool {
+        if self.closed {
+            return false;
+        }
+        let unit = (time, count);
+        let at = match self.units.back() {
+            Some(last) if *last > unit => self.units.partition_point(|u| *u < unit),
+            _ => self.units.len(),
+        };
+        if at == self.units.len() {
+            self.units.push_back(unit);
+        } else {
+            self.units.insert(at, unit);
+        }
+        let sooner = self.wanted && time < self.scheduled;
+        if sooner {
+            self.scheduled = time;
+        }
+        sooner
+    }
+
+    /// Takes the units that have come.
+    pub(crate) fn take(&mut self, has_come: impl Fn(Unit) -> bool) -> u64 {
+        let mut taken = 0;
+        while self.units.front().is_some_and(|&unit| has_come(unit)) {
+            self.units.pop_front();
+            taken += 1;
+        }
+        taken
+    }
+
+    /// The far end waits for the next unit, unless one has come that it has not taken. Returns one whose arrival is to be
+    /// put into the queue of events.
+    pub(crate) fn want(&mut self, has_come: impl Fn(Unit) -> bool) -> Option<Unit> {
+        let next = self.units.front().copied();
+        self.wanted = !next.is_some_and(has_come);
+        let next = next.filter(|(time, _)| self.wanted && *time < self.scheduled);
+        if let Some((time, _)) = next {
+            self.scheduled = time;
+        }
+        next
+    }
+
+    /// An arrival that stood in the queue happens at `now`.
+    pub(crate) fn happen(&mut self, now: Time, has_come: impl Fn(Unit) -> bool) -> Happened {
+        if self.scheduled == now {
+            self.scheduled = Time::MAX;
+        }
+        let waited = self.wanted;
+        let again = if waited { self.want(has_come) } else { None };
+        // A unit has come if it is not waited for any more.
+        Happened { wanted: waited && !self.wanted, again }
+    }
+
+    /// Nobody will take any.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        self.units.clear();
+    }
+}
