@@ -52,7 +52,8 @@ def program(tmp_path: Path, nicety: Callable) -> Callable:
 
 def test_a_row_for_each_card(program: Callable) -> None:
     document = program(PING, "--nic", CARDS, "--json").json()
-    assert list(document) == ["program", "version", "seed", "manifest", "rows"]
+    assert list(document) == ["program", "version", "seed", "manifest", "rows", "failures", "messages_dropped"]
+    assert document["failures"] == document["messages_dropped"] == []
     assert [(row["nic"], row["rank"]) for row in document["rows"]] == [("spin-discrete", 0), ("spin-integrated", 0)]
     discrete, integrated = document["rows"]
     assert list(discrete) == ["nic", "rank", "round_trip_ns", "bytes", "card", "time_ns", "host_memory"]
@@ -367,6 +368,35 @@ def test_progress_is_shown_on_a_terminal_where_it_takes_long(tmp_path: Path, pro
     assert len(json.loads(stdout)["rows"]) == 6
     assert "measuring" in seen
     assert "/6" in seen
+
+
+QUIET = """
+import nicety
+refusing = nicety.Handlers("refusing.c")
+
+async def main(host):
+    memory = host.alloc(64)
+    host.pt_alloc(pt=1)
+    if host.rank == 1:
+        await host.me_append(memory, pt=1, handlers=host.attach(refusing))
+    await host.barrier()
+    if host.rank == 0:
+        await host.put(host.md_bind(memory), 64, to=1, pt=1)
+        await host.put(host.md_bind(memory), 64, to=1, pt=2)
+"""
+
+
+def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -> None:
+    handler = "__handler int payload_handler(const ptl_payload_t p, void *state) { return FAIL; }"
+    (tmp_path / "refusing.c").write_text(f"#include <nicety.h>\n{handler}\n")
+    ended = program(QUIET, "--json")
+    assert ended.status == 1
+    document = json.loads(ended.stdout)
+    failure = {"nic": "spin-discrete", "rank": 1, "text": "payload handler returned FAIL"}
+    assert document["failures"] == [failure]
+    assert document["messages_dropped"] == [{"nic": "spin-discrete", "rank": 1, "messages": 1}]
+    assert "spin-discrete: rank 1: payload handler returned FAIL" in ended.stderr
+    assert "the card of rank 1 dropped 1 message that no match entry took" in ended.stderr
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])

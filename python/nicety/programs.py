@@ -42,6 +42,9 @@ class ProgramReport(TypedDict):
 
     A row has `nic`, `rank` (none where no rank of the card reported), what the program returned under its own names,
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
+
+    `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
+    `messages_dropped` is how many messages no match entry took; both name card and rank.
     """
 
     program: str
@@ -49,6 +52,8 @@ class ProgramReport(TypedDict):
     seed: int
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]
+    failures: list[dict[str, Any]]
+    messages_dropped: list[dict[str, Any]]
 
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
@@ -111,6 +116,8 @@ def run_program(
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    dropped: list[dict[str, Any]] = []
     with _loaded(path, source, arguments) as module:
         file = _definitions(path, module, nodes, topology)
         if not cards:
@@ -135,6 +142,10 @@ def run_program(
                 run = cluster.run(file.programs)
             of_network = {} if broken is None else _network(run)
             rows += [row | of_network for row in _rows(name, run)]
+            for rank, node in enumerate(run.nodes):
+                failures += [{"nic": name, "rank": rank, "text": text} for text in node.faults]
+                if node.messages_dropped:
+                    dropped.append({"nic": name, "rank": rank, "messages": node.messages_dropped})
             if trace is not None:
                 run.trace(trace, scale=trace_scale)
     return {
@@ -152,6 +163,8 @@ def run_program(
             **({} if broken is None else {"faults": broken}),
         },
         "rows": rows,
+        "failures": failures,
+        "messages_dropped": dropped,
     }
 
 

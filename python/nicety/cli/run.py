@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,12 @@ from nicety.cli.files import Files
 from nicety.cli.output import note, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError, RunError
-from nicety.programs import run_program
+from nicety.programs import ProgramReport, run_program
 from nicety.results import RecordingWarning, program_csv, write_bytes
 from nicety.tables import program_text
+
+_MOST = 8
+"""Failures that are told."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,19 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
         print_json(report)
     else:
         sys.stdout.write(program_text(report))
+    for dropped in report["messages_dropped"]:
+        count = dropped["messages"]
+        what = f"{count} message{'' if count == 1 else 's'} that no match entry took"
+        note(f"{dropped['nic']}: the card of rank {dropped['rank']} dropped {what}")
+    if report["failures"]:
+        raise RunError("\n".join(_failures(report)))
+
+
+def _failures(report: ProgramReport) -> list[str]:
+    """What went wrong on cards while the programs came to their end, each thing once."""
+    counts = Counter((failure["nic"], failure["rank"], failure["text"]) for failure in report["failures"])
+    lines = [
+        f"{nic}: rank {rank}: {text}{f' ({count} times)' if count > 1 else ''}"
+        for (nic, rank, text), count in counts.items()
+    ]
+    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"and {len(lines) - _MOST} more"]
