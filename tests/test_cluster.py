@@ -329,7 +329,7 @@ def test_limits_of_the_card_are_enforced() -> None:
         host.ct_alloc()
 
     text = failure(nicety.RunError, program, set={"limits.counters": 1})
-    assert text == "PTL_NO_SPACE: no counter is left of the card's 1; free one, or raise the limit `counters`"
+    assert text == "PTL_NO_SPACE: no counter is left of the card's 1; free one, or raise limits.counters"
 
 
 def test_ctrl_c_ends_a_run() -> None:

@@ -69,11 +69,11 @@ impl fmt::Display for Error {
         write!(f, "{}: ", self.code())?;
         match self {
             Error::NoSpace { what, name, limit } => {
-                write!(f, "no {what} is left of the card's {limit}; free one, or raise the limit `{name}`")
+                write!(f, "no {what} is left of the card's {limit}; free one, or raise limits.{}", key(name))
             }
             Error::ListTooLong { limit } => write!(
                 f,
-                "the list already has {limit} match entries; unlink one, or raise the limit `list_length`"
+                "the list already has {limit} match entries; unlink one, or raise limits.match_entries"
             ),
             Error::ArgInvalid(text) => f.write_str(text),
             Error::Stale(what) => {
@@ -85,7 +85,7 @@ impl fmt::Display for Error {
             ),
             Error::PtFull { limit } => write!(
                 f,
-                "all {limit} portal table entries are in use; free one, or raise the limit `portal_table`"
+                "all {limit} portal table entries are in use; free one, or raise limits.portal_table"
             ),
             Error::PtEqNeeded => f.write_str("flow control needs an event queue in `eq` to be told of"),
             Error::EqFull { needed } => write!(
@@ -101,3 +101,13 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What a card's specification calls a field of [`crate::Limits`].
+fn key(field: &str) -> &str {
+    match field {
+        "entries" => "match_entries",
+        "atomic_bytes" => "atomic",
+        "fetch_atomic_bytes" => "fetch_atomic",
+        same => same,
+    }
+}

@@ -27,7 +27,7 @@ fn one_too_many_is_refused_with_the_name_of_the_limit() {
     let mut b = bench_with(SMALL);
     let full = |error: Error, limit: &str| {
         assert_eq!(error.code(), "PTL_NO_SPACE");
-        assert!(error.to_string().contains(&format!("raise the limit `{limit}`")), "{error}");
+        assert!(error.to_string().contains(&format!("raise limits.{limit}")), "{error}");
     };
     full(b.ni.ct_alloc().unwrap_err(), "counters");
     full(b.ni.eq_alloc(1).unwrap_err(), "event_queues");
@@ -37,17 +37,17 @@ fn one_too_many_is_refused_with_the_name_of_the_limit() {
     b.append(me(1, MeOptions::empty()));
     let long = b.ni.me_append(0, me(1, MeOptions::empty()), List::Priority, &mut b.effects).unwrap_err();
     assert_eq!(long.code(), "PTL_LIST_TOO_LONG");
-    assert!(long.to_string().contains("`list_length`"), "{long}");
+    assert!(long.to_string().contains("limits.match_entries"), "{long}");
     b.append_overflow(me(1, MeOptions::empty()));
     full(
         b.ni.me_append(0, me(1, MeOptions::empty()), List::Overflow, &mut b.effects).unwrap_err(),
-        "entries",
+        "match_entries",
     );
     assert_eq!(b.ni.pt_alloc(None, None), Ok(1));
     let table = b.ni.pt_alloc(None, None).unwrap_err();
     assert_eq!(
         table.to_string(),
-        "PTL_PT_FULL: all 2 portal table entries are in use; free one, or raise the limit `portal_table`"
+        "PTL_PT_FULL: all 2 portal table entries are in use; free one, or raise limits.portal_table"
     );
     let put = PutRequest::new(md, 8, PEER, 0, 0);
     b.ni.triggered_put(&put, b.ct, 1, &mut b.effects).unwrap();
