@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import Error, InputError, RunError
 from nicety.handlers import Handlers
+from nicety.quantities import duration_ps, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +82,6 @@ class _Shown(dict[str, Any]):
         return report_html(cast(UseCaseReport, self))
 
 
-_NANOSECONDS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-
-
 @dataclass(frozen=True)
 class Card:
     """A card as a use case sees it: the values of its spec, overrides included.
@@ -110,13 +106,11 @@ class Card:
 
     def size_bytes(self, key: str) -> int:
         """A value that is a size, such as `hpu.memory`, in bytes."""
-        number, unit = re.fullmatch(r"([0-9]+) (\w+)", self.values[key]).groups()  # type: ignore[union-attr]
-        return int(number) * _BYTES[unit]
+        return size_bytes(self.values[key])
 
     def duration_ns(self, key: str) -> float:
         """A value that is a time, such as `host.post`, in nanoseconds."""
-        number, unit = self.values[key].split()
-        return float(number) * _NANOSECONDS[unit]
+        return duration_ps(self.values[key]) / 1000
 
     @property
     def packet_bytes(self) -> int:

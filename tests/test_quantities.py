@@ -1,0 +1,85 @@
+"""Quantities in Python are what the spec reader makes of the same texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicety
+from nicety import _native
+from nicety.quantities import duration_ps, size_bytes
+from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase
+
+SIZES = {"B": 1, "kB": 1000, "MB": 1000**2, "KiB": 1024, "MiB": 1024**2}
+TIMES = {"ps": 1, "ns": 1000, "us": 10**6, "\u00b5s": 10**6, "\u03bcs": 10**6, "ms": 10**9}
+
+
+def spellings(units: dict[str, int], least: int) -> st.SearchStrategy[tuple[str, int]]:
+    """A quantity as somebody may write it, and what it is in the least unit."""
+
+    def written(thousandths: int, unit: str, gap: str, *, fraction: bool) -> tuple[str, int]:
+        whole, rest = divmod(thousandths, 1000)
+        number = f"{thousandths}/1000" if fraction else f"{whole}.{rest:03}" if rest else str(whole)
+        value, left = divmod(thousandths * units[unit], 1000)
+        # Smaller units have no fractions of these.
+        return (
+            (f"{number}{gap}{unit}", value) if not left else (f"{value + least}{gap}{next(iter(units))}", value + least)
+        )
+
+    return st.builds(
+        written,
+        st.integers(1, 999_999),
+        st.sampled_from(sorted(units)),
+        st.sampled_from(["", " ", "  "]),
+        fraction=st.booleans(),
+    ).filter(lambda pair: pair[1] >= least)
+
+
+def spec_hash(override: str) -> str:
+    """What the reader makes of a value: equal where it is."""
+    found: str = json.loads(_native.spec_show("spin-discrete", [override]))["hash"]
+    return found
+
+
+@given(spelling=spellings(SIZES, 64))
+def test_sizes_are_those_of_the_reader(spelling: tuple[str, int]) -> None:
+    text, value = spelling
+    assert size_bytes(text) == value
+    if value <= 64 << 20:
+        assert spec_hash(f"hpu.memory={text}") == spec_hash(f"hpu.memory={value} B")
+
+
+@given(spelling=spellings(TIMES, 0))
+def test_times_are_those_of_the_reader(spelling: tuple[str, int]) -> None:
+    text, value = spelling
+    assert duration_ps(text) == value
+    assert spec_hash(f"host.notice={text}") == spec_hash(f"host.notice={value} ps")
+
+
+@pytest.mark.parametrize("text", ["64", "KiB", "64 ns", "1/3 B", "", "-1 B"])
+def test_what_no_spec_has(text: str) -> None:
+    with pytest.raises(ValueError, match=r"unit|whole"):
+        size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("case", "key", "spellings"),
+    [
+        (Storage(sizes=[512], requests=1), "hpu.memory", ["64 KiB", "64KiB", "0.0625 MiB", "1/16MiB", "65536B"]),
+        (Datatype(size=1024, blocks=[256], layout="list"), "hpu.memory", ["16 KiB", "16KiB"]),
+        (KeyValue(clients=[1], requests=2), "hpu.memory", ["0.5 MiB", "512KiB"]),
+        (Accumulate(sizes=[4096]), "packet.payload", ["2 KiB", "2KiB", "0.002048MB"]),
+        (Broadcast(nodes=[2], sizes=[4096]), "packet.payload", ["2 KiB", "2KiB"]),
+        (KeyValue(clients=[1], requests=2), "packet.payload", ["2 KiB", "2KiB"]),
+        (Matching(sizes=[8]), "host.notice", ["65 ns", "65ns", "0.065 us", "0.065\u00b5s", "13/200us"]),
+    ],
+)
+def test_use_cases_read_any_spelling(case: UseCase, key: str, spellings: Sequence[str]) -> None:
+    expected, *others = (
+        nicety.run_usecase(case, nics=["spin-discrete"], overrides=[f"{key}={value}"])["rows"] for value in spellings
+    )
+    assert all(rows == expected for rows in others)
