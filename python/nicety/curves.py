@@ -25,7 +25,10 @@ from nicety.plots import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nicety.line_rate import LineRateReport
+    from nicety.line_rate import LineRateReport, LineRateRow
+
+# How often a line that can be computed is, between the smallest and the largest size.
+_STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
             _underlay(axes, curve.points, stack, colour)
             crossed = {size: value for size, value in curve.points.items() if size in curve.crossed}
             axes.plot(list(crossed), list(crossed.values()), "x", color="black", markersize=9, zorder=4)
-        _size_axis(axes, sorted({size for curve in curves for size in curve.points}))
+        measured = [curve for curve in curves if curve.marked] or curves
+        _size_axis(axes, sorted({size for curve in measured for size in curve.points}))
         axes.set_xlabel(x)
         axes.set_title(title, loc="left", fontsize=10)
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14))
@@ -83,25 +87,45 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
 
 def line_rate_figure(report: LineRateReport) -> Figure:
     """A line-rate check: what packets take of handler processors, and what they may take."""
-    rows = report["rows"]
-    curves = []
-    for number, nic in enumerate(dict.fromkeys(row["nic"] for row in rows)):
-        own = [row for row in rows if row["nic"] == nic]
-        hpus = own[0]["hpus"]
+    by_nic: dict[str, list[LineRateRow]] = {}
+    for row in report["rows"]:
+        by_nic.setdefault(row["nic"], []).append(row)
+    curves = [
+        Curve(
+            f"{nic}: taken, x where it does not keep up",
+            {row["packet_bytes"]: row["handler_ns"] for row in rows},
+            colour=number,
+            crossed=frozenset(row["packet_bytes"] for row in rows if not row["sustains_line_rate"]),
+        )
+        for number, (nic, rows) in enumerate(by_nic.items())
+    ]
+    budgets = {nic: f"time between packets, times {rows[0]['hpus']} HPUs" for nic, rows in by_nic.items()}
+    points = {nic: _budget(rows) for nic, rows in by_nic.items()}
+    if all(budget == points[report["rows"][0]["nic"]] for budget in points.values()):
+        # The same line for all cards is drawn once, in black.
+        nic = next(iter(points))
+        curves.append(Curve(budgets[nic], points[nic], colour=len(_COLOURS) - 1, style=1, marked=False))
+    else:
         curves += [
-            Curve(
-                f"{nic}: taken, x where it does not keep up",
-                {row["packet_bytes"]: row["handler_ns"] for row in own},
-                colour=number,
-                crossed=frozenset(row["packet_bytes"] for row in own if not row["sustains_line_rate"]),
-            ),
-            Curve(
-                f"{nic}: time between packets, times {hpus} HPUs",
-                {row["packet_bytes"]: row["handler_budget_ns"] for row in own},
-                colour=number,
-                style=1,
-                marked=False,
-            ),
+            Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=False)
+            for number, (nic, text) in enumerate(budgets.items())
         ]
     title = "Line-rate check: handler time a packet, and the most it may be"
     return figure_of(curves, title=title, x="Packet size (B)", y="Time a packet (ns)")
+
+
+def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
+    """What a packet may take of handler processors, at the sizes of rows and between them.
+
+    That is as many times max(g, bytes x G) as there are processors, which rows have: g where bytes do not matter.
+    """
+    points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
+    gap, longest = min(points.values()), max(points)
+    if points[longest] == gap:
+        return points
+    # Times are rounded to picoseconds, which matters least in the longest.
+    slope = points[longest] / longest
+    least = min(points)
+    sizes = {round(least * (longest / least) ** (step / _STEPS)) for step in range(_STEPS)} | {round(gap / slope)}
+    between = {size: max(gap, slope * size) for size in sizes if least < size < longest}
+    return dict(sorted({**between, **points}.items()))

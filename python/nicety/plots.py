@@ -13,7 +13,7 @@ import matplotlib as mpl
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
 
 from nicety import _native
 from nicety.errors import InputError
@@ -55,6 +55,9 @@ _MOST_WIDTH = 8.0
 _CLOSE = 0.012
 # From how wide a range of values on an axis is logarithmic.
 _LOGARITHMIC = 30
+# Most axes beside each other, and most sizes that are named on one of them.
+_MOST_BESIDE = 3
+_MOST_TICKS = 11
 # From when on nanoseconds have too many digits, and bytes a second.
 _MICROSECONDS = 1e4
 _GIGABYTES = 1e9
@@ -116,7 +119,7 @@ def report_figure(report: Report) -> Figure:
 def usecase_figure(report: UseCaseReport) -> Figure:
     """A use case as a picture: the figure over the parameter that is its axis, a line for each card and mode.
 
-    Where other parameters have several values, each of them has axes of its own.
+    Where other parameters have several values, each of them has axes of its own, over the same range.
     """
     from nicety.usecases.show import axis_name, group_title, groups
 
@@ -125,25 +128,23 @@ def usecase_figure(report: UseCaseReport) -> Figure:
     for group, rows in groups(report):
         del group["nic"]
         beside.setdefault(group_title(group), []).extend(rows)
-    most = max((row[shown["name"]] for row in report["rows"]), default=0.0)
-    scale, label = shown["unit"], shown["label"]
-    if shown["name"] == "latency_ns" and most >= _MICROSECONDS:
-        scale, label = 1e3, "Latency (µs)"
-    elif shown["name"] == "bandwidth_bytes_per_s" and most >= _GIGABYTES:
-        scale, label = 1e9, "Bandwidth (GB/s)"
+    scale, label = _usecase_unit(report)
 
     def value(row: Mapping[str, Any]) -> float:
         return float(row[shown["name"]] / scale)
 
+    values = [value(row) for row in report["rows"]]
+    columns = min(len(beside), _MOST_BESIDE)
+    lines = math.ceil(len(beside) / columns)
     with mpl.rc_context(_RC):
-        figure = Figure(figsize=(2.6 + 4.6 * len(beside), 4.4), layout="constrained")
+        figure = Figure(figsize=(2.6 + 4.6 * columns, 4.4 if lines == 1 else 0.5 + 3.5 * lines), layout="constrained")
     for at, (title, rows) in enumerate(beside.items()):
         with mpl.rc_context(_RC):
-            axes = figure.add_subplot(1, len(beside), at + 1)
+            axes = figure.add_subplot(lines, columns, at + 1)
             axes.set_axisbelow(True)
-            _value_axis(axes, [value(row) for row in rows], label)
-            _lines(axes, rows, axis, value, legend=at + 1 == len(beside))
-            _size_axis(axes, sorted({row[axis] for row in rows}))
+            _value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
+            _lines(axes, rows, axis, value, legend=at + 1 == columns)
+            _size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
             axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
             axes.set_title(title, loc="left", fontsize=9)
     with mpl.rc_context(_RC):
@@ -151,6 +152,17 @@ def usecase_figure(report: UseCaseReport) -> Figure:
         whole = f"{report['title']}: {report['meaning']}" + (f" ({circumstances})" if circumstances else "")
         figure.suptitle(whole, fontsize=10)
     return figure
+
+
+def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
+    """A unit that makes readable numbers of a use case's figure, and what the axis says of it."""
+    shown = report["figure"]
+    most = max((row[shown["name"]] for row in report["rows"]), default=0.0)
+    if shown["name"] == "latency_ns" and most >= _MICROSECONDS:
+        return 1e3, "Latency (µs)"
+    if shown["name"] == "bandwidth_bytes_per_s" and most >= _GIGABYTES:
+        return 1e9, "Bandwidth (GB/s)"
+    return shown["unit"], shown["label"]
 
 
 def _lines(
@@ -295,27 +307,33 @@ def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
     return lambda row: row["messages_per_s"] / 1e6, "Message rate (10⁶ messages/s)"
 
 
-def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Sizes doubling to the right; 0, which has no logarithm, a step before 1."""
+def _size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
+    """Sizes doubling to the right; 0, which has no logarithm, a step before 1. The first and the last are named."""
     if sizes and sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
     else:
         axes.set_xscale("log", base=2)
     powers = [size for size in sizes if size & (size - 1) == 0]
     ticks = powers if len(powers) > 1 else list(sizes)
-    step = max(1, math.ceil(len(ticks) / 11))
-    axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in ticks[::step]]))
+    named = ticks[:: max(1, math.ceil(len(ticks) / _MOST_TICKS))]
+    if len(named) > 1:
+        # The one before would be too near to it.
+        named[-1] = ticks[-1]
+    axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in named]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(size)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: shown(round(size))))
     if len(sizes) == 1:
         axes.set_xlim(max(sizes[0], 1) / 2, max(sizes[0], 1) * 2)
     axes.set_xlabel("Message size (B)")
 
 
-def _value_axis(axes: Axes, values: Sequence[float], label: str) -> None:
-    """From 0 on, or logarithmic where the values are far apart."""
+def _value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
+    """From 0 on, or logarithmic where the values are far apart; from 0 to 1 for a share of something."""
     least, most = min(values, default=0), max(values, default=1)
-    if least > 0 and most / least > _LOGARITHMIC:
+    if share:
+        axes.set_ylim(-0.03, 1.03)
+        axes.yaxis.set_major_locator(MultipleLocator(0.2))
+    elif least > 0 and most / least > _LOGARITHMIC:
         axes.set_yscale("log")
         decades = math.log10(most / least)
         subs = (1.0,) if decades > 3 else (1.0, 2.0, 5.0)  # noqa: PLR2004, three decades of ticks are enough
@@ -324,7 +342,7 @@ def _value_axis(axes: Axes, values: Sequence[float], label: str) -> None:
         axes.set_ylim(least / 1.4, most * 1.4)
     else:
         axes.set_ylim(0, most * 1.08 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(7))
+        axes.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", " ")))
     axes.set_ylabel(label)
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)

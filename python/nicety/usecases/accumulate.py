@@ -40,7 +40,7 @@ class Accumulate(UseCase):
 
     name: ClassVar[str] = "accumulate"
     title: ClassVar[str] = "Accumulate"
-    meaning: ClassVar[str] = "payload over the time from the sender's post until the products are in place, 10^6 B/s"
+    meaning: ClassVar[str] = "payload over the time from the sender's post until the products are in place"
     modes: ClassVar[Sequence[str]] = ("rdma", "spin")
     axis: ClassVar[str] = "size_bytes"
     figure: ClassVar[Figure] = BANDWIDTH

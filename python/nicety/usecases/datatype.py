@@ -105,7 +105,7 @@ class Datatype(UseCase):
 
     name: ClassVar[str] = "datatype"
     title: ClassVar[str] = "Datatype"
-    meaning: ClassVar[str] = "payload over the time from the sender's post until every block is in place, 10^6 B/s"
+    meaning: ClassVar[str] = "payload over the time from the sender's post until every block is in place"
     modes: ClassVar[Sequence[str]] = ("rdma", "spin")
     axis: ClassVar[str] = "block_bytes"
     figure: ClassVar[Figure] = BANDWIDTH

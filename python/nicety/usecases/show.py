@@ -22,7 +22,12 @@ def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
     Below it stands what each mode moved through the memories of all hosts. With `percentiles` each mode has a table of
     its own, of the times of its iterations.
     """
-    lines = [f"# nicety {report['title']} v{report['version']}", f"# {report['meaning']}", *_circumstances(report)]
+    unit = ", 10^6 B/s" if report["figure"]["name"] == "bandwidth_bytes_per_s" else ""
+    lines = [
+        f"# nicety {report['title']} v{report['version']}",
+        f"# {report['meaning']}{unit}",
+        *_circumstances(report),
+    ]
     for title, (head, *body) in percentile_tables(report) if percentiles else figure_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     return "\n".join(lines) + "\n"
