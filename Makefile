@@ -68,7 +68,7 @@ bench: check-tools ## measure nicety itself: events, instructions and handlers a
 
 .PHONY: soak
 soak: setup ## the randomised tests, for long
-	PROPTEST_CASES=$${PROPTEST_CASES:-100000} $(CARGO) test --workspace --locked --release
+	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -rs $(PYTEST_FLAGS)
 
 .PHONY: lint

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None)
-settings.register_profile("soak", deadline=None, max_examples=20_000)
+settings.register_profile("soak", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 PROGRAMS = Path(__file__).parent / "programs"
