@@ -72,7 +72,7 @@ __handler int data_payload(const ptl_payload_t p, void *state) {
 
 static void lock(uint64_t *lock) {
     while (!PtlHandlerCAS(lock, 0, 1))
-        PtlHandlerYield(); /* who has it runs on another processor, and will go on */
+        PtlHandlerYield(); /* who has it may wait for this very processor */
 }
 
 /* Reads, changes and writes host memory while no other handler does so there. */

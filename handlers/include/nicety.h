@@ -242,7 +242,9 @@ NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t inc
                           (uint32_t)(increment >> 32), 0);
 }
 
-/* Lets other work that waits for this core go first. */
+/* Lets other work that waits for this core go first: handlers that are ready by now and those that have yielded before.
+ * Meanwhile the handler keeps its stack and its packet, its cycles stand still, and an LR is forgotten. Returns at once where
+ * nothing waits, or where the card cannot park one more handler on this core (hpu.parked). */
 NICETY_INLINE int PtlHandlerYield(void) { return nicety_command(NICETY_YIELD, 0, 0, 0, 0, 0); }
 
 /* The core that runs the handler. */

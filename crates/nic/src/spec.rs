@@ -78,8 +78,10 @@ pub struct HpuSpec {
     pub code: u32,
     /// Applications that the card keeps apart.
     pub applications: u32,
-    /// Stack of a core, in bytes.
+    /// Stack of a handler, in bytes.
     pub stack: u32,
+    /// Handlers that each core may have parked where they yielded.
+    pub parked: u32,
     /// Messages for handlers that may be under way at a time.
     pub contexts: u32,
     /// Which handler a free one runs next.
@@ -293,7 +295,8 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
             as u32,
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
-        stack: size("stack", 1 << 20, "stack of a core"),
+        stack: size("stack", 1 << 20, "stack of a handler"),
+        parked: s.count_or("parked", 0..=1024, 1, "handlers that have yielded, on each core") as u32,
         scheduling,
         handler_start,
         handler_end,

@@ -140,13 +140,13 @@ impl Card {
                 Ok(code::OK)
             }
             number::YIELD => {
-                // The core has one context: others of its queue cannot go first, but whatever is due now can.
-                self.sim.yield_now().await;
+                self.let_others_go(running).await;
                 Ok(code::OK)
             }
             number::PRINTF => {
                 let text = self.with_space(running, |space| format(space, a0, a1))?;
-                let line = super::LogLine { time: self.sim.now(), node: self.node, hpu: running.core, text };
+                let line =
+                    super::LogLine { time: self.sim.now(), node: self.node, hpu: running.thread.core, text };
                 (self.log)(&line);
                 Ok(line.text.len() as u32)
             }

@@ -24,7 +24,7 @@ enum Transfer {
     Done(Option<Arriving>),
 }
 
-/// The DMAs that the handler on a core has under way. Handles are indices of places; a place is free again once its
+/// The DMAs that the handler on a thread has under way. Handles are indices of places; a place is free again once its
 /// handle has been waited for or tested as done. The last place belongs to the blocking forms.
 pub(super) struct Transfers {
     places: RefCell<Vec<Transfer>>,
@@ -71,8 +71,8 @@ impl Transfers {
 }
 
 impl Card {
-    pub(super) fn transfers(&self, running: &Running) -> &Transfers {
-        &self.hpus.core(running.core).transfers
+    pub(super) fn transfers<'r>(&self, running: &'r Running) -> &'r Transfers {
+        &running.thread.transfers
     }
 
     /// A place for one more DMA, and its handle written where the handler wants it; none where too many are under way.
@@ -108,9 +108,8 @@ impl Card {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         let payload = self.take_local(running, local, length)?;
         let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
-        let core = running.core;
         if length == 0 {
-            self.hpus.core(core).transfers.done(place, None);
+            self.transfers(running).done(place, None);
             return self.begun(running, place, handle).await;
         }
         let bytes = u64::from(length);
@@ -119,10 +118,10 @@ impl Card {
         self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
         self.write_behind(handover.landed, address, bytes, payload);
         self.incoming_of(running, |incoming| incoming.handed = incoming.handed.max(handover.path.at()));
-        let card = self.clone();
+        let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
-            card.hpus.core(core).transfers.done(place, None);
+            thread.transfers.done(place, None);
         });
         self.begun(running, place, handle).await
     }
@@ -143,14 +142,15 @@ impl Card {
             return self.begun(running, place, handle).await;
         }
         let card = self.clone();
-        let (core, message, path, bytes) = (running.core, running.message, running.path, u64::from(length));
+        let (thread, message, path, bytes) =
+            (running.thread.clone(), running.message, running.path, u64::from(length));
         self.sim.spawn(async move {
             let transfer = card.bus.read(message, address, bytes, bytes, path).await;
             let payload = card.read_host(address, bytes);
             let tail = transfer.packet(0).await.tail;
             card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "read");
             card.sim.until(tail).await;
-            card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: payload }));
+            thread.transfers.done(place, Some(Arriving { local, bytes: payload }));
         });
         self.begun(running, place, handle).await
     }
@@ -167,7 +167,7 @@ impl Card {
         self.with_space(running, |space| space.write(local, 8).map(|_| ()))?;
         let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
         let card = self.clone();
-        let (core, message, path) = (running.core, running.message, running.path);
+        let (thread, message, path) = (running.thread.clone(), running.message, running.path);
         self.sim.spawn(async move {
             let mut path = path;
             card.atomics.clear_of(address, 8).await;
@@ -181,7 +181,7 @@ impl Card {
             let tail = transfer.packet(0).await.tail;
             card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "atomic");
             card.sim.until(tail).await;
-            card.hpus.core(core).transfers.done(place, Some(Arriving { local, bytes: found }));
+            thread.transfers.done(place, Some(Arriving { local, bytes: found }));
         });
         self.begun(running, place, handle).await
     }

@@ -19,6 +19,11 @@ struct Flow<T> {
     /// Servers at its work, and the sum of the instants at which they began.
     serving: u32,
     begun_ps: u128,
+    /// Pieces of work that were begun and wait to be gone on with.
+    parked: u32,
+    /// Pieces that have waited, and how many of these have been begun.
+    pushed: u64,
+    popped: u64,
 }
 
 impl<T> Flow<T> {
@@ -45,11 +50,20 @@ impl<T> FairQueue<T> {
         let clock = self.clock;
         while self.flows.len() <= number {
             let (waiting, weight) = (VecDeque::new(), 1);
-            self.flows.push(Flow { waiting, weight, done: 0, serving: 0, begun_ps: 0 });
+            self.flows.push(Flow {
+                waiting,
+                weight,
+                done: 0,
+                serving: 0,
+                begun_ps: 0,
+                parked: 0,
+                pushed: 0,
+                popped: 0,
+            });
         }
         let flow = &mut self.flows[number];
         flow.weight = weight;
-        if flow.waiting.is_empty() && flow.serving == 0 {
+        if flow.waiting.is_empty() && flow.serving == 0 && flow.parked == 0 {
             flow.done = flow.done.max(clock);
         }
         flow
@@ -57,7 +71,9 @@ impl<T> FairQueue<T> {
 
     /// Work waits.
     pub(super) fn push(&mut self, number: usize, weight: u32, work: T) {
-        self.flow(number, weight).waiting.push_back(work);
+        let flow = self.flow(number, weight);
+        flow.pushed += 1;
+        flow.waiting.push_back(work);
     }
 
     /// A server begins with work that did not wait.
@@ -82,15 +98,64 @@ impl<T> FairQueue<T> {
         flow.done += u128::from(now.since(begun).ps()) * SCALE / u128::from(flow.weight);
     }
 
+    /// A server that has been at a flow's work since `begun` leaves it unfinished. Returns the place of this work in its
+    /// flow: how many pieces had come before.
+    pub(super) fn park(&mut self, number: usize, begun: Time, now: Time) -> u64 {
+        self.end(number, begun, now);
+        let flow = &mut self.flows[number];
+        flow.parked += 1;
+        flow.pushed
+    }
+
+    /// A server goes on with work of a flow that was left unfinished.
+    pub(super) fn resume(&mut self, number: usize, now: Time) {
+        self.flows[number].parked -= 1;
+        self.serve(number, now);
+    }
+
+    /// Which piece of unfinished work, given by flow and place, is before everything that waits; without `begins`, which
+    /// is before the others.
+    pub(super) fn parked_first(
+        &self,
+        parked: impl Iterator<Item = (usize, u64)>,
+        now: Time,
+        begins: bool,
+    ) -> Option<usize> {
+        let of = |(index, (number, place))| (self.rank(number, now), index, place);
+        let (rank, index, place) = parked.enumerate().map(of).min()?;
+        let number = rank.2;
+        let before = match self.least(now) {
+            Some(least) if begins && least == number => place <= self.flows[number].popped,
+            Some(least) if begins => rank < self.rank(least, now),
+            _ => true,
+        };
+        before.then_some(index)
+    }
+
+    /// What orders flows: how far they are; of those equally far, the servers at their work for their weight.
+    fn rank(&self, number: usize, now: Time) -> (u128, u128, usize) {
+        let flow = &self.flows[number];
+        let servers = u128::from(flow.serving) * SCALE / u128::from(flow.weight);
+        (flow.virtual_time(now), servers, number)
+    }
+
+    /// The first flow for which anything waits.
+    fn least(&self, now: Time) -> Option<usize> {
+        let waiting = (0..self.flows.len()).filter(|&number| !self.flows[number].waiting.is_empty());
+        waiting.min_by_key(|&number| self.rank(number, now))
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.iter().all(|flow| flow.waiting.is_empty())
+    }
+
     /// A server begins with what waits; of flows that are equally far, that with the fewest servers for its weight.
     pub(super) fn pop(&mut self, now: Time) -> Option<(usize, T)> {
-        let waiting = self.flows.iter().enumerate().filter(|(_, flow)| !flow.waiting.is_empty());
-        let least = waiting.min_by_key(|(number, flow)| {
-            let servers = u128::from(flow.serving) * SCALE / u128::from(flow.weight);
-            (flow.virtual_time(now), servers, *number)
-        });
-        let number = least?.0;
-        let work = self.flows[number].waiting.pop_front()?;
+        let number = self.least(now)?;
+        let flow = &mut self.flows[number];
+        let work = flow.waiting.pop_front()?;
+        flow.popped += 1;
         self.serve(number, now);
         Some((number, work))
     }
@@ -173,6 +238,35 @@ mod tests {
         }
         let order: Vec<_> = (100..112).map(|k| piece(&mut queue, 10 * k)).collect();
         assert_eq!(order.iter().take(8).filter(|&&number| number == 0).count(), 4, "{order:?}");
+    }
+
+    #[test]
+    fn unfinished_work_waits_for_its_turn_and_its_flow_owes_nothing_for_the_wait() {
+        let mut queue = FairQueue::new();
+        let at = Time::from_ps;
+        queue.begin(0, 1, at(0));
+        queue.push(1, 1, ());
+        queue.push(1, 1, ());
+        let place = queue.park(0, at(0), at(100));
+        let first = |queue: &FairQueue<()>, now, begins| {
+            queue.parked_first([(0, place)].into_iter(), at(now), begins)
+        };
+        // The first has had 100, the second nothing yet.
+        assert_eq!(first(&queue, 100, true), None);
+        assert_eq!(first(&queue, 100, false), Some(0), "it alone can be gone on with");
+        assert_eq!(queue.pop(at(100)), Some((1, ())));
+        queue.end(1, at(100), at(250));
+        assert_eq!(first(&queue, 250, true), Some(0), "100 against 150");
+        queue.resume(0, at(250));
+        queue.end(0, at(250), at(290));
+        queue.begin(0, 1, at(290));
+        let place = queue.park(0, at(290), at(290));
+        assert_eq!(queue.pop(at(290)), Some((1, ())), "150 against 140, with nothing else to begin");
+        queue.end(1, at(290), at(300));
+        // Of one flow, what came before goes first.
+        queue.push(0, 1, ());
+        assert_eq!(queue.parked_first([(0, place)].into_iter(), at(300), true), Some(0));
+        assert_eq!(queue.parked_first([(0, place + 1)].into_iter(), at(300), true), None);
     }
 
     proptest! {

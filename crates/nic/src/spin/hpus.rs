@@ -74,17 +74,15 @@ impl Sum for HandlerStatistics {
     }
 }
 
-/// What one core keeps between runs.
-pub(super) struct CoreState {
+/// What one handler works with on a core.
+pub(super) struct ThreadState {
     pub(super) context: Context,
     pub(super) stack: Vec<u8>,
-    /// The run before: whose it was and where its time went.
-    pub(super) last: Option<(MessageId, Path)>,
     /// Whose handlers have used the stack.
     stack_of: ApplicationId,
 }
 
-impl CoreState {
+impl ThreadState {
     /// A handler of this application is next: it finds no other's bytes on the stack.
     pub(super) fn begin(&mut self, application: &Application) {
         if self.stack_of != application.id {
@@ -94,19 +92,82 @@ impl CoreState {
     }
 }
 
+/// Registers, a stack and transfers: a core has one thread for the handler that it runs, and makes more of them where
+/// handlers yield.
+pub(super) struct Thread {
+    /// The core it is of.
+    pub(super) core: usize,
+    pub(super) state: RefCell<ThreadState>,
+    pub(super) transfers: Transfers,
+    /// What it is to run.
+    assigned: RefCell<Option<Run>>,
+    /// Whether no handler is on it, neither running nor parked.
+    free: Cell<bool>,
+    /// Whether its handler is parked.
+    parked: Cell<bool>,
+    wake: Signal,
+}
+
+impl Thread {
+    fn new(sim: &Sim, core: usize, spec: &HpuSpec) -> Rc<Thread> {
+        Rc::new(Thread {
+            core,
+            state: RefCell::new(ThreadState {
+                context: Context::new(core as u32),
+                stack: vec![0; spec.stack as usize],
+                stack_of: ApplicationId::default(),
+            }),
+            transfers: Transfers::new(sim, spec.dma_handles),
+            assigned: RefCell::default(),
+            free: Cell::new(true),
+            parked: Cell::new(false),
+            wake: Signal::new(sim),
+        })
+    }
+
+    /// The next handler that is given to it.
+    pub(super) async fn next(&self) -> Run {
+        self.wake.wait_until(|| self.assigned.borrow().is_some()).await;
+        self.assigned.take().expect("just seen")
+    }
+
+    /// Waits until its parked handler has the core again.
+    pub(super) async fn resumed(&self) {
+        self.wake.wait_until(|| !self.parked.get()).await;
+    }
+
+    fn assign(&self, run: Run) {
+        self.free.set(false);
+        self.assigned.replace(Some(run));
+        self.wake.notify_one();
+    }
+}
+
+/// A handler that has yielded.
+struct Parked {
+    thread: Rc<Thread>,
+    /// The number of its application.
+    flow: usize,
+    /// How many runs of the queue, or of its flow, had become ready before it yielded.
+    ticket: u64,
+}
+
 /// A handler processor.
 pub(super) struct Core {
-    assigned: RefCell<Option<Run>>,
-    /// Whose run it has been at since when, where that is of interest.
+    /// Whose handler it has been at since when, where that is of interest.
     serving: Cell<Option<(usize, Time)>>,
-    wake: Signal,
-    pub(super) state: RefCell<CoreState>,
-    pub(super) transfers: Transfers,
+    /// Which message's handler had it last, and where its time went.
+    pub(super) last: Cell<Option<(MessageId, Path)>>,
+    threads: RefCell<Vec<Rc<Thread>>>,
+    /// Handlers that have yielded, in the order in which they did.
+    parked: RefCell<VecDeque<Parked>>,
 }
 
 /// The cores and the queue before them. Its length is bounded by the packet buffer: every waiting run holds a slot
 /// of it, but for one completion handler a message.
 pub(super) struct Hpus {
+    sim: Sim,
+    spec: HpuSpec,
     cores: Vec<Core>,
     idle: RefCell<Vec<bool>>,
     queue: RefCell<Queue>,
@@ -114,31 +175,61 @@ pub(super) struct Hpus {
 
 /// What waits for a core.
 enum Queue {
-    /// In the order in which it became ready.
-    FirstCome(VecDeque<Run>),
+    /// In the order in which it became ready, and how many have been taken.
+    FirstCome(VecDeque<Run>, u64),
     /// In the order of what applications have used, by weight.
     WeightedFair(FairQueue<Run>),
 }
 
+impl Queue {
+    fn is_empty(&self) -> bool {
+        match self {
+            Queue::FirstCome(queue, _) => queue.is_empty(),
+            Queue::WeightedFair(queue) => queue.is_empty(),
+        }
+    }
+
+    /// Which of these parked handlers goes before everything that waits, if one does. `begins` says whether what waits
+    /// can begin at all.
+    fn parked_first(&self, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
+        match self {
+            Queue::FirstCome(queue, taken) => {
+                let first = parked.front()?.ticket <= *taken;
+                (first || !begins || queue.is_empty()).then_some(0)
+            }
+            Queue::WeightedFair(queue) => {
+                let tickets = parked.iter().map(|parked| (parked.flow, parked.ticket));
+                queue.parked_first(tickets, now, begins)
+            }
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Option<usize>, Run)> {
+        match self {
+            Queue::FirstCome(queue, taken) => queue.pop_front().map(|run| {
+                *taken += 1;
+                (None, run)
+            }),
+            Queue::WeightedFair(queue) => queue.pop(now).map(|(flow, run)| (Some(flow), run)),
+        }
+    }
+}
+
 impl Hpus {
     pub(super) fn new(sim: &Sim, spec: &HpuSpec) -> Hpus {
-        let core = |hart: usize| Core {
-            assigned: RefCell::default(),
+        let core = |index: usize| Core {
             serving: Cell::new(None),
-            wake: Signal::new(sim),
-            state: RefCell::new(CoreState {
-                context: Context::new(hart as u32),
-                stack: vec![0; spec.stack as usize],
-                last: None,
-                stack_of: ApplicationId::default(),
-            }),
-            transfers: Transfers::new(sim, spec.dma_handles),
+            last: Cell::new(None),
+            threads: RefCell::new(vec![Thread::new(sim, index, spec)]),
+            parked: RefCell::default(),
         };
         Hpus {
+            sim: sim.clone(),
+            spec: spec.clone(),
             cores: (0..spec.cores).map(core).collect(),
-            idle: RefCell::new(vec![false; spec.cores]),
+            idle: RefCell::new(vec![true; spec.cores]),
             queue: RefCell::new(match spec.scheduling {
-                Scheduling::FirstCome => Queue::FirstCome(VecDeque::new()),
+                Scheduling::FirstCome => Queue::FirstCome(VecDeque::new(), 0),
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
             }),
         }
@@ -148,12 +239,17 @@ impl Hpus {
         &self.cores[index]
     }
 
+    /// The thread that every core has.
+    pub(super) fn first_thread(&self, index: usize) -> Rc<Thread> {
+        self.cores[index].threads.borrow()[0].clone()
+    }
+
     /// A handler is ready: the idle core of the lowest number takes it, or it waits. `of` gives its application.
     pub(super) fn ready(&self, run: Run, now: Time, of: impl FnOnce(&Run) -> Rc<Application>) {
         let idle = self.idle.borrow().iter().position(|idle| *idle);
         let mut queue = self.queue.borrow_mut();
         match (idle, &mut *queue) {
-            (None, Queue::FirstCome(queue)) => queue.push_back(run),
+            (None, Queue::FirstCome(queue, _)) => queue.push_back(run),
             (None, Queue::WeightedFair(queue)) => {
                 let application = of(&run);
                 queue.push(application.id.0 as usize, application.config.weight, run);
@@ -166,36 +262,91 @@ impl Hpus {
                     self.cores[index].serving.set(Some((number, now)));
                 }
                 self.idle.borrow_mut()[index] = false;
-                self.cores[index].assigned.replace(Some(run));
-                self.cores[index].wake.notify_one();
+                // Nothing is parked on an idle core.
+                self.cores[index].threads.borrow()[0].assign(run);
             }
         }
     }
 
-    /// A core has nothing to do: it takes what waits, or is idle from now on.
-    pub(super) fn release(&self, index: usize, now: Time) {
-        let core = &self.cores[index];
-        let waiting = match &mut *self.queue.borrow_mut() {
-            Queue::FirstCome(queue) => queue.pop_front(),
-            Queue::WeightedFair(queue) => {
-                if let Some((number, begun)) = core.serving.take() {
-                    queue.end(number, begun, now);
-                }
-                queue.pop(now).map(|(number, run)| {
-                    core.serving.set(Some((number, now)));
-                    run
-                })
-            }
-        };
-        self.idle.borrow_mut()[index] = waiting.is_none();
-        core.assigned.replace(waiting);
+    /// The handler on a thread has ended: its core takes up one that is parked, takes what waits, or is idle from now
+    /// on.
+    pub(super) fn release(&self, thread: &Rc<Thread>, now: Time) {
+        let core = &self.cores[thread.core];
+        let mut queue = self.queue.borrow_mut();
+        if let (Some((flow, begun)), Queue::WeightedFair(queue)) = (core.serving.take(), &mut *queue) {
+            queue.end(flow, begun, now);
+        }
+        thread.free.set(true);
+        self.take_up(thread.core, &mut queue, now, true, || thread.clone());
     }
 
-    /// What a released core runs next.
-    pub(super) async fn next(&self, index: usize) -> Run {
+    /// Whether a handler that yields on this core would let anybody go first.
+    pub(super) fn others_wait(&self, index: usize) -> bool {
+        let parked = self.cores[index].parked.borrow().len();
+        parked > 0 || (self.spec.parked > 0 && !self.queue.borrow().is_empty())
+    }
+
+    /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a thread that is new
+    /// and that somebody has to serve, where there is one.
+    pub(super) fn park(
+        &self,
+        thread: &Rc<Thread>,
+        application: &Application,
+        now: Time,
+    ) -> Option<Rc<Thread>> {
+        let core = &self.cores[thread.core];
+        let mut queue = self.queue.borrow_mut();
+        let flow = application.id.0 as usize;
+        let ticket = match &mut *queue {
+            Queue::FirstCome(queue, taken) => *taken + queue.len() as u64,
+            Queue::WeightedFair(queue) => {
+                let (_, begun) = core.serving.take().expect("a core at work serves a flow");
+                queue.park(flow, begun, now)
+            }
+        };
+        let mut fresh = None;
+        thread.parked.set(true);
+        let begins = core.parked.borrow().len() < self.spec.parked as usize;
+        self.take_up(thread.core, &mut queue, now, begins, || {
+            let mut threads = core.threads.borrow_mut();
+            let free = threads.iter().find(|thread| thread.free.get()).cloned();
+            free.unwrap_or_else(|| {
+                let new = Thread::new(&self.sim, thread.core, &self.spec);
+                threads.push(new.clone());
+                fresh = Some(new.clone());
+                new
+            })
+        });
+        core.parked.borrow_mut().push_back(Parked { thread: thread.clone(), flow, ticket });
+        fresh
+    }
+
+    /// A core without a handler takes up the next one: of those parked and, where one of them `begins`, of those waiting
+    /// the first in the order of the queue. `on` gives the thread for one that begins.
+    fn take_up(
+        &self,
+        index: usize,
+        queue: &mut Queue,
+        now: Time,
+        begins: bool,
+        on: impl FnOnce() -> Rc<Thread>,
+    ) {
         let core = &self.cores[index];
-        core.wake.wait_until(|| core.assigned.borrow().is_some()).await;
-        core.assigned.take().expect("just seen")
+        let mut parked = core.parked.borrow_mut();
+        if let Some(first) = queue.parked_first(&parked, now, begins) {
+            let Parked { thread, flow, .. } = parked.remove(first).expect("just seen");
+            if let Queue::WeightedFair(queue) = queue {
+                queue.resume(flow, now);
+                core.serving.set(Some((flow, now)));
+            }
+            thread.parked.set(false);
+            thread.wake.notify_one();
+        } else if let Some((flow, run)) = queue.pop(now) {
+            core.serving.set(flow.map(|flow| (flow, now)));
+            on().assign(run);
+        } else {
+            self.idle.borrow_mut()[index] = true;
+        }
     }
 }
 

@@ -220,7 +220,7 @@ impl Card {
         sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
         for core in 0..card.spec.hpu.cores {
-            sim.spawn(card.clone().serve_core(core));
+            sim.spawn(card.clone().serve_thread(card.hpus.first_thread(core)));
         }
         card
     }

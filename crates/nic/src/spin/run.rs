@@ -5,7 +5,7 @@ use super::application::{Application, Bound};
 use super::attachments::Attachment;
 use super::commands::{Stop, command_name};
 use super::handlers::map;
-use super::hpus::{Core, CoreState, Kind, Run, cycles_until};
+use super::hpus::{Kind, Run, Thread, ThreadState, cycles_until};
 use super::outcome::Ended;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap, TrapKind};
 use nicety_portals::HeaderKind;
@@ -70,23 +70,25 @@ impl Running {
 
 /// A handler under way: what its commands need to know.
 pub(super) struct Running {
-    pub(super) core: usize,
+    pub(super) thread: Rc<Thread>,
+    pub(super) kind: Kind,
     pub(super) place: usize,
     pub(super) message: MessageId,
     pub(super) attachment: Rc<Attachment>,
     pub(super) memory: RunMemory,
-    /// When its cycle 0 began.
+    /// When its cycle 0 began, had it never been parked.
     pub(super) started: Time,
+    /// Since when it has the core.
+    pub(super) since: Time,
     pub(super) path: Path,
 }
 
 impl Card {
-    /// A core: runs one handler after another.
-    pub(super) async fn serve_core(self: Rc<Card>, index: usize) {
-        self.hpus.release(index, self.sim.now());
+    /// A thread of a core: runs one handler after another.
+    pub(super) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
         loop {
-            let run = self.hpus.next(index).await;
-            self.run(index, run).await;
+            let run = thread.next().await;
+            self.run(&thread, run).await;
         }
     }
 
@@ -98,61 +100,99 @@ impl Card {
         });
     }
 
-    async fn run(self: &Rc<Card>, index: usize, mut run: Run) {
-        let core = &self.hpus.core(index);
+    async fn run(self: &Rc<Card>, thread: &Rc<Thread>, mut run: Run) {
         let (now, ready) = (self.sim.now(), run.path.at());
         let message = self.incoming.borrow_mut().get(run.place).message;
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         if attachment.application().exhausted() {
-            self.hpus.release(index, self.sim.now());
+            self.hpus.release(thread, self.sim.now());
             return self.refused(run);
         }
-        if now > run.path.at() {
-            match core.state.borrow().last {
-                // A handler of the same message kept the core: its path is the critical one.
-                Some((last, path)) if last == message && path.at() == now => run.path = path,
-                _ => run.path.advance(Stage::HandlerQueued, now),
-            }
-        }
-        core.state.borrow_mut().begin(attachment.application());
+        self.queued(thread.core, message, &mut run.path);
+        thread.state.borrow_mut().begin(attachment.application());
         let (memory, entry, arguments) = self.arguments(&mut run);
         let mut running = Running {
-            core: index,
+            thread: thread.clone(),
+            kind: run.kind,
             place: run.place,
             message,
             attachment,
             memory,
             started: now,
+            since: now,
             path: run.path,
         };
-        let ended = self.execute(core, &mut running, entry, arguments).await;
+        let ended = self.execute(thread, &mut running, entry, arguments).await;
         running.path.advance(Stage::Handler, self.sim.now());
-        core.state.borrow_mut().last = Some((message, running.path));
-        self.record_run(&running, &run, ready, &ended);
+        self.leave_core(&running);
+        self.record_run(&running, &run, ready, now, &ended);
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.into_payload();
             packet.path = running.path;
         }
         // Before what follows from its result, which may be one more handler for this very core.
-        self.hpus.release(index, self.sim.now());
-        self.ended(index, run, ended, running.path);
+        self.hpus.release(thread, self.sim.now());
+        self.ended(thread.core, run, ended, running.path);
     }
 
-    fn record_run(&self, running: &Running, run: &Run, ready: Time, ended: &Ended) {
-        let (start, end) = (running.started, self.sim.now());
-        let resource = Resource::Hpu(running.core as u32);
-        self.recorder.slice(resource, start, end, Some(running.message), run.kind.name());
+    /// A path that waited for this core goes on.
+    fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
+        let now = self.sim.now();
+        if now > path.at() {
+            match self.hpus.core(core).last.get() {
+                // A handler of the same message kept the core: its path is the critical one.
+                Some((last, of)) if last == message && of.at() == now => *path = of,
+                _ => path.advance(Stage::HandlerQueued, now),
+            }
+        }
+    }
+
+    /// A handler is not on its core any more, for now or for good. Its path is up to now.
+    fn leave_core(&self, running: &Running) {
+        let core = running.thread.core;
+        self.hpus.core(core).last.set(Some((running.message, running.path)));
+        let (resource, message) = (Resource::Hpu(core as u32), Some(running.message));
+        self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
+    }
+
+    /// A handler yields: its core runs what waits, and then goes on with it. It keeps its stack and its packet, and what
+    /// it has reserved is lost.
+    pub(super) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
+        // Whoever becomes ready at this instant waits, too.
+        self.sim.yield_now().await;
+        let (thread, asked) = (running.thread.clone(), self.sim.now());
+        if !self.hpus.others_wait(thread.core) {
+            return;
+        }
+        self.leave_core(running);
+        let application = running.application();
+        application.reservations.borrow_mut().release(thread.core as u32);
+        if let Some(new) = self.hpus.park(&thread, application, asked) {
+            self.sim.spawn(self.clone().serve_thread(new));
+        }
+        thread.resumed().await;
+        running.since = self.sim.now();
+        self.queued(thread.core, running.message, &mut running.path);
+        // Its cycles stand still meanwhile; `time` goes on.
+        running.started += running.since.since(asked);
+        let base = self.spec.hpu.clock.cycles_in(running.started.since(Time::ZERO));
+        thread.state.borrow_mut().context.set_time_base(base);
+    }
+
+    fn record_run(&self, running: &Running, run: &Run, ready: Time, start: Time, ended: &Ended) {
+        let end = self.sim.now();
         if self.recorder.keeps(Level::Packets) {
             self.recorder.handler_run(HandlerRun {
-                hpu: running.core as u32,
+                hpu: running.thread.core as u32,
                 kind: run.kind.word(),
                 message: running.message,
                 offset: run.packet.as_ref().map(|packet| packet.offset),
                 ready,
                 start,
                 end,
-                cycles: cycles_until(self.spec.hpu.clock, start, end),
-                instructions: self.hpus.core(running.core).state.borrow().context.instret(),
+                parked: running.started.since(start),
+                cycles: cycles_until(self.spec.hpu.clock, running.started, end),
+                instructions: running.thread.state.borrow().context.instret(),
                 outcome: ended.name(),
             });
         }
@@ -206,7 +246,7 @@ impl Card {
     /// Runs a handler's instructions in slices; between them time passes and commands are carried out.
     async fn execute(
         self: &Rc<Card>,
-        core: &Core,
+        thread: &Thread,
         running: &mut Running,
         entry: u32,
         arguments: [u32; 3],
@@ -218,9 +258,9 @@ impl Card {
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let mut stalled = 0;
         {
-            let mut state = core.state.borrow_mut();
+            let mut state = thread.state.borrow_mut();
             let stack_top = map::STACK + spec.stack;
-            state.context = Context::new(running.core as u32);
+            state.context = Context::new(thread.core as u32);
             state.context.call(image, entry, stack_top, &arguments, limit);
             state.context.set_cycle(spec.handler_start);
             // `time` goes on between handlers, `cycle` begins with each.
@@ -228,22 +268,22 @@ impl Card {
         }
         let ended = loop {
             let exit = {
-                let mut state = core.state.borrow_mut();
-                let CoreState { context, stack, .. } = &mut *state;
+                let mut state = thread.state.borrow_mut();
+                let ThreadState { context, stack, .. } = &mut *state;
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
                 let until = context.cycle().saturating_add(SLICE);
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };
-            let cycle = core.state.borrow().context.cycle();
+            let cycle = thread.state.borrow().context.cycle();
             self.sim.until(running.started + spec.clock.cycles(cycle)).await;
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
                 Exit::Order(_) => {
-                    let mut state = core.state.borrow_mut();
-                    let CoreState { context, stack, .. } = &mut *state;
+                    let mut state = thread.state.borrow_mut();
+                    let ThreadState { context, stack, .. } = &mut *state;
                     let (mut data, mut bytes) =
                         (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                     let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
@@ -256,16 +296,16 @@ impl Card {
                 Exit::Ecall => {
                     let asked = self.sim.now();
                     running.path.advance(Stage::Handler, asked);
-                    let registers = core.state.borrow().context.args();
+                    let registers = thread.state.borrow().context.args();
                     let answer = self.command(running, registers).await;
-                    if self.sim.now() > asked {
-                        let (hpu, what) = (Resource::Hpu(running.core as u32), command_name(registers[7]));
+                    if self.sim.now() > asked && running.since <= asked {
+                        let (hpu, what) = (Resource::Hpu(thread.core as u32), command_name(registers[7]));
                         self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
                     }
                     match answer {
                         Ok(result) => {
                             let over = cycles_until(spec.clock, running.started, self.sim.now());
-                            let mut state = core.state.borrow_mut();
+                            let mut state = thread.state.borrow_mut();
                             state.context.finish_ecall(result, 0);
                             // The command itself began at `cycle`; what it waited for is over at `over`.
                             let cycle = state.context.cycle();
@@ -273,7 +313,7 @@ impl Card {
                             state.context.set_cycle(cycle.max(over));
                         }
                         Err(stop) => {
-                            let pc = core.state.borrow().context.pc();
+                            let pc = thread.state.borrow().context.pc();
                             break stop_in_command(running, image, pc, stop);
                         }
                     }
@@ -284,18 +324,18 @@ impl Card {
         };
         let ended = match (self.finish_transfers(running).await, ended) {
             (Err(stop), Ended::Returned(_)) => {
-                let pc = core.state.borrow().context.pc();
+                let pc = thread.state.borrow().context.pc();
                 stop_in_command(running, image, pc, stop)
             }
             (_, ended) => ended,
         };
-        application.reservations.borrow_mut().release(running.core as u32);
+        application.reservations.borrow_mut().release(thread.core as u32);
         let over = cycles_until(spec.clock, running.started, self.sim.now());
-        stalled += over.saturating_sub(core.state.borrow().context.cycle());
+        stalled += over.saturating_sub(thread.state.borrow().context.cycle());
         let cycle = over + spec.handler_end;
         self.sim.until(running.started + spec.clock.cycles(cycle)).await;
 
-        let instructions = core.state.borrow().context.instret();
+        let instructions = thread.state.borrow().context.instret();
         application.count(|statistics| {
             statistics.runs += 1;
             statistics.instructions += instructions;
@@ -311,11 +351,11 @@ impl Card {
         running: &mut Running,
         act: impl FnOnce(&mut AddressSpace<'_>) -> R,
     ) -> R {
-        let mut core = self.hpus.core(running.core).state.borrow_mut();
-        let Running { attachment, memory, .. } = running;
+        let Running { attachment, memory, thread, .. } = running;
+        let mut thread = thread.state.borrow_mut();
         let (mut data, mut state) =
             (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-        act(&mut space(attachment, &mut data, &mut state, &mut core.stack, memory))
+        act(&mut space(attachment, &mut data, &mut state, &mut thread.stack, memory))
     }
 }
 

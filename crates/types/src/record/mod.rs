@@ -9,7 +9,7 @@ mod recorder;
 pub(crate) use recorder::Probe;
 pub use recorder::Recorder;
 
-use crate::{MessageId, NodeId, Path, Time};
+use crate::{Duration, MessageId, NodeId, Path, Time};
 use std::fmt;
 use std::str::FromStr;
 
@@ -217,7 +217,9 @@ pub struct HandlerRun {
     pub start: Time,
     /// When it ended and its processor was free.
     pub end: Time,
-    /// Cycles from the first instruction to the last, waiting included.
+    /// How long of that it had yielded its processor to others.
+    pub parked: Duration,
+    /// Cycles from the first instruction to the last, waiting for commands included, without those it was parked.
     pub cycles: u64,
     /// Instructions executed.
     pub instructions: u64,

@@ -164,17 +164,17 @@ impl<'r> Measured<'r> {
     pub(super) fn row(&self, load: &Load) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
         let packets = messages.measured * messages.packets_each;
-        let held: Duration = self.runs.iter().flatten().map(|run| run.end.since(run.start)).sum();
+        let at_work: Duration = self.runs.iter().flatten().map(held).sum();
         let wire = interval.ps() * packets;
         let line_rate = 1e12 / interval.ps() as f64;
         // Nothing is done with faster than it comes; the ends of the interval may look like it.
         let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
-        let hpus_needed = held.ps().div_ceil(wire);
+        let hpus_needed = at_work.ps().div_ceil(wire);
         let whole = interval.ps() * messages.total() * messages.packets_each;
         let of = |busy: Duration| busy.ps() as f64 / whole as f64;
         let loads = Loads {
-            hpus: held.ps() as f64 / (wire * hpus) as f64,
+            hpus: at_work.ps() as f64 / (wire * hpus) as f64,
             matching: of(load.busy.matching),
             link: of(load.busy.link),
             bus_to_card: of(load.busy.bus_to_card),
@@ -199,7 +199,7 @@ impl<'r> Measured<'r> {
             cycles_p99: payload.map(|row| row.cycles_p99),
             instructions_mean: payload.map(|row| row.instructions_mean),
             instructions_p99: payload.map(|row| row.instructions_p99),
-            handler_ns: held.ps() as f64 / (1000 * packets) as f64,
+            handler_ns: at_work.ps() as f64 / (1000 * packets) as f64,
             handler_budget_ns: (interval.ps() * hpus) as f64 / 1000.0,
             hpus_needed,
             hpus,
@@ -250,6 +250,11 @@ fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
     most.unsigned_abs()
 }
 
+/// How long a run held its processor.
+fn held(run: &&HandlerRun) -> Duration {
+    run.end.since(run.start + run.parked)
+}
+
 fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
     let count = runs.len() as u64;
     let sorted = |of: &dyn Fn(&HandlerRun) -> u64| {
@@ -260,7 +265,7 @@ fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
     let mean = |values: &[u64]| values.iter().sum::<u64>() as f64 / count as f64;
     let cycles = sorted(&|run| run.cycles);
     let instructions = sorted(&|run| run.instructions);
-    let time = sorted(&|run| run.end.since(run.start).ps());
+    let time = sorted(&|run| held(&run).ps());
     let queued = sorted(&|run| run.start.saturating_since(run.ready).ps());
     HandlerRow {
         handler,
