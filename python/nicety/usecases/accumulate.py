@@ -11,7 +11,7 @@ The time runs from the sender's post until the receiving program knows that the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from nicety.cluster import Buffer, Host
@@ -67,6 +67,10 @@ class Accumulate(UseCase):
                 f"packets of {card.packet_bytes} bytes split complex numbers of {_NUMBER_BYTES}; set packet.payload to "
                 f"a multiple, such as {card.packet_bytes // _NUMBER_BYTES * _NUMBER_BYTES} B"
             )
+
+    def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
+        """One portal table entry beside the first, and the array; the CPU has the arriving one in memory as well."""
+        return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:
         """Say where handlers have no floating-point unit."""

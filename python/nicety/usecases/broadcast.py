@@ -13,7 +13,7 @@ The time runs from the root's first post until the last process has noticed that
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicety.cluster import Buffer, Host
@@ -87,6 +87,10 @@ class Broadcast(UseCase):
                 f"--nodes {point['nodes']}: a process has up to {longest - 1} children, and the card holds {triggered} "
                 "triggered puts; set limits.triggered"
             )
+
+    def needs(self, _card: Card, _mode: str, point: Point) -> Mapping[str, int]:
+        """One portal table entry beside the first, and the bytes."""
+        return {"limits.portal_table": _PT + 1, "host.memory": point["size_bytes"]}
 
     def run(self, trial: Trial) -> Outcome:
         """Broadcast random bytes from rank 0, and compare what every other rank has received with them."""

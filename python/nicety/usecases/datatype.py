@@ -13,7 +13,7 @@ receiving program knows that every block is in place.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -145,6 +145,15 @@ class Datatype(UseCase):
                 f"the list of {blocks} blocks takes {needed} bytes of HPU memory, and the card has {memory}; name "
                 "longer blocks, or set hpu.memory"
             )
+
+    def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
+        """One portal table entry beside the first, and room for the blocks and what is between them.
+
+        The gaps of a `list` are random, up to two mean lengths of a block. The CPU has the message in memory as well.
+        """
+        size, block = point["size_bytes"], point["block_bytes"]
+        gaps = (size - block) * (2 if point["layout"] == "list" else 1)
+        return {"limits.portal_table": 2, "host.memory": size + gaps + (size if mode == "rdma" else 0)}
 
     def run(self, trial: Trial) -> Outcome:
         """Scatter random bytes, and compare with numpy, what lies between the blocks included."""

@@ -212,6 +212,13 @@ class UseCase(ABC):
             InputError: with what to write instead.
         """
 
+    def needs(self, _card: Card, _mode: str, _point: Point) -> Mapping[str, int]:
+        """What a node takes at most of what is limited, by its key in the spec, as in `{"limits.match_entries": 5}`.
+
+        Sizes are in bytes. Cards that have less are refused before anything runs.
+        """
+        return {}
+
     def nodes(self, point: Point) -> int:
         """How many nodes a point takes."""
         return int(point.get("nodes", 2))
@@ -340,9 +347,34 @@ def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int
             for point in points:
                 with _at(card, mode, point):
                     case.check(card, mode, point)
+                    _check_limits(card, case.needs(card, mode, point))
         for nodes in sorted({case.nodes(point) for point in points}):
             # Whether there can be such a cluster.
             _cluster(nodes, card, seed, options)
+
+
+_LIMITED = {
+    "limits.match_entries": "match entries",
+    "limits.descriptors": "memory descriptors",
+    "limits.counters": "counters",
+    "limits.event_queues": "event queues",
+    "limits.event_queue_depth": "events in a queue",
+    "limits.portal_table": "portal table entries",
+    "limits.triggered": "triggered operations",
+    "host.memory": "bytes of host memory",
+}
+
+
+def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
+    """Refuse a card that has less than a node takes."""
+    for key, needed in needs.items():
+        size = key == "host.memory"
+        available = card.size_bytes(key) if size else card.count(key)
+        if needed > available:
+            raise InputError(
+                f"a node takes up to {needed} {_LIMITED[key]}, and this card has {available}; "
+                f"set {key} to {needed}{' B' if size else ''} or more"
+            )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +30,8 @@ OPERATIONS = ("insert", "lookup")
 _PT = 1
 _SERVER = 0
 _WORD = 8
+_EVENTS = 4
+"""Of a client's queue."""
 _LARGEST_TABLE = 1 << 31
 """Handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
@@ -216,6 +218,20 @@ class KeyValue(UseCase):
         if mode == "spin" and needed > memory:
             raise InputError(f"handlers keep {needed} bytes in HPU memory, and the card has {memory}; set hpu.memory")
 
+    def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
+        """Of the server: its table, and room for requests; with a CPU, a match entry for each client."""
+        clients, request = point["clients"], point["key_bytes"] + point["value_bytes"]
+        server, client = point["buckets"] * (_WORD + request), request + point["value_bytes"]
+        needs = {"limits.portal_table": _PT + 1, "limits.event_queues": 2}
+        if mode == "spin":
+            return needs | {"limits.event_queue_depth": _EVENTS, "host.memory": max(server + request, client)}
+        return needs | {
+            "limits.match_entries": clients,
+            "limits.descriptors": 2,
+            "limits.event_queue_depth": max(_EVENTS, 2 * clients),
+            "host.memory": max(server + clients * request, client),
+        }
+
     def run(self, trial: Trial) -> Outcome:
         """Insert and look up; compare the table that is left, and every reply, with a dict."""
         import numpy as np
@@ -320,7 +336,7 @@ class _Store:
             host.alloc(self.point["key_bytes"] + self.point["value_bytes"]),
             host.alloc(self.point["value_bytes"]),
         )
-        md, eq = host.md_bind(out, options=["event_send_disable"]), host.eq_alloc(4)
+        md, eq = host.md_bind(out, options=["event_send_disable"]), host.eq_alloc(_EVENTS)
         host.pt_alloc(pt=_PT, eq=eq)
         options = ["op_put", "event_link_disable"]
         await host.me_append(back, pt=_PT, match_bits=Message.REPLY, options=options)

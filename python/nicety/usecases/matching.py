@@ -18,13 +18,13 @@ on top.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from nicety.cluster import Buffer, Host, Run
 from nicety.errors import InputError, RunError
-from nicety.usecases.driver import LATENCY, Figure, Outcome, Point, Trial, UseCase, require_equal
-from nicety.usecases.messenger import ANY, CardMessenger, CpuMessenger, Messenger
+from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, Messenger
 
 ARRIVALS = ("expected", "unexpected")
 _LARGEST = 1 << 30
@@ -83,6 +83,20 @@ class Matching(UseCase):
     def payload_bytes(self, point: Point) -> int:
         """The message."""
         return int(point["size_bytes"])
+
+    def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
+        """A queue beside the host's own, an entry for early messages, and one for the receive or the sender's bytes."""
+        size, eager = point["size_bytes"], point["eager_bytes"]
+        both = mode == "spin" or size > eager
+        return {
+            "limits.portal_table": 2,
+            "limits.event_queues": 2,
+            "limits.event_queue_depth": EVENTS,
+            "limits.match_entries": 2 if both else 1,
+            # Of the receive, and of a get that the CPU has to post.
+            "limits.counters": 2 if mode == "spin" and size > eager and point["arrival"] == "unexpected" else 1,
+            "host.memory": size + min(size, eager),
+        }
 
     def run(self, trial: Trial) -> Outcome:
         """Send random bytes, and compare what is received; then once more, with computing meanwhile."""

@@ -21,6 +21,8 @@ _SILENT = ["event_link_disable", "event_unlink_disable"]
 
 ANY = None
 """Any source, or any tag."""
+EVENTS = 4096
+"""Of a messenger's queue."""
 
 
 @dataclass(eq=False)
@@ -81,7 +83,7 @@ class Messenger(ABC):
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int) -> None:
         self.host = host
         self.eager_bytes = eager_bytes
-        self.eq = host.eq_alloc(4096)
+        self.eq = host.eq_alloc(EVENTS)
         self.unexpected = host.alloc(unexpected_bytes)
         self.numbers = 0
         host.pt_alloc(pt=_PT, eq=self.eq)

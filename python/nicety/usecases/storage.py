@@ -19,7 +19,7 @@ client.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +38,8 @@ _PT = 1
 _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
 """`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
+_EVENTS = 4 * _SOURCES
+"""Of a server's queue."""
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
@@ -125,6 +127,29 @@ class Storage(UseCase):
                 f"the servers' handlers keep up to {both} bytes in HPU memory, a packet for each of "
                 f"{card.count('hpu.cores')} processors among them, and the card has {memory}; set hpu.memory"
             )
+
+    def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
+        """Of a server: its contents, and with a CPU, a match entry and room for each other node; of the client: blocks.
+
+        Before a server is rebuilt, blocks have random lengths, at most those of its contents.
+        """
+        size, servers, rebuilt = point["size_bytes"], point["servers"], point["operation"] == "rebuild"
+        region = size if rebuilt else 2 * size
+        if mode == "spin":
+            blocks = size if point["operation"] == "read" else servers * size
+            return {
+                "limits.portal_table": _PT + 1,
+                "limits.match_entries": 4 if rebuilt else 3,
+                "host.memory": max(region, blocks),
+            }
+        return {
+            "limits.portal_table": _PT + 1,
+            "limits.match_entries": servers + 1,
+            "limits.descriptors": 3 if rebuilt else 2,
+            "limits.event_queues": 2,
+            "limits.event_queue_depth": _EVENTS,
+            "host.memory": (servers + 3) * region,
+        }
 
     def run(self, trial: Trial) -> Outcome:
         """Run an operation, and compare every server's contents, and what was read, with a plain computation."""
@@ -351,7 +376,7 @@ class _Cpu:
     @staticmethod
     async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
         """Have entries for messages of everybody else."""
-        eq, changes = host.eq_alloc(4 * _SOURCES), host.alloc(len(disk))
+        eq, changes = host.eq_alloc(_EVENTS), host.alloc(len(disk))
         host.pt_alloc(pt=_PT, eq=eq)
         arrived = {rank: host.alloc(len(disk)) for rank in range(host.ranks) if rank != host.rank}
         for rank, buffer in arrived.items():
