@@ -92,6 +92,11 @@ impl Line {
         }
     }
 
+    /// Has what is needed to send fetched; see [`WireTx::prefetch`].
+    pub(crate) fn prefetch(&self, again: bool) {
+        self.wire.prefetch(again);
+    }
+
     /// Gives back a place of this end's buffer, from `when` on.
     pub(crate) fn credit(&self, when: Time) {
         self.wire.send_unit(when + self.wire.min_latency());

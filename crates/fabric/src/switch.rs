@@ -19,7 +19,7 @@ use crate::link::Line;
 use crate::meter::SwitchStatistics;
 use crate::transit::{Span, Trace, Transit};
 use crate::{LinkEnd, PortStatistics, Routing, Symbol};
-use nicety_kernel::{Handler, Sim, Units};
+use nicety_kernel::{Handler, Preparation, Sim, Units, prefetch};
 use nicety_types::{Account, Duration, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -207,6 +207,22 @@ impl Handler<Symbol> for Inside {
             Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
+        }
+    }
+
+    fn prepare(&self, port: u32, step: Preparation<'_, Symbol>) {
+        let (from, ports) = (port as usize, self.ports.borrow());
+        match step {
+            Preparation::Wire => prefetch(&ports[from]),
+            Preparation::Message(Symbol::Head { packet, .. }) => {
+                prefetch(&ports[self.routing.port(packet, from)]);
+                ports[from].end.line.prefetch(false);
+            }
+            Preparation::Again(Symbol::Head { packet, .. }) => {
+                ports[self.routing.port(packet, from)].end.line.prefetch(false);
+                ports[from].end.line.prefetch(true);
+            }
+            _ => (),
         }
     }
 

@@ -8,6 +8,7 @@
 
 use crate::describe;
 use crate::memory::{Memory, TaskFuture, drop_future};
+use crate::prefetch::prefetch;
 use crate::queue::{EventRef, Key, Queue, QueueKind};
 use nicety_types::{LinkId, NodeId, Time};
 use std::cell::{Cell, RefCell};
@@ -81,12 +82,20 @@ pub(crate) trait Arrivals {
     /// A [unit](crate::WireTx::send_unit) may be due that somebody waits for. Whether one was.
     fn unit(&self) -> bool;
 
+    /// What is in `slot` will arrive soon, in about so many times [`AHEAD`] events.
+    fn prepare(&self, slot: u32, steps: usize);
+
     /// Lets go of what refers to other parts of the world.
     fn close(&self);
 }
 
 /// In place of a message's slot: the arrival is one of a unit.
 pub(crate) const UNIT: u32 = u32::MAX;
+
+/// How many events ahead memory is fetched, and in how many parts: each finds in the memory of the part before where
+/// its own is.
+const AHEAD: usize = 4;
+pub(crate) const PARTS: usize = 4;
 
 /// The user asked to stop.
 pub(crate) struct Interrupted;
@@ -310,11 +319,26 @@ impl Shard {
             debug_assert!(key.time() >= self.now());
             self.now.set(key.time());
             self.node.set(key.node());
+            self.prepare();
             self.happen(key, data)?;
             loop {
                 let due = self.queue.borrow_mut().pop_at(key.time(), key.node());
                 let Some((key, data)) = due else { break };
+                self.prepare();
                 self.happen(key, data)?;
+            }
+        }
+    }
+
+    /// Has the memory fetched that arrivals after the next few need.
+    fn prepare(&self) {
+        let (queue, receivers) = (self.queue.borrow(), self.receivers.borrow());
+        if let Some(data) = queue.ahead(AHEAD * PARTS) {
+            prefetch(&*receivers[(data >> 32) as usize]);
+        }
+        for steps in 1..PARTS {
+            if let Some(data) = queue.ahead(AHEAD * steps) {
+                receivers[(data >> 32) as usize].prepare(data as u32, steps);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Wires: the only way from one node to another. One direction, at least one latency long.
 
 use crate::describe;
+use crate::prefetch::prefetch;
 use crate::queue::Key;
-use crate::shard::{Arrival, Arrivals, TaskRef, UNIT};
+use crate::shard::{Arrival, Arrivals, PARTS, TaskRef, UNIT};
 use crate::sim::Sim;
 use crate::units::{Expected, Happened, Unit};
 use nicety_types::{Duration, LinkId, NodeId, Time};
@@ -55,6 +56,16 @@ impl<M> Messages<M> {
         }
     }
 
+    fn prefetch(&self, slot: u32) {
+        prefetch(&self.0.borrow().slots[slot as usize]);
+    }
+
+    fn look(&self, slot: u32, look: impl FnOnce(&M)) {
+        if let Some(message) = &self.0.borrow().slots[slot as usize] {
+            look(message);
+        }
+    }
+
     fn take(&self, slot: u32) -> M {
         let Slots { slots, free } = &mut *self.0.borrow_mut();
         free.push(slot);
@@ -93,9 +104,25 @@ pub trait Handler<M> {
     /// A message has arrived on the wire that is handled as `number`.
     fn message(&self, number: u32, message: M);
 
+    /// Something is about to arrive on the wire that is handled as `number`: a good moment to [`prefetch`](crate::prefetch())
+    /// what it will need, first that of the wire, and later, when it can be looked at, that of the message. A guess: there
+    /// may be none of it, and nothing may depend on it.
+    fn prepare(&self, _number: u32, _step: Preparation<'_, M>) {}
+
     /// Units have arrived on the wire that is handled as `number`, and have been [waited for](Units::wait). They are yet to
     /// be taken.
     fn units(&self, number: u32);
+}
+
+/// What is known of what is about to arrive.
+#[derive(Debug)]
+pub enum Preparation<'a, M> {
+    /// The wire; of a unit, which has no further steps, there is nothing else.
+    Wire,
+    /// The message.
+    Message(&'a M),
+    /// The message again, and what was fetched for it before is here.
+    Again(&'a M),
 }
 
 /// A function handles messages, where no units are sent.
@@ -231,6 +258,26 @@ impl<M: 'static> Arrivals for Receiver<M> {
         wanted
     }
 
+    fn prepare(&self, slot: u32, steps: usize) {
+        let handler = self.handler.borrow();
+        let prepare = |step: Preparation<'_, M>| {
+            if let Some((handler, number)) = &*handler {
+                handler.prepare(*number, step);
+            }
+        };
+        match steps {
+            _ if slot == UNIT && steps < PARTS - 1 => (),
+            1 => self.messages.look(slot, |message| prepare(Preparation::Again(message))),
+            2 => self.messages.look(slot, |message| prepare(Preparation::Message(message))),
+            _ => {
+                if slot != UNIT {
+                    self.messages.prefetch(slot);
+                }
+                prepare(Preparation::Wire);
+            }
+        }
+    }
+
     fn close(&self) {
         let handler = self.handler.take();
         drop(handler);
@@ -315,6 +362,16 @@ impl<M: Send + 'static> WireTx<M> {
         let number = count.get();
         count.set(number + 1);
         number
+    }
+
+    /// Has what is needed to send fetched, as [`prefetch`](crate::prefetch()) does: first this, and after a while, `again`,
+    /// what it refers to.
+    pub fn prefetch(&self, again: bool) {
+        if !again {
+            prefetch(&*self.0);
+        } else if let Way::Local(receiver) = &self.0.way {
+            prefetch(&**receiver);
+        }
     }
 
     /// The wire's number, in the order of creation.

@@ -198,6 +198,15 @@ impl Queue {
         })
     }
 
+    /// What comes out with the event that is so many places behind the next one, if it is an arrival and its place is known
+    /// already. It may change, so it is good for a guess only.
+    pub(crate) fn ahead(&self, places: usize) -> Option<u64> {
+        match self {
+            Queue::Wheel(queue) => queue.ahead(places),
+            Queue::Heap(_) => None,
+        }
+    }
+
     /// When the next event comes.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         either!(self, queue => queue.next_time())

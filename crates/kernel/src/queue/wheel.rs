@@ -179,6 +179,13 @@ impl Wheel {
         Some((key, self.events.take(index)))
     }
 
+    /// What an arrival in the current bucket comes with.
+    pub(super) fn ahead(&self, places: usize) -> Option<u64> {
+        let at = self.current.len().checked_sub(places + 1)?;
+        let Entry { key, index } = self.current[at];
+        key.is_arrival().then(|| self.events.slots[index as usize].data)
+    }
+
     pub(super) fn pop_before(&mut self, limit: Time) -> Option<(Key, u64)> {
         loop {
             match self.head() {
