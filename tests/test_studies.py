@@ -114,14 +114,49 @@ def test_consequences_to_the_byte_and_to_the_cycle(spin: dict[str, dict]) -> Non
     assert all(spin[name]["met"] for name in ("break-even", "any-size", "full-packets"))
 
 
+# What handlers do not gain with the processors that the cards have.
+SLOWER = {"accumulate", "storage-write", "kv"}
+
+
 def test_what_has_no_number_holds(spin: dict[str, dict]) -> None:
-    assert all(finding["met"] for finding in spin.values() if finding["test"] != "equals")
+    assert {name for name, finding in spin.items() if finding["test"] != "equals" and not finding["met"]} == SLOWER
 
 
 def test_what_is_off_is_said_and_explained(spin: dict[str, dict]) -> None:
-    off = [finding for finding in spin.values() if not finding["met"]]
+    off = [finding for finding in spin.values() if not finding["met"] and finding["id"] not in SLOWER]
     assert {finding["section"] for finding in off} <= {"Broadcast"}
-    assert all(finding["explanation"] for finding in off)
+    assert all(finding["explanation"] for finding in spin.values() if not finding["met"])
+
+
+def test_the_parts_of_a_level_are_those_of_the_spec(measured: tuple[StudyReport, list[Measured]]) -> None:
+    parts = next(table for table in measured[0]["tables"] if table["title"].startswith("A level of 8 B"))
+    head, *body = parts["rows"]
+    of = {row[0]: dict(zip(head[1:], map(float, row[1:]), strict=True)) for row in body}
+    # With RDMA each level notices and posts, 65 ns each, and crosses the bus of 50 ns twice.
+    assert of["o, posting and noticing"]["rdma"] == 130
+    assert of["Bus"]["rdma"] == of["Bus"]["portals4"] == 100
+    assert {of["Matching"][mode] for mode in head[1:]} == {30}
+    # Handlers leave the root's post and the last process's notice, and a crossing of the bus at either end.
+    assert of["o, posting and noticing"]["spin-stream"] == pytest.approx(130 / 6, abs=0.05)
+    assert of["Bus"]["spin-stream"] == pytest.approx(100 / 6, abs=0.05)
+    for mode in head[1:]:
+        whole = sum(values[mode] for part, values in of.items() if part != "In all")
+        assert whole == pytest.approx(of["In all"][mode], abs=0.3)
+
+
+def test_tables_are_whole(measured: tuple[StudyReport, list[Measured]]) -> None:
+    report = measured[0]
+    sections = {finding["section"] for finding in report["claims"]}
+    for table in report["tables"]:
+        assert table["section"] in sections
+        assert len({len(row) for row in table["rows"]}) == 1
+        assert table["title"] in study_text(report)
+    noise = next(table for table in report["tables"] if table["section"] == "Noise")
+    assert {row[0].partition(" ")[0].rstrip(",") for row in noise["rows"][1:]} >= {
+        "accumulate",
+        "rendezvous",
+        "storage",
+    }
 
 
 class _Sources(HTMLParser):
@@ -142,6 +177,7 @@ def test_the_report_is_a_folder(measured: tuple[StudyReport, list[Measured]], tm
     parser.feed(page)
     assert len(parser.files) == len({name for each in found for name in each.figures}) > 5
     assert all((tmp_path / file).read_text().startswith("<?xml") for file in parser.files)
+    assert page.count("<table") == len({finding["section"] for finding in report["claims"]}) + len(report["tables"])
     assert (tmp_path / "ping-pong.csv").read_text().startswith("nic,mode,size_bytes")
     text = study_text(report)
     assert all(finding["title"] in text for finding in report["claims"])

@@ -15,6 +15,7 @@ import nicety as package
 from nicety.compiler import library_source
 from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, require_equal
 from nicety.usecases.broadcast import children
+from nicety.usecases.datatype import default_blocks
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 CARDS = ["spin-discrete", "spin-integrated"]
@@ -290,6 +291,24 @@ def test_what_is_compared_is_compared() -> None:
         require_equal(wrong, right, "rank 1 has")
     with pytest.raises(package.RunError, match="rank 1 has 396 bytes instead of 400"):
         require_equal(right[:99], right, "rank 1 has")
+
+
+@given(st.integers(1, 1 << 30), st.sampled_from(["vector", "list"]))
+def test_the_blocks_of_a_default_divide_and_fit(size: int, layout: str) -> None:
+    blocks = default_blocks(size, layout)
+    assert blocks
+    assert blocks == sorted(set(blocks))
+    assert all(size % block == 0 for block in blocks)
+    if layout == "list" and blocks != [size]:
+        assert 8 * (size // blocks[0] + 2) <= 1 << 19
+
+
+def test_a_list_without_blocks_is_measured(nicety: Callable) -> None:
+    assert default_blocks(4 << 20, "vector") == [16 << power for power in range(15)]
+    assert default_blocks(4 << 20, "list")[0] == 128
+    done = nicety("bench", "datatype", "--nic", "spin-discrete", "--layout", "list", "--size", "64Ki", "--json")
+    assert done.status == 0, done.stderr
+    assert [row["block_bytes"] for row in done.json()["rows"]][:2] == [16, 32]
 
 
 DATATYPE = ["datatype", "--nic", "spin-discrete"]

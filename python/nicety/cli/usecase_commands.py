@@ -118,8 +118,12 @@ def _datatype(
     *,
     size: Annotated[str, typer.Option(metavar="BYTES", help="Of the message, as in 4Mi.")] = "4Mi",
     blocks: Annotated[
-        str, typer.Option(metavar="RANGE", help="Lengths of a block in bytes, which divide the size.")
-    ] = "16:256Ki",
+        str | None,
+        typer.Option(
+            metavar="RANGE",
+            help="Lengths of a block in bytes, which divide the size; 16:256Ki, or what of it divides it and fits.",
+        ),
+    ] = None,
     layout: Annotated[
         str, typer.Option(metavar="vector|list", help="Blocks twice their length apart, or of random lengths anywhere.")
     ] = "vector",
@@ -131,7 +135,8 @@ def _datatype(
     sizes = parse_ranges(size, "--size")
     if len(sizes) != 1:
         raise InputError(f"--size {size}: one size, as in 4Mi; a range is for --blocks")
-    return Datatype(size=sizes[0], blocks=parse_ranges(blocks, "--blocks"), layout=layout)
+    lengths = None if blocks is None else parse_ranges(blocks, "--blocks")
+    return Datatype(size=sizes[0], blocks=lengths, layout=layout)
 
 
 def _matching(

@@ -15,14 +15,14 @@ from nicety.studies.claims import KINDS, Finding, deviation_text
 from nicety.tables import _distinct, align
 
 if TYPE_CHECKING:
-    from nicety.studies.study import Measured, StudyReport
+    from nicety.studies.study import Measured, StudyReport, Table
 
 _WIDTH = 116
 _HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
 
 
 def study_text(report: StudyReport) -> str:
-    """A report as text: a table for each section, and explanations below it."""
+    """A report as text: a table for each section, and explanations and further figures below it."""
     findings = report["claims"]
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
@@ -35,7 +35,16 @@ def study_text(report: StudyReport) -> str:
             if finding["explanation"]:
                 text = f"{finding['title']}: {finding['explanation']}"
                 lines += textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ")
+        for table in report["tables"]:
+            if table["section"] == section:
+                lines += _table_text(table)
     return "\n".join(lines) + "\n"
+
+
+def _table_text(table: Table) -> list[str]:
+    head, *body = table["rows"]
+    lines = ["", f"# {table['title']}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return lines + textwrap.wrap(table["note"], _WIDTH, initial_indent="# ", subsequent_indent="#   ")
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -105,14 +114,27 @@ def tables_html(report: StudyReport) -> str:
                 cell += f"<br><i>Ours: {escape(finding['explanation'])}</i>"
             body += f"<tr>{cell}</td>" + "".join(f"<td>{escape(each)}</td>" for each in cells) + "</tr>"
         text += f"<h2>{escape(section)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        text += "".join(_table_html(table) for table in report["tables"] if table["section"] == section)
     return text
+
+
+def _table_html(table: Table) -> str:
+    head, *body = (
+        "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        for tag, row in zip(["th", *["td"] * (len(table["rows"]) - 1)], table["rows"], strict=True)
+    )
+    note = f"<p>{escape(table['note'])}.</p>" if table["note"] else ""
+    text = f"<h3>{escape(table['title'])}</h3><table class=figures><thead>{head}</thead>"
+    return f"{text}<tbody>{''.join(body)}</tbody></table>{note}"
 
 
 _STYLE = """
 body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; width: 100% }
 td, th { border-top: 1px solid #ccc; padding: .35rem .6rem; text-align: left; vertical-align: top }
-td:first-child { width: 45% } td:nth-child(2), td:nth-child(n+4) { white-space: nowrap }
+table.figures { width: auto } .figures td:nth-child(n+2), .figures th:nth-child(n+2) { text-align: right }
+table:not(.figures) td:first-child { width: 45% }
+table:not(.figures) td:nth-child(2), table:not(.figures) td:nth-child(n+4) { white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100% } i { color: #555 }
 """
 

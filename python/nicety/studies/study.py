@@ -26,17 +26,31 @@ class Options:
     seed: int = 1
 
 
+class Table(TypedDict):
+    """Figures behind the claims of a section, as they are shown.
+
+    The first row names the columns; `note` says in a line how to read it, and is empty where nobody needs that.
+    """
+
+    section: str
+    title: str
+    rows: list[list[str]]
+    note: str
+
+
 @dataclass
 class Measured:
     """What a section gives.
 
     Attributes:
         ours: what was measured, by the claims' names.
+        tables: further figures, below the claims.
         figures: pictures by name, each with what it shows in a line; drawn only where a report is written.
         data: benchmarks' reports by name, as they are written beside the pictures.
     """
 
     ours: Mapping[str, Ours]
+    tables: Sequence[Table] = ()
     figures: Mapping[str, tuple[str, Callable[[], Figure]]] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,6 +88,7 @@ class StudyReport(TypedDict):
     seed: int
     quick: bool
     claims: list[Finding]
+    tables: list[Table]
 
 
 class _Shown(dict[str, Any]):
@@ -127,5 +142,6 @@ def run_study(
         seed=seed,
         quick=quick,
         claims=findings,
+        tables=[table for found in measured for table in found.tables],
     )
     return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured

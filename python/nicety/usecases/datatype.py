@@ -38,6 +38,30 @@ _COPIED_A_CYCLE = 16
 """Bytes that a core copies in a cycle; assumed: a load and a store of 128 bits."""
 
 
+_DEFAULT_BLOCKS = [16 << power for power in range(15)]
+"""16 B to 256 KiB."""
+_DEFAULT_LIST = 1 << 19
+"""A list by default leaves half of the HPU memory of the shipped cards free."""
+
+
+def default_blocks(size: int, layout: str) -> list[int]:
+    """Lengths of blocks to measure where nobody names any: those of 16 B to 256 KiB, doubling, that divide the message.
+
+    For a `list` those whose list is at most 512 KiB. The whole message is one block where there is no other.
+    """
+    fitting = [
+        block
+        for block in _DEFAULT_BLOCKS
+        if size % block == 0 and block <= size and (layout == "vector" or _list_bytes(size // block) <= _DEFAULT_LIST)
+    ]
+    return fitting or [size]
+
+
+def _list_bytes(blocks: int) -> int:
+    """What a list of blocks takes of HPU memory."""
+    return 8 * (blocks + 2)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the blocks of a message go.
@@ -96,7 +120,8 @@ class Datatype(UseCase):
 
     Args:
         size: bytes of the message.
-        blocks: lengths of blocks in bytes, which divide the size; their mean for a `list`.
+        blocks: lengths of blocks in bytes, which divide the size; their mean for a `list`. Those of `default_blocks`
+            where it is left out.
         layout: `vector` or `list`.
 
     Raises:
@@ -110,11 +135,13 @@ class Datatype(UseCase):
     axis: ClassVar[str] = "block_bytes"
     figure: ClassVar[Figure] = BANDWIDTH
 
-    def __init__(self, *, size: int, blocks: Sequence[int], layout: str = "vector") -> None:
+    def __init__(self, *, size: int, blocks: Sequence[int] | None = None, layout: str = "vector") -> None:
         if layout not in LAYOUTS:
             raise InputError(f"--layout: there is no layout {layout!r}; there are {' and '.join(LAYOUTS)}")
         if not 0 < size <= _LARGEST:
             raise InputError(f"--size: a message has 1 to 1Gi bytes ({_LARGEST}), not {size}")
+        if blocks is None:
+            blocks = default_blocks(size, layout)
         for block in blocks:
             if not 0 < block <= size or size % block:
                 raise InputError(
@@ -139,7 +166,7 @@ class Datatype(UseCase):
     def check(self, card: Card, mode: str, point: Point) -> None:
         """Refuse a list that does not fit HPU memory."""
         blocks = point["size_bytes"] // point["block_bytes"]
-        needed, memory = 8 * (blocks + 2), card.size_bytes("hpu.memory")
+        needed, memory = _list_bytes(blocks), card.size_bytes("hpu.memory")
         if mode == "spin" and point["layout"] == "list" and needed > memory:
             raise InputError(
                 f"the list of {blocks} blocks takes {needed} bytes of HPU memory, and the card has {memory}; name "

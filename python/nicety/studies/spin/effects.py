@@ -1,0 +1,286 @@
+"""What the modes do to hosts: whom background noise delays, and what goes through host memory, over all use cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nicety.benchmarks import run_benchmark
+from nicety.studies.claims import Ours
+from nicety.studies.spin.broadcast import reports as broadcast_reports
+from nicety.studies.spin.pingpong import DISCRETE, LARGE, MODES, SMALL, latency_report, rows_of, sizes_of
+from nicety.studies.spin.usecases import (
+    PACKET,
+    WITH_F,
+    accumulate_reports,
+    datatype_report,
+    kv_reports,
+    matching_report,
+    row_of,
+    storage_reports,
+)
+from nicety.studies.study import Measured, Options, Table
+from nicety.tables import fixed
+from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase, run_usecase
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NOISE = "20us,5us"
+_OF_MODES = {
+    "rdma": "CPU",
+    "host": "CPU",
+    "portals4": "Portals 4",
+    "spin-store": "sPIN, store",
+    "spin-stream": "sPIN",
+    "spin": "sPIN",
+}
+_TREE, _WRITES = "broadcast of 8 B to 8; half are behind it", "storage, write of 4 KiB; a server"
+_COLUMNS = ("CPU", "Portals 4", "sPIN")
+
+
+@dataclass(frozen=True)
+class _Delay:
+    """By how much noise delays something, in nanoseconds."""
+
+    mean: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A use case with noise on one host of it."""
+
+    title: str
+    case: UseCase
+    rank: int
+    iterations: int
+    modes: Sequence[str] | None = None
+    overrides: Sequence[str] = ()
+
+
+def _cases() -> list[_Case]:
+    return [
+        _Case(
+            _TREE,
+            Broadcast(nodes=[8], sizes=[8]),
+            4,
+            300,
+            ["rdma", "portals4", "spin-stream"],
+        ),
+        _Case("accumulate, 64 KiB; the receiver", Accumulate(sizes=[LARGE]), 1, 50, overrides=WITH_F),
+        _Case("rendezvous, 64 KiB; the receiver", Matching(sizes=[LARGE], arrivals=["expected"]), 1, 200),
+        _Case("datatype, 64 KiB in 256 B; the receiver", Datatype(size=LARGE, blocks=[256]), 1, 50),
+        _Case(_WRITES, Storage(sizes=[PACKET], operations=["write"]), 1, 50),
+        _Case("storage, read of 4 KiB; a server", Storage(sizes=[PACKET], operations=["read"]), 1, 50),
+        _Case("key-value store, insert; the server", KeyValue(clients=[4], operations=["insert"], requests=16), 0, 20),
+    ]
+
+
+def _delays(case: _Case, options: Options) -> dict[str, _Delay]:
+    """By how much noise on a host delays a use case, by the column of its mode."""
+    shared: dict[str, Any] = {
+        "nics": [DISCRETE],
+        "modes": case.modes,
+        "overrides": case.overrides,
+        "seed": options.seed,
+    }
+    quiet = run_usecase(case.case, **shared)
+    count = case.iterations // 5 if options.quick else case.iterations
+    noisy = run_usecase(case.case, noise=f"{_NOISE},rank={case.rank}", iterations=count, **shared)
+    return {
+        _OF_MODES[row["mode"]]: _Delay(row["latency_ns"] - without["latency_ns"], row["max_ns"] - without["latency_ns"])
+        for row, without in zip(noisy["rows"], quiet["rows"], strict=True)
+    }
+
+
+def noise(options: Options) -> Measured:
+    """Noise of 5 us every 20 us at random on a host that answers, passes on, or serves."""
+    answers = run_benchmark(
+        "latency",
+        nics=[DISCRETE],
+        modes=("rdma", "portals4", "spin-stream"),
+        sizes=[SMALL],
+        iterations=200 if options.quick else 2000,
+        noise=f"{_NOISE},rank=1",
+        seed=options.seed,
+    )
+    quiet = rows_of(latency_report(options))
+    pong, share = {}, {}
+    for row in answers["rows"]:
+        without = quiet[DISCRETE, row["mode"], SMALL]["latency_ns"]
+        pong[_OF_MODES[row["mode"]]] = _Delay(row["latency_ns"] - without, row["max_ns"] - without)
+        share[_OF_MODES[row["mode"]]] = 100 * (row["latency_ns"] / without - 1)
+    delays = {"ping-pong of 8 B; who answers": pong, **{case.title: _delays(case, options) for case in _cases()}}
+
+    def ours(column: str, *, delayed: bool) -> Ours:
+        worst = pong[column].worst
+        text = f"{fixed(share[column], 1)} % on average, {fixed(worst, 0)} ns at worst"
+        return Ours(worst > 0 if delayed else worst == 0, text)
+
+    means = {column: delay.mean for column, delay in delays[_TREE].items()}
+    writes = delays[_WRITES]
+
+    def figure() -> Figure:
+        from nicety.bars import bars_figure
+
+        return bars_figure(
+            [title.replace("; ", ";\n") for title in delays],
+            {
+                column: [found[column].mean if column in found else None for found in delays.values()]
+                for column in _COLUMNS
+            },
+            title="Noise of 5 µs every 20 µs on one host, spin-discrete",
+            value="Mean delay (ns)",
+        )
+
+    return Measured(
+        {
+            "noise-rdma": ours("CPU", delayed=True),
+            "noise-portals4": ours("Portals 4", delayed=False),
+            "noise-spin": ours("sPIN", delayed=False),
+            "noise-broadcast": Ours(
+                means["CPU"] > max(means["Portals 4"], means["sPIN"]),
+                "mean delay: " + ", ".join(f"{column} {fixed(mean, 0)} ns" for column, mean in means.items()),
+                "a process notices its own message late in every mode",
+            ),
+            "noise-storage": Ours(
+                writes["sPIN"].worst == 0 < writes["CPU"].worst,
+                ", ".join(f"{column} {fixed(delay.worst, 0)} ns" for column, delay in writes.items()) + " at worst",
+            ),
+        },
+        tables=[_noise_table(delays)],
+        figures={"noise": ("Whom noise on one host delays", figure)},
+        data={"noise": answers},
+    )
+
+
+def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
+    def cells(delay: _Delay | None) -> list[str]:
+        return ["-", "-"] if delay is None else [fixed(delay.mean, 0), fixed(delay.worst, 0)]
+
+    return Table(
+        section="Noise",
+        title="Delay by noise of 5 us every 20 us on one host, discrete (ns)",
+        rows=[
+            ["What, and the host", *(f"{column}, {what}" for column in _COLUMNS for what in ("mean", "worst"))],
+            *(
+                [title, *(cell for column in _COLUMNS for cell in cells(found.get(column)))]
+                for title, found in delays.items()
+            ),
+        ],
+        note="A host whose program waits for the last byte notices it late in every mode; what it does for others, and "
+        "to the data, is what moves to the card",
+    )
+
+
+def host_memory(options: Options) -> Measured:
+    """What a pong moves through the memory of the host that answers, and use cases through all memories."""
+    report = latency_report(options)
+    rows = rows_of(report)
+
+    def pong(mode: str, size: int) -> float:
+        """Bytes that the answering host's memory reads and writes for each byte of a message."""
+        row = rows[DISCRETE, mode, size]
+        (memory,) = [each for each in row["host_memory"] if each["node"] == 1]
+        return (memory["read_bytes"] + memory["written_bytes"]) / row["iterations"] / size
+
+    sizes = sizes_of(options)
+    saves = all(pong("spin-stream", size) < pong("rdma", size) for size in sizes)
+    moved = {
+        "ping-pong of 64 KiB, who answers": {_OF_MODES[mode]: pong(mode, LARGE) for mode in MODES},
+        **_moved(options),
+    }
+    less = {title: found["sPIN"] / found["CPU"] for title, found in moved.items() if "read" not in title}
+    columns = list(dict.fromkeys(_OF_MODES.values()))
+
+    def pong_figure() -> Figure:
+        from nicety.curves import Curve, figure_of
+
+        curves = [
+            Curve(mode, {size: pong(mode, size) for size in sizes}, colour=number, style=number)
+            for number, mode in enumerate(MODES)
+        ]
+        return figure_of(
+            curves, title="A pong's way through host memory", x="Message size (B)", y="Bytes read and written, a byte"
+        )
+
+    def figure() -> Figure:
+        from nicety.bars import bars_figure
+
+        return bars_figure(
+            list(moved),
+            {column: [found.get(column) for found in moved.values()] for column in columns},
+            title="Host memory traffic of use cases, all hosts, spin-discrete",
+            value="Bytes read and written, a byte of payload",
+        )
+
+    text = ", ".join(f"{mode} {fixed(pong(mode, LARGE), 0)}" for mode in MODES)
+    saved = ", ".join(
+        f"{title.partition(' ')[0].rstrip(',')} {fixed(100 * (1 - share), 0)} %"
+        for title, share in less.items()
+        if not title.startswith("ping")
+    )
+    return Measured(
+        {
+            "memory": Ours(saves, f"bytes a byte at 64 KiB: {text}"),
+            # A rendezvous takes the bytes from memory to memory whoever drives it.
+            "memory-usecases": Ours(
+                all(share < 1 for title, share in less.items() if "rendezvous" not in title), f"less by: {saved}"
+            ),
+        },
+        tables=[
+            Table(
+                section="Host memory",
+                title="Read from and written to host memory, bytes a byte of payload, discrete",
+                rows=[
+                    ["What", *columns],
+                    *(
+                        [title, *(fixed(found[column], 2) if column in found else "-" for column in columns)]
+                        for title, found in moved.items()
+                    ),
+                ],
+                note="A CPU's work is counted in the lines that its cache fetches and writes back; the sender's reads "
+                "are in every mode",
+            )
+        ],
+        figures={
+            "host-memory-pong": ("What a pong moves through the answering host's memory", pong_figure),
+            "host-memory": ("What use cases move through the memories of all hosts", figure),
+        },
+    )
+
+
+def _moved(options: Options) -> dict[str, dict[str, float]]:
+    """What use cases move through all hosts' memories for each byte of payload, by mode."""
+    tree = broadcast_reports(options)[LARGE]
+    nodes = max(row["nodes"] for row in tree["rows"])
+    accumulated, datatype, matching = (
+        accumulate_reports(options)["4 HPUs with F"],
+        datatype_report(options),
+        matching_report(options),
+    )
+    storage, store = storage_reports(options)[4], kv_reports(options)[4]
+    clients = max(row["clients"] for row in store["rows"])
+    inserts = clients * row_of(store)["requests"]
+    # Inserts and lookups, both with key and value.
+    exchanged = 2 * inserts * (row_of(store)["key_bytes"] + row_of(store)["value_bytes"])
+    found: dict[str, dict[str, float]] = {}
+
+    def add(title: str, report: Any, payload: int, **wanted: Any) -> None:
+        for row in report["rows"]:
+            if row["nic"] == DISCRETE and all(row[name] == value for name, value in wanted.items()):
+                traffic = row["host_memory_read_bytes"] + row["host_memory_written_bytes"]
+                found.setdefault(title, {})[_OF_MODES[row["mode"]]] = traffic / payload
+
+    add(f"broadcast of 64 KiB, {nodes} processes", tree, LARGE * (nodes - 1), nodes=nodes)
+    add("accumulate, 64 KiB", accumulated, LARGE, size_bytes=LARGE)
+    add("eager message of 4 KiB", matching, PACKET, size_bytes=PACKET)
+    add("rendezvous, 64 KiB", matching, LARGE, size_bytes=LARGE)
+    add("datatype, blocks of 256 B", datatype, datatype["rows"][0]["size_bytes"], block_bytes=256)
+    requests = storage["rows"][0]["requests"]
+    add("storage, writes of 4 KiB", storage, requests * PACKET, operation="write", size_bytes=PACKET)
+    add("storage, reads of 4 KiB", storage, requests * PACKET, operation="read", size_bytes=PACKET)
+    add(f"key-value store, {clients} clients", store, exchanged, clients=clients)
+    return found

@@ -1,0 +1,334 @@
+"""The paper's use cases: accumulate, matching, datatypes, storage and the key-value store."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from nicety.ranges import format_size
+from nicety.studies.claims import Ours
+from nicety.studies.study import Measured, Options, Table
+from nicety.tables import fixed
+from nicety.usecases import (
+    Accumulate,
+    Datatype,
+    KeyValue,
+    Matching,
+    Overlap,
+    Storage,
+    UseCase,
+    UseCaseReport,
+    run_usecase,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DISCRETE, INTEGRATED = "spin-discrete", "spin-integrated"
+CARDS = (DISCRETE, INTEGRATED)
+WITH_F = ("hpu.isa=rv32imafc_zicsr",)
+"""The shipped cards' processors have no floating-point unit; the paper's have."""
+PACKET, LARGE, LARGEST = 4096, 64 << 10, 1 << 20
+_NEAR_LINE = 0.9
+_HIDDEN, _NOT_HIDDEN = 0.9, 0.5
+
+
+def _run(case: UseCase, options: Options, **more: Any) -> UseCaseReport:
+    return run_usecase(case, nics=CARDS, seed=options.seed, **more)
+
+
+@lru_cache(maxsize=2)
+def accumulate_reports(options: Options) -> dict[str, UseCaseReport]:
+    """Accumulate by handlers' processors: those of the card, with F, and 16 with F."""
+    sizes = [8, 512, PACKET, LARGE] if options.quick else [8, 64, 512, PACKET, 16 << 10, LARGE, 256 << 10, LARGEST]
+    case = Accumulate(sizes=sizes)
+    return {
+        "4 HPUs": _run(Accumulate(sizes=[size for size in sizes if size <= LARGE]), options, modes=["spin"]),
+        "4 HPUs with F": _run(case, options, overrides=WITH_F),
+        "16 HPUs with F": _run(case, options, modes=["spin"], overrides=(*WITH_F, "hpu.cores=16")),
+    }
+
+
+@lru_cache(maxsize=2)
+def datatype_report(options: Options) -> UseCaseReport:
+    """A strided receive."""
+    return _run(Datatype(size=LARGEST if options.quick else 4 << 20, blocks=[16 << 2 * at for at in range(7)]), options)
+
+
+@lru_cache(maxsize=2)
+def matching_report(options: Options) -> UseCaseReport:
+    """Messages whose receive is posted before."""
+    sizes = (
+        [8, PACKET, LARGE]
+        if options.quick
+        else [8, 64, 512, PACKET, 4 * PACKET, LARGE, 4 * LARGE, LARGEST, 4 * LARGEST]
+    )
+    return _run(Matching(sizes=sizes, arrivals=["expected"]), options)
+
+
+@lru_cache(maxsize=2)
+def storage_reports(options: Options) -> dict[int, UseCaseReport]:
+    """Writes and reads of blocks, by the number of handler processors."""
+    sizes = [512, PACKET] if options.quick else [512, PACKET, 16 << 10, LARGE, 256 << 10]
+    return {
+        cores: _run(Storage(sizes=sizes, operations=["write", "read"]), options, overrides=[f"hpu.cores={cores}"])
+        for cores in (4, 32)
+    }
+
+
+@lru_cache(maxsize=2)
+def kv_reports(options: Options) -> dict[int, UseCaseReport]:
+    """Inserts into a key-value store whose table stays three quarters empty, by the number of handler processors."""
+    clients = [1, 4] if options.quick else [1, 2, 4, 8, 16]
+    case = KeyValue(clients=clients, operations=["insert"], buckets=4096)
+    return {
+        4: _run(case, options),
+        16: _run(case, options, modes=["spin"], overrides=["hpu.cores=16"]),
+    }
+
+
+def row_of(report: UseCaseReport, **wanted: Any) -> dict[str, Any]:
+    """The row of a report with these parameters."""
+    return next(row for row in report["rows"] if all(row[name] == value for name, value in wanted.items()))
+
+
+def _figure(report: UseCaseReport) -> Figure:
+    from nicety import plots
+
+    return plots.usecase_figure(report)
+
+
+def _gigabytes(row: dict[str, Any]) -> str:
+    return fixed(row["bandwidth_bytes_per_s"] / 1e9, 1)
+
+
+def accumulate(options: Options) -> Measured:
+    """A complex array multiplied into one in host memory."""
+    reports = accumulate_reports(options)
+    with_f, many = reports["4 HPUs with F"], reports["16 HPUs with F"]
+    sizes = list(dict.fromkeys(row["size_bytes"] for row in with_f["rows"]))
+    last = sizes[-1]
+    host = {nic: row_of(with_f, nic=nic, mode="rdma", size_bytes=last) for nic in CARDS}
+    spin = {nic: row_of(with_f, nic=nic, mode="spin", size_bytes=last) for nic in CARDS}
+    more = {nic: row_of(many, nic=nic, size_bytes=last) for nic in CARDS}
+
+    def curve(nic: str, mode: str, name: str) -> dict[int, float]:
+        rows = [row for row in reports[name]["rows"] if (row["nic"], row["mode"]) == (nic, mode)]
+        return {row["size_bytes"]: row["bandwidth_bytes_per_s"] / 1e9 for row in rows}
+
+    def cells(nic: str, size: int) -> list[str]:
+        curves = [curve(nic, "rdma", "4 HPUs with F"), *(curve(nic, "spin", name) for name in reports)]
+        return [fixed(points[size], 2) if size in points else "-" for points in curves]
+
+    def figure() -> Figure:
+        from nicety.curves import Curve, figure_of
+
+        curves = [
+            Curve(f"{nic}, {label}", curve(nic, mode, name), colour=colour, style=style)
+            for style, nic in enumerate(CARDS)
+            for colour, (label, mode, name) in enumerate(
+                [("rdma", "rdma", "4 HPUs with F"), *((f"spin, {name}", "spin", name) for name in reports)]
+            )
+        ]
+        return figure_of(curves, title="Accumulate: arriving payload", x="Array (B)", y="Bandwidth (GB/s)")
+
+    return Measured(
+        {
+            "accumulate": Ours(
+                all(spin[nic]["latency_ns"] < host[nic]["latency_ns"] for nic in CARDS),
+                f"{_size(last)}, discrete: {_gigabytes(spin[DISCRETE])} GB/s with F, host {_gigabytes(host[DISCRETE])}",
+                "our handlers multiply number by number on 4 in-order processors, even with F (hpu.isa), and a host's "
+                f"core two at a time; 16 of them reach {_gigabytes(more[DISCRETE])} GB/s",
+            ),
+        },
+        tables=[
+            Table(
+                section="Accumulate",
+                title="Arriving payload (GB/s)",
+                rows=[
+                    ["Array", "rdma", *(f"spin, {name}" for name in reports)],
+                    *(
+                        [f"{nic}, {_size(size)}", *cells(nic, size)]
+                        for nic in CARDS
+                        for size in sorted({8, PACKET, LARGE, last})
+                    ),
+                ],
+                note="",
+            )
+        ],
+        figures={"accumulate": ("Accumulate: a complex array multiplied into one in host memory", figure)},
+        data={f"accumulate-{name.replace(' ', '-').lower()}": report for name, report in reports.items()},
+    )
+
+
+def matching(options: Options) -> Measured:
+    """Matching and rendezvous, and what computing hides of them."""
+    report = matching_report(options)
+    sizes = list(dict.fromkeys(row["size_bytes"] for row in report["rows"]))
+    overlap = _run(Overlap(sizes=sizes, arrivals=["expected"]), options)
+    long = [size for size in sizes if size >= LARGE]
+    last = sizes[-1]
+
+    def at(nic: str, mode: str, size: int, of: UseCaseReport = report) -> dict[str, Any]:
+        return row_of(of, nic=nic, mode=mode, size_bytes=size)
+
+    def hidden(nic: str, mode: str, size: int) -> float:
+        return float(at(nic, mode, size, overlap)["overlap_ratio"])
+
+    sooner = all(
+        at(nic, "spin", size)["latency_ns"] < at(nic, "host", size)["latency_ns"] for nic in CARDS for size in sizes
+    )
+    hides = all(
+        hidden(nic, "spin", size) >= _HIDDEN and hidden(nic, "host", size) < _NOT_HIDDEN
+        for nic in CARDS
+        for size in long
+    )
+    spin, host = (at(DISCRETE, mode, LARGE)["latency_ns"] for mode in ("spin", "host"))
+    least = min(hidden(nic, "spin", size) for nic in CARDS for size in long)
+    most = max(hidden(nic, "host", size) for nic in CARDS for size in long)
+    return Measured(
+        {
+            "matching": Ours(sooner, f"64 KiB, discrete: {fixed(spin, 0)} ns, host {fixed(host, 0)}"),
+            "overlap": Ours(
+                hides,
+                f"from 64 KiB on at least {fixed(100 * least, 0)} % hidden, host at most {fixed(100 * most, 0)} %",
+            ),
+        },
+        figures={
+            "matching": ("Messages whose receive is posted before", lambda: _figure(report)),
+            "overlap": (f"What computing hides of a message, up to {_size(last)}", lambda: _figure(overlap)),
+        },
+        data={"matching": report, "overlap": overlap},
+    )
+
+
+def datatypes(options: Options) -> Measured:
+    """A strided receive, by the length of a block."""
+    report = datatype_report(options)
+    blocks = list(dict.fromkeys(row["block_bytes"] for row in report["rows"]))
+    at = {(row["nic"], row["mode"], row["block_bytes"]): row for row in report["rows"]}
+    link = 50e9
+    near = [
+        block
+        for block in blocks
+        if all(at[nic, "spin", block]["bandwidth_bytes_per_s"] >= _NEAR_LINE * link for nic in CARDS)
+    ]
+    ours = {
+        (mode, block): _gigabytes(at[DISCRETE, mode, block]) for mode in ("spin", "rdma") for block in (blocks[0], 256)
+    }
+    return Measured(
+        {
+            "datatype": Ours(
+                all(
+                    at[nic, "spin", block]["latency_ns"] < at[nic, "rdma", block]["latency_ns"]
+                    for nic in CARDS
+                    for block in blocks
+                ),
+                ", ".join(
+                    f"{block} B: {ours['spin', block]} GB/s, host {ours['rdma', block]}" for block in (blocks[0], 256)
+                ),
+            ),
+            "datatype-line": Ours(
+                bool(near) and near == [block for block in blocks if block >= near[0]],
+                f"90 % of 50 GB/s from {near[0]} B on" if near else "never 90 % of 50 GB/s",
+                "the start of the one message, which is short here, is a part of its time",
+            ),
+        },
+        figures={"datatype": ("A strided receive, by the length of a block", lambda: _figure(report))},
+        data={"datatype": report},
+    )
+
+
+def storage(options: Options) -> Measured:
+    """RAID-5: blocks written to data servers, with the parity of their contents on another server."""
+    reports = storage_reports(options)
+    four, many = reports[4], reports[32]
+    sizes = list(dict.fromkeys(row["size_bytes"] for row in four["rows"]))
+
+    def time(report: UseCaseReport, nic: str, mode: str, operation: str, size: int) -> float:
+        return float(row_of(report, nic=nic, mode=mode, operation=operation, size_bytes=size)["latency_ns"])
+
+    def sooner(operation: str) -> bool:
+        return all(
+            time(four, nic, "spin", operation, size) < time(four, nic, "host", operation, size)
+            for nic in CARDS
+            for size in sizes
+        )
+
+    def shown(operation: str) -> str:
+        parts = []
+        for size in (first, last):
+            spin, host = (fixed(time(four, DISCRETE, mode, operation, size) / 1000, 1) for mode in ("spin", "host"))
+            parts.append(f"{_size(size)} {spin} us, host {host}")
+        return f"discrete: {'; '.join(parts)}"
+
+    first, last = sizes[0], sizes[-1]
+    body = [
+        [
+            f"{nic}, {operation} of {_size(size)}",
+            fixed(time(four, nic, "host", operation, size) / 1000, 2),
+            *(fixed(time(report, nic, "spin", operation, size) / 1000, 2) for report in (four, many)),
+        ]
+        for nic in CARDS
+        for operation in ("write", "read")
+        for size in sizes
+    ]
+    slow = fixed(time(many, DISCRETE, "spin", "write", last) / 1000, 1)
+    return Measured(
+        {
+            "storage-write": Ours(
+                sooner("write"),
+                shown("write"),
+                "handlers XOR word by word on 4 in-order processors, which takes longer than a full packet takes to "
+                f"come; 32 of them take {slow} us for {_size(last)} on a discrete card, but each packet stays with one",
+            ),
+            "storage-read": Ours(
+                sooner("read"),
+                shown("read"),
+            ),
+        },
+        tables=[
+            Table(
+                section="Storage",
+                title="Time of an operation (us)",
+                rows=[["Operation", "host", "spin, 4 HPUs", "spin, 32 HPUs"], *body],
+                note="",
+            )
+        ],
+        figures={"storage": ("RAID-5: writes, parity included, and reads", lambda: _figure(four))},
+        data={f"storage-{cores}-hpus": report for cores, report in reports.items()},
+    )
+
+
+def kv(options: Options) -> Measured:
+    """Inserts into a hash table on a server."""
+    reports = kv_reports(options)
+    report = reports[4]
+    most = max(row["clients"] for row in report["rows"])
+
+    def rate(nic: str, mode: str, cores: int = 4) -> float:
+        return float(row_of(reports[cores], nic=nic, mode=mode, clients=most)[report["figure"]["name"]] / 1e6)
+
+    text = "; ".join(
+        f"{nic.removeprefix('spin-')} {fixed(rate(nic, 'spin'), 1)} million/s, host {fixed(rate(nic, 'host'), 1)}"
+        for nic in CARDS
+    )
+    more = fixed(rate(DISCRETE, "spin", 16), 1)
+    return Measured(
+        {
+            "kv": Ours(
+                all(rate(nic, "spin") > rate(nic, "host") for nic in CARDS),
+                text,
+                "a handler crosses the bus there and back to take a bucket, 500 ns on a discrete card, and then writes "
+                f"key and value; it keeps one of 4 processors meanwhile, and 16 insert {more} million/s",
+            ),
+        },
+        figures={"kv": ("Inserts of all clients into a key-value store", lambda: _figure(report))},
+        data={f"kv-{cores}-hpus": report for cores, report in reports.items()},
+    )
+
+
+def _size(size: int) -> str:
+    """As people write it: 512 B, 4 KiB."""
+    shown = format_size(size)
+    return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"
