@@ -91,7 +91,7 @@ def test_a_file_s_errors_have_its_name_and_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.toml: faults, line 2: loss: 'much' is no number"):
         faults_text(file)
     file.write_text("loss = 0.5")
-    assert faults_text(str(file)) == "loss = 0.5\n"
+    assert faults_text(str(file)) == f"loss = 0.5\n# of the file {file} (TOML)\n"
 
 
 @given(st.text(max_size=60))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from nicety._checks import U32, U64, text, whole
+from nicety._checks import U32, U64, names, text, whole
 from nicety.buffers import Buffer
 from nicety.errors import InputError
 
@@ -148,13 +149,19 @@ def command(operation: str, /, **arguments: Any) -> dict[str, Any]:
     for name, value in arguments.items():
         most = U32 if (operation, name) == ("me_append", "handlers") else _MOST.get(name)
         if most is not None and not (value is None and name in optional):
-            arguments[name] = whole(value, name, most)
+            try:
+                arguments[name] = whole(value, name, most)
+            except InputError as error:
+                if (operation, name) in {("recv", "source"), ("recv", "tag")}:
+                    raise InputError(f"{error}; leave it out for any") from None
+                raise
     return {"op": operation, **arguments}
 
 
 def option_names(options: Iterable[str]) -> list[str]:
-    names = [options] if isinstance(options, str) else list(options)
-    return [text(name, "an option", "op_put") for name in names]
+    """Options by their short names, as in `op_put`; `PTL_ME_OP_PUT` is that too."""
+    given = [text(name, "an option", "op_put") for name in names(options, "an option", "op_put")]
+    return [re.sub("^PTL_(ME|MD|PT)_", "", name) for name in given]
 
 
 def entry(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
 from typing import SupportsIndex, cast
 
 from nicety.errors import InputError
@@ -11,6 +13,13 @@ U32 = 2**32 - 1
 U64 = 2**64 - 1
 MOST_ITERATIONS = 10_000_000
 MOST_WINDOW = 65536
+
+Numbers = int | Iterable[int]
+"""A number, or several."""
+Names = str | PathLike[str] | Iterable[str | PathLike[str]]
+"""A name or a file's path, or several."""
+Overrides = str | Iterable[str] | Mapping[str, object]
+"""Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
 
 
 def whole(value: object, name: str, most: int = U64) -> int:
@@ -52,3 +61,41 @@ def text(value: object, name: str, example: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{name} is a text such as {example!r}, not {_short(value)}")
     return value
+
+
+def numbers(value: Numbers, name: str, most: int = U64) -> list[int]:
+    """A whole number from 0 to `most`, or several of them.
+
+    Raises:
+        InputError: where one is anything else.
+    """
+    try:
+        given: list[object] = [value] if isinstance(value, str | bytes) else list(cast("Iterable[int]", value))
+    except TypeError:
+        given = [value]
+    return [whole(each, name, most) for each in given]
+
+
+def names(value: Names, name: str, example: str) -> list[str]:
+    """A name or a path, or several of them.
+
+    Raises:
+        InputError: where one is anything else.
+    """
+    try:
+        given: list[object] = [value] if isinstance(value, str | PathLike) else list(value)
+    except TypeError:
+        given = [value]
+    return [fspath(each) if isinstance(each, PathLike) else text(each, name, example) for each in given]
+
+
+def changes(value: Overrides) -> list[str]:
+    """Changes to a card as `KEY=VALUE`.
+
+    Raises:
+        InputError: where they are none.
+    """
+    if isinstance(value, Mapping):
+        # Truth as TOML has it.
+        return [f"{key}={str(each).lower() if isinstance(each, bool) else each}" for key, each in value.items()]
+    return names(value, "a change to the card", "hpu.cores=8")

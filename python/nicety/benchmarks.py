@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
-from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, whole
+from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.compiler import compile_handlers, library_source
 from nicety.faults import Faults, faults_text
 
@@ -100,13 +100,13 @@ class _Shown(dict[str, Any]):
 def run_benchmark(
     benchmark: BenchmarkName,
     *,
-    nics: Sequence[str],
-    modes: Sequence[str] | None = None,
-    sizes: Sequence[int],
+    nics: Names,
+    modes: Names | None = None,
+    sizes: Numbers,
     iterations: int | None = None,
     warmup: int | None = None,
     window: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     pattern: str = "pair",
     topology: str | None = None,
     noise: str | None = None,
@@ -154,20 +154,19 @@ def run_benchmark(
         ("warmup", warmup, MOST_ITERATIONS),
         ("window", window, MOST_WINDOW),
         ("seed", seed, U64),
-        *(("a size", size, U64) for size in sizes),
     ):
         if value is not None or name == "seed":
             whole(value, name, most)
     request = json.dumps(
         {
             "benchmark": benchmark,
-            "nics": list(nics),
-            "modes": None if modes is None else list(modes),
-            "sizes": list(sizes),
+            "nics": names(nics, "a card", "spin-discrete"),
+            "modes": None if modes is None else names(modes, "a mode", "rdma"),
+            "sizes": numbers(sizes, "a size"),
             "iterations": iterations,
             "warmup": warmup,
             "window": window,
-            "overrides": list(overrides),
+            "overrides": changes(overrides),
             "pattern": pattern,
             "topology": topology,
             "noise": noise,

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
 from nicety import _native
 from nicety._calls import Call
-from nicety._checks import U32, text, whole
+from nicety._checks import U32, Overrides, changes, text, whole
 from nicety.applications import ApplicationReport
 from nicety.buffers import Buffer
 from nicety.errors import InputError
@@ -61,6 +61,8 @@ class _Turns:
         self.hosts: dict[int, Host] = {}
         self.loaded: dict[Handlers, int] = {}
         self.running: Host | None = None
+        # What is wrong with a program that uses its host before it is driven.
+        self.beginning: str | None = None
 
     def at_once(self, host: Host, command: Mapping[str, Any]) -> tuple[Any, Any]:
         """Ask for what takes no virtual time; give its result and the memory it allocated."""
@@ -79,6 +81,8 @@ class _Turns:
         return number
 
     def _check(self, host: Host) -> None:
+        if self.beginning is not None:
+            raise InputError(self.beginning)
         if self.running is not host:
             raise InputError(f"{host!r} is used outside its program, which does not run now")
 
@@ -120,10 +124,13 @@ class _Turns:
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
         self.hosts[rank] = Host(self, rank, self.ranks)
+        name = getattr(program, "__name__", repr(program))
+        text = f"the program of rank {rank} is no async function; write: async def {name}(host):"
+        self.beginning = text
         coroutine: object = program(self.hosts[rank])
+        self.beginning = None
         if not isinstance(coroutine, Coroutine):
-            name = getattr(program, "__name__", repr(program))
-            raise InputError(f"the program of rank {rank} is no async function; write: async def {name}(host):")
+            raise InputError(text)
         return coroutine
 
     def _go_on(
@@ -202,14 +209,13 @@ class Cluster:
         *,
         topology: str = "pair",
         seed: int = 1,
-        set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002, named as the option --set
+        set: Overrides = (),  # noqa: A002, named as the option --set
         noise: str | None = None,
         recording: Level = "messages",
         recorded_rows: int | None = None,
         shards: int = 1,
         faults: Faults | None = None,
     ) -> None:
-        overrides = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
         self._nodes = whole(nodes, "nodes", U32)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
         if not isinstance(nic, str | PathLike):
@@ -218,9 +224,7 @@ class Cluster:
             text(value, name, example)
         if noise is not None:
             text(noise, "noise", "1ms,25us")
-        for override in overrides:
-            text(override, "a change to the card", "hpu.cores=8")
-        fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), overrides, whole(shards, "shards"))
+        fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
         self._arguments = (*fixed, noise, recording, rows, faults_text(faults))
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)

@@ -63,6 +63,18 @@ Faults = str | PathLike[str] | Mapping[str, Any]
 """Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
 
 
+_FILE = "# of the file "
+"""What the last line of faults begins with that were read from a file, so that reports can name it."""
+
+
+def faults_line(faults: str) -> str:
+    """Faults where there is one line for them: what they are, or their file."""
+    lines = faults.strip().splitlines()
+    if lines[-1].startswith(_FILE):
+        return lines[-1].removeprefix(_FILE).removesuffix(" (TOML)")
+    return lines[0] if len(lines) == 1 else f"of {len(lines)} lines"
+
+
 def faults_text(faults: Faults | None) -> str | None:
     """Faults as the simulation reads them, checked.
 
@@ -95,4 +107,4 @@ def faults_text(faults: Faults | None) -> str | None:
         _native.faults_check(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    return text
+    return f"{text.rstrip()}\n{_FILE}{path} (TOML)\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
-from nicety._checks import U64, whole
+from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.errors import InputError
 from nicety.handlers import Handlers
 
@@ -104,11 +104,11 @@ class _Shown(dict[str, Any]):
 def check_line_rate(
     handlers: Handlers | Path | str,
     *,
-    nics: Sequence[str] = ("spin-discrete",),
-    packet_sizes: Sequence[int] = (64, 128, 256, 512, 1024, 2048, 4096),
+    nics: Names = ("spin-discrete",),
+    packet_sizes: Numbers = (64, 128, 256, 512, 1024, 2048, 4096),
     message_packets: int | None = None,
     messages: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     state: bytes = b"",
     state_bytes: int | None = None,
     user_header: bytes = b"",
@@ -159,7 +159,6 @@ def check_line_rate(
         ("state_bytes", state_bytes, MOST_STATE),
         ("handler_memory", handler_memory, MOST_MEMORY),
         ("seed", seed, U64),
-        *(("a packet size", size, U64) for size in packet_sizes),
     ):
         if value is not None:
             whole(value, name, most)
@@ -168,19 +167,19 @@ def check_line_rate(
         if isinstance(handlers, Handlers):
             raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
         program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
-    names = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    called = {"header": program.header, "payload": program.payload, "completion": program.completion}
     request = json.dumps(
         {
-            "nics": list(nics),
-            "packet_sizes": [int(size) for size in packet_sizes],
+            "nics": names(nics, "a card", "spin-discrete"),
+            "packet_sizes": numbers(packet_sizes, "a packet size"),
             "message_packets": message_packets,
             "messages": messages,
-            "overrides": list(overrides),
+            "overrides": changes(overrides),
             "state_bytes": state_bytes,
             "state": list(state),
             "user_header": list(user_header),
             "handler_memory": handler_memory,
-            "names": names,
+            "names": called,
             "seed": seed,
         }
     )

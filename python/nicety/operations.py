@@ -6,7 +6,7 @@ Each returns when it has been posted. Names, options and semantics are those of 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nicety._calls import Caller, number
 from nicety._checks import text
@@ -297,7 +297,9 @@ def _put(
 ) -> dict[str, Any]:
     get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
     name = {False: "no_ack", True: "ack"}[ack] if isinstance(ack, bool) else ack
-    return {**get, "hdr_data": number("hdr_data", hdr_data), "ack": text(name, "ack", "ct_ack")}
+    if text(name, "ack", "ct_ack") not in get_args(Ack):
+        raise InputError(f"ack is True, False or one of {', '.join(get_args(Ack))}, not {name!r}")
+    return {**get, "hdr_data": number("hdr_data", hdr_data), "ack": name}
 
 
 def _get(

@@ -114,6 +114,10 @@ class Run(Recorded):
         """When the last thing happened, in nanoseconds."""
         return self.time_ps / 1000
 
+    def __repr__(self) -> str:
+        matched = sum(node.messages_matched for node in self.nodes)
+        return f"<Run of {len(self.nodes)} nodes, {self.time_ns:.3f} ns: {matched} messages, {self.events} events>"
+
     def _repr_html_(self) -> str:
         from nicety._notebook import run_html
 

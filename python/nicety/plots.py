@@ -350,6 +350,8 @@ def _value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool 
 
 def breakdown_figure(breakdown: Breakdown) -> Figure:
     """Where the time of messages went: a bar for each stage."""
+    if not breakdown.messages:
+        raise InputError("plot(): the run had no message to its end whose time could be drawn")
     stages = breakdown.stages
     means = [stage.total_ns / max(breakdown.messages, 1) for stage in stages]
     figure, axes = _figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
@@ -401,6 +403,8 @@ def timeline_figure(resources: _native.Table) -> Figure:
     columns = [resources.column(name) for name in ("node", "resource", "unit", "start_ps", "end_ps")]
     for node, resource, unit, start, end in zip(*columns, strict=True):
         tracks.setdefault((node, resource, unit), []).append((start, end))
+    if not tracks:
+        raise InputError("plot(): nothing was used in the run that could be drawn")
     if len(tracks) > _MOST_TRACKS or len(resources) > _MOST_SLICES:
         raise InputError(
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "

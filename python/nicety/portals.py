@@ -157,6 +157,8 @@ class Portals(Caller):
         for it. Its sender, and those behind it, are told `PTL_NI_PT_DISABLED`, and this host by one
         `PTL_EVENT_PT_DISABLED`. Nothing that was let in is lost.
         """
+        if pt == 0 and not isinstance(pt, bool):
+            raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
         return cast(int, self._ask("pt_alloc", pt=pt, eq=eq, options=option_names(options))[0])
 
     def pt_free(self, pt: int) -> None:

@@ -8,7 +8,7 @@ A file says what its hosts do, with `main` for all of them or `programs` for eac
     nodes = 2                          # unless the command line says otherwise
     topology = "pair"
 
-What a program returns becomes a row of the report: a dict of names to numbers or texts, or one number.
+What a program returns becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple of them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from types import ModuleType
 from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
+from nicety._checks import Names, Overrides, changes, names
 from nicety.cluster import Cluster, Program, Run
 from nicety.errors import Error, InputError, RunError
 from nicety.faults import Faults, faults_text
@@ -70,8 +71,8 @@ class _File:
 def run_program(
     path: str | PathLike[str],
     *,
-    nics: Sequence[str] = (DEFAULT_NIC,),
-    overrides: Sequence[str] = (),
+    nics: Names = (DEFAULT_NIC,),
+    overrides: Overrides = (),
     nodes: int | None = None,
     topology: str | None = None,
     seed: int = 1,
@@ -105,13 +106,14 @@ def run_program(
         Deadlock: where programs wait and nothing can happen any more.
         RunError: where a program raised an exception; the message has the lines it came through.
     """
-    cards = [json.loads(_native.spec_show(nic, list(overrides))) for nic in nics]
-    names = [card["name"] for card in cards]
-    for name in names:
-        if names.count(name) > 1:
+    nics, overrides = names(nics, "a card", "spin-discrete"), changes(overrides)
+    cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
+    called = [card["name"] for card in cards]
+    for name in called:
+        if called.count(name) > 1:
             raise InputError(f"two of the cards are called {name}; give one another name in its file")
-    if trace is not None and len(names) > 1:
-        raise InputError(f"a timeline is of one card; name one of {', '.join(names)}")
+    if trace is not None and len(called) > 1:
+        raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
     broken = faults_text(faults)
     path = Path(path)
     source = _read(path)
@@ -128,16 +130,16 @@ def run_program(
                 nic,
                 topology=file.topology,
                 seed=seed,
-                set=list(overrides),
+                set=overrides,
                 noise=noise,
                 faults=broken,
                 recording="messages" if trace is None else "everything",
             )
             for nic in nics
         ]
-        for done, (name, cluster) in enumerate(zip(names, clusters, strict=True)):
+        for done, (name, cluster) in enumerate(zip(called, clusters, strict=True)):
             if progress is not None:
-                progress(done, len(names), name)
+                progress(done, len(called), name)
             with _explained(name):
                 run = cluster.run(file.programs)
             of_network = {} if broken is None else _network(run)
@@ -156,7 +158,7 @@ def run_program(
             "program_sha256": hashlib.sha256(source).hexdigest(),
             "arguments": list(arguments),
             "specs": {card["name"]: {"title": card["title"], "spec_hash": card["hash"]} for card in cards},
-            "overrides": list(overrides),
+            "overrides": overrides,
             "nodes": file.nodes,
             "topology": file.topology,
             "noise": noise,
@@ -272,6 +274,8 @@ def _columns(rank: int, result: object) -> dict[str, Any]:
     if result is None:
         return {}
     named = result if isinstance(result, Mapping) else {"result": result}
+    if isinstance(result, tuple | list):
+        named = {f"result_{number}": value for number, value in enumerate(result)}
     columns = {}
     for name, value in named.items():
         if not isinstance(name, str):
@@ -295,7 +299,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
     what = "" if name == "result" else f" as {name!r}"
     raise InputError(
         f"rank {rank} returned a {type(value).__name__}{what}; "
-        "return a dict of names to numbers or texts, or one number"
+        "return a dict of names to numbers or texts, or one number or several"
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nicety.faults import faults_line
+
 if TYPE_CHECKING:
     from nicety.benchmarks import Flow, Report, Row
     from nicety.programs import ProgramReport
@@ -102,14 +104,8 @@ def _circumstances(report: Report) -> list[str]:
     if manifest.get("noise"):
         lines.append(f"# noise {manifest['noise']}")
     if manifest.get("faults"):
-        lines.append(f"# faults {_line_of(manifest['faults'])}")
+        lines.append(f"# faults {faults_line(manifest['faults'])}")
     return lines
-
-
-def _line_of(faults: str) -> str:
-    """Faults where there is one line for them."""
-    lines = faults.strip().splitlines()
-    return lines[0] if len(lines) == 1 else f"of {len(lines)} lines"
 
 
 def figure_tables(report: Report) -> list[_Table]:
@@ -228,7 +224,7 @@ def program_text(report: ProgramReport) -> str:
     if manifest["noise"]:
         circumstances += f", noise {manifest['noise']}"
     if manifest.get("faults"):
-        circumstances += f", faults {_line_of(manifest['faults'])}"
+        circumstances += f", faults {faults_line(manifest['faults'])}"
     names = _distinct(name for row in rows for name in row if name not in _OF_RUN)
     columns = ["nic", *(["rank"] if any(row["rank"] is not None for row in rows) else []), *names, "time_ns"]
     numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +15,35 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class _Group(TyperGroup):
-    """Says which commands there are, where one is named that is not."""
+    """Says which commands and cards there are, where one is missing, and what commands do in whole sentences."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
             ctx.fail(f"{ctx.command_path} has no command {args[0]!r}; it has {names}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            if "--nic" in getattr(error.param, "opts", ()) and not error.message:
+                from nicety import _native
+
+                cards = ", ".join(spec["name"] for spec in json.loads(_native.specs()))
+                error.message = f"Name a card or several, or the path of a spec file; there are {cards}."
+            raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, " ".join((command.help or "").split("\n\n")[0].split()))
+                    for name, command in commands
+                    if command is not None
+                ]
+            )
 
 
 def group(text: str) -> typer.Typer:
@@ -47,7 +70,9 @@ Compiler = Annotated[
 ]
 IncludeDirs = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")]
 Defines = Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")]
-Nics = Annotated[list[str], typer.Option("--nic", metavar="A[,B]", help="Cards: names, or paths of spec files.")]
+Nics = Annotated[
+    list[str], typer.Option("--nic", metavar="A[,B]", help="Cards: names of nicety specs, or paths of files.")
+]
 Iterations = Annotated[
     int | None,
     typer.Option("--iterations", min=1, max=MOST_ITERATIONS, metavar="N", help="Measured repetitions a size."),

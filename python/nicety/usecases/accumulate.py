@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from nicety._checks import Numbers, numbers
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -46,7 +47,8 @@ class Accumulate(UseCase):
     figure: ClassVar[Figure] = BANDWIDTH
     sources: ClassVar[dict[str, str]] = {"spin": "accumulate.c"}
 
-    def __init__(self, *, sizes: Sequence[int]) -> None:
+    def __init__(self, *, sizes: Numbers) -> None:
+        sizes = numbers(sizes, "a size")
         for size in sizes:
             if size % _NUMBER_BYTES or not 0 < size <= _LARGEST:
                 raise InputError(f"--sizes: an array of complex numbers has 8, 16, 24 ... bytes, up to 2Gi, not {size}")

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from nicety._checks import Numbers, numbers
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -66,7 +67,8 @@ class Broadcast(UseCase):
         "spin-stream": "broadcast_stream.c",
     }
 
-    def __init__(self, *, nodes: Sequence[int], sizes: Sequence[int]) -> None:
+    def __init__(self, *, nodes: Numbers, sizes: Numbers) -> None:
+        nodes, sizes = numbers(nodes, "a number of nodes"), numbers(sizes, "a size")
         for count in nodes:
             if count < 2:  # noqa: PLR2004, a root and somebody who receives
                 raise InputError(f"--nodes: a broadcast takes a root and a receiver, so 2 nodes or more, not {count}")

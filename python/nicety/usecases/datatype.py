@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicety._checks import Numbers, numbers, text, whole
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -135,9 +136,11 @@ class Datatype(UseCase):
     axis: ClassVar[str] = "block_bytes"
     figure: ClassVar[Figure] = BANDWIDTH
 
-    def __init__(self, *, size: int, blocks: Sequence[int] | None = None, layout: str = "vector") -> None:
-        if layout not in LAYOUTS:
-            raise InputError(f"--layout: there is no layout {layout!r}; there are {' and '.join(LAYOUTS)}")
+    def __init__(self, *, size: int, blocks: Numbers | None = None, layout: str = "vector") -> None:
+        size = whole(size, "the size")
+        blocks = None if blocks is None else numbers(blocks, "the length of a block")
+        if text(layout, "layout", "vector") not in LAYOUTS:
+            raise InputError(f"--layout: one of {' and '.join(LAYOUTS)} at a time, not {layout!r}")
         if not 0 < size <= _LARGEST:
             raise InputError(f"--size: a message has 1 to 1Gi bytes ({_LARGEST}), not {size}")
         if blocks is None:

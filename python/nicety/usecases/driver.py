@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
 
 from nicety import _native
-from nicety._checks import MOST_ITERATIONS, U64, whole
+from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
 from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import Error, InputError, RunError
@@ -265,9 +265,9 @@ def _cluster(nodes: int, card: Card, seed: int, options: Mapping[str, Any]) -> C
 def run_usecase(
     case: UseCase,
     *,
-    nics: Sequence[str],
-    modes: Sequence[str] | None = None,
-    overrides: Sequence[str] = (),
+    nics: Names,
+    modes: Names | None = None,
+    overrides: Overrides = (),
     topology: str | None = None,
     noise: str | None = None,
     seed: int = 1,
@@ -304,13 +304,14 @@ def run_usecase(
     count = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
     # Each iteration has a seed of its own.
     seed = whole(seed, "seed", U64 - count)
-    cards = _cards(nics, overrides)
-    chosen = _modes(case, modes, handlers)
+    overrides = changes(overrides)
+    cards = _cards(names(nics, "a card", "spin-discrete"), overrides)
+    chosen = _modes(case, None if modes is None else names(modes, "a mode", "rdma"), handlers)
     points = case.points()
     if not points:
         raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
     pairs = {case.nodes(point) for point in points} == {2}
-    options: dict[str, Any] = {"set": list(overrides), "noise": noise, "recording": "summary"}
+    options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
     options["topology"] = topology or ("pair" if pairs else "star")
     _check(case, cards, chosen, seed, options)
     compiled, programs = _compile(case, cards, chosen, handlers, cc)
@@ -329,7 +330,7 @@ def run_usecase(
         "seed": seed,
         "manifest": {
             "specs": {card.name: {"title": card.title, "spec_hash": card.spec_hash} for card in cards},
-            "overrides": list(overrides),
+            "overrides": overrides,
             "topology": options["topology"],
             "noise": noise,
             "compiler": compiled,

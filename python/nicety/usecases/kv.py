@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicety._checks import Names, Numbers, names, numbers, whole
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError, RunError
 from nicety.usecases.driver import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -156,7 +157,7 @@ class KeyValue(UseCase):
 
     name: ClassVar[str] = "kv"
     title: ClassVar[str] = "Key-value store"
-    meaning: ClassVar[str] = "requests of all clients that are answered in a time"
+    meaning: ClassVar[str] = "requests of all clients that are answered in a second"
     modes: ClassVar[Sequence[str]] = ("host", "spin")
     axis: ClassVar[str] = "clients"
     figure: ClassVar[Figure] = Figure("operations_per_s", "Operations (10^6/s)", 1e6, 4)
@@ -165,13 +166,16 @@ class KeyValue(UseCase):
     def __init__(
         self,
         *,
-        clients: Sequence[int],
-        operations: Sequence[str] = OPERATIONS,
+        clients: Numbers,
+        operations: Names = OPERATIONS,
         requests: int = 64,
         key_bytes: int = 16,
         value_bytes: int = 64,
         buckets: int = 1024,
     ) -> None:
+        clients, operations = numbers(clients, "a number of clients"), names(operations, "an operation", "insert")
+        requests, buckets = whole(requests, "requests"), whole(buckets, "buckets")
+        key_bytes, value_bytes = whole(key_bytes, "key_bytes"), whole(value_bytes, "value_bytes")
         for operation in operations:
             if operation not in OPERATIONS:
                 raise InputError(

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from nicety._checks import Names, Numbers, names, numbers, whole
 from nicety.cluster import Buffer, Host, Run
 from nicety.errors import InputError, RunError
 from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -56,11 +57,13 @@ class Matching(UseCase):
     def __init__(
         self,
         *,
-        sizes: Sequence[int],
+        sizes: Numbers,
         eager_bytes: int = 8192,
-        arrivals: Sequence[str] = ARRIVALS,
+        arrivals: Names = ARRIVALS,
         overlap: bool = False,
     ) -> None:
+        sizes, arrivals = numbers(sizes, "a size"), names(arrivals, "an arrival", "expected")
+        eager_bytes = whole(eager_bytes, "eager_bytes")
         for arrival in arrivals:
             if arrival not in ARRIVALS:
                 raise InputError(f"--arrival: there is no arrival {arrival!r}; there are {' and '.join(ARRIVALS)}")
@@ -113,7 +116,16 @@ class Overlap(Matching):
     meaning: ClassVar[str] = "share of the transfer that is hidden by computing at the receiver for as long"
     figure: ClassVar[Figure] = Figure("overlap_ratio", "Overlap")
 
-    def __init__(self, *, sizes: Sequence[int], eager_bytes: int = 8192, arrivals: Sequence[str] = ARRIVALS) -> None:
+    def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
+        """Say why there is no overlap where the message is there already."""
+        for point in self.points():
+            if point["arrival"] == "unexpected" and point["size_bytes"] <= (eager := point["eager_bytes"]):
+                return [
+                    f"unexpected messages of up to {eager} bytes are there before the receive: nothing is left to hide"
+                ]
+        return ()
+
+    def __init__(self, *, sizes: Numbers, eager_bytes: int = 8192, arrivals: Names = ARRIVALS) -> None:
         super().__init__(sizes=sizes, eager_bytes=eager_bytes, arrivals=arrivals, overlap=True)
 
 

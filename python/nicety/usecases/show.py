@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -56,11 +57,12 @@ def axis_name(axis: str) -> str:
 
 
 def group_title(group: Mapping[str, Any]) -> str:
-    """The card and the parameters beside the axis: `spin-discrete, size 64Ki`."""
+    """The card and the parameters beside the axis: `spin-discrete, size 64Ki`; several values of one in a list."""
     parts = []
     for name, value in group.items():
-        shown = format_size(value) if name.endswith("_bytes") else value
-        parts.append(str(value) if name == "nic" else f"{axis_name(name).lower()} {shown}")
+        values = value if isinstance(value, list) else [value]
+        shown = " and ".join(format_size(each) if name.endswith("_bytes") else str(each) for each in values)
+        parts.append(shown if name == "nic" else f"{axis_name(name).lower()} {shown}")
     return ", ".join(parts)
 
 
@@ -79,10 +81,26 @@ def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
     figure = report["figure"]
     cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
     tables = [(f"{group_title(group)}: {figure['label']}", _grid(report, rows, cell)) for group, rows in groups(report)]
-    for group, rows in groups(report):
-        title = f"{group_title(group)}: read from and written to host memory, all nodes (B)"
-        tables.append((title, _grid(report, rows, _traffic)))
+    for titles, grid in _alike([(group, _grid(report, rows, _traffic)) for group, rows in groups(report)]):
+        tables.append((f"{titles}: read from and written to host memory, all nodes (B)", grid))
     return tables
+
+
+def _alike(tables: list[tuple[Group, list[list[str]]]]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Tables with their titles; those that are alike are one, where a title can say so."""
+    found: list[tuple[list[Group], list[list[str]]]] = []
+    for group, grid in tables:
+        same = next((groups for groups, other in found if other == grid), None)
+        if same is None:
+            found.append(([group], grid))
+        else:
+            same.append(group)
+    for alike, grid in found:
+        values = {name: list(dict.fromkeys(group[name] for group in alike)) for name in alike[0]}
+        if math.prod(map(len, values.values())) == len(alike):
+            yield group_title(values), grid
+        else:
+            yield from ((group_title(group), grid) for group in alike)
 
 
 def _traffic(row: Mapping[str, Any]) -> str:
@@ -97,8 +115,12 @@ def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]
     for group, rows in groups(report):
         for mode in dict.fromkeys(row["mode"] for row in rows):
             own = [row for row in rows if row["mode"] == mode]
-            body = [[str(row[report["axis"]]), *(fixed(row[name]) for name in fields)] for row in own]
-            tables.append((f"{group_title(group)}, mode {mode}: time (ns)", [head, *body]))
+            what, names, columns = "time (ns)", head, fields
+            if "operation_p99_ns" in own[0]:
+                what = "mean time of a request in each iteration, and p99 of the requests (ns)"
+                names, columns = [*head, "request p99"], [*fields, "operation_p99_ns"]
+            body = [[str(row[report["axis"]]), *(fixed(row[name]) for name in columns)] for row in own]
+            tables.append((f"{group_title(group)}, mode {mode}: {what}", [names, *body]))
     return tables
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicety._checks import Names, Numbers, names, numbers, whole
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.handlers import Handlers
@@ -82,11 +83,13 @@ class Storage(UseCase):
     def __init__(
         self,
         *,
-        sizes: Sequence[int],
-        operations: Sequence[str] = OPERATIONS,
+        sizes: Numbers,
+        operations: Names = OPERATIONS,
         servers: int = 4,
         requests: int = 4,
     ) -> None:
+        sizes, operations = numbers(sizes, "a size"), names(operations, "an operation", "write")
+        servers, requests = whole(servers, "servers"), whole(requests, "requests")
         for operation in operations:
             if operation not in OPERATIONS:
                 raise InputError(f"--operation: there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")

@@ -1,0 +1,162 @@
+"""What Python functions take: one or several, dicts of changes, and what they say of anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nicety as package
+from conftest import Result
+from nicety import _checks
+from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Overlap, Storage, run_usecase
+from nicety.usecases.show import figure_tables, percentile_tables
+
+
+def test_one_is_as_good_as_several() -> None:
+    several = package.run_benchmark("latency", nics=["spin-discrete"], modes=["rdma"], sizes=[8], iterations=2)
+    one = package.run_benchmark("latency", nics="spin-discrete", modes="rdma", sizes=8, iterations=2)
+    assert one == several
+    assert (
+        package.run_benchmark("latency", nics="spin-discrete", modes="rdma", sizes=np.array([8]), iterations=2) == one
+    )
+    assert Broadcast(nodes=4, sizes=8).points() == Broadcast(nodes=[4], sizes=[8]).points()
+    assert Matching(sizes=8, arrivals="expected").points() == Matching(sizes=[8], arrivals=["expected"]).points()
+    assert KeyValue(clients=1, operations="insert").points() == KeyValue(clients=[1], operations=["insert"]).points()
+    assert run_usecase(Accumulate(sizes=8), nics="spin-discrete", modes="rdma")["rows"][0]["nic"] == "spin-discrete"
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: package.run_benchmark("latency", nics="spin-discrete", sizes=["8"]),
+            "a size is a whole number .* not '8'",
+        ),  # type: ignore[list-item]
+        (lambda: package.run_benchmark("latency", nics="spin-discrete", sizes=None), "not None"),  # type: ignore[arg-type]
+        (lambda: package.run_benchmark("latency", nics=7, sizes=8), "a card is a text such as 'spin-discrete', not 7"),  # type: ignore[arg-type]
+        (lambda: Broadcast(nodes="4", sizes=8), "a number of nodes is a whole number .* not '4'"),  # type: ignore[arg-type]
+        (lambda: Datatype(size=64.0, blocks=8), "the size is a whole number .* not 64.0"),  # type: ignore[arg-type]
+        (
+            lambda: Datatype(size=64, blocks=8, layout="vector,list"),
+            "one of vector and list at a time, not 'vector,list'",
+        ),
+        (lambda: Storage(sizes=8, servers="4"), "servers is a whole number"),  # type: ignore[arg-type]
+        (lambda: KeyValue(clients=1, buckets=1.5), "buckets is a whole number"),  # type: ignore[arg-type]
+        (lambda: Matching(sizes=8, eager_bytes="8Ki"), "eager_bytes is a whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_anything_else_is_the_users_mistake(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(package.InputError, match=text):
+        call()
+
+
+def test_changes_to_a_card() -> None:
+    assert _checks.changes({"transport.reliable": True, "hpu.cores": 8}) == ["transport.reliable=true", "hpu.cores=8"]
+    assert _checks.changes("hpu.cores=8") == ["hpu.cores=8"]
+    with pytest.raises(package.InputError, match="a change to the card is a text"):
+        _checks.changes([8])  # type: ignore[list-item]
+    package.Cluster(2, "spin-discrete", set={"transport.reliable": True})
+    changed = [
+        package.run_benchmark("latency", nics="spin-discrete", modes="rdma", sizes=8, overrides=overrides)
+        for overrides in ({"bus.latency": "300 ns"}, ["bus.latency=300 ns"])
+    ]
+    assert changed[0] == changed[1]
+
+
+def host_says(program: Callable[[package.Host], Any]) -> str:
+    with pytest.raises(package.InputError) as raised:
+        package.Cluster(2, "spin-discrete").run(program)
+    return str(raised.value)
+
+
+def test_a_program_that_is_not_async_is_told_so() -> None:
+    def main(host: package.Host) -> None:
+        host.alloc(8)
+
+    text = "the program of rank 0 is no async function; write: async def main(host):"
+    assert host_says(main) == text  # type: ignore[arg-type]
+
+
+def test_portals_calls_say_what_to_write() -> None:
+    async def ack(host: package.Host) -> None:
+        md = host.md_bind(host.alloc(8), options="PTL_MD_EVENT_SEND_DISABLE")
+        await host.put(md, 8, to=1, pt=1, ack="full")  # type: ignore[arg-type]
+
+    async def entry(host: package.Host) -> None:
+        host.pt_alloc(pt=0)
+
+    async def source(host: package.Host) -> None:
+        await host.recv(host.alloc(8), source="any")  # type: ignore[arg-type]
+
+    assert host_says(ack) == "ack is True, False or one of no_ack, ack, ct_ack, oc_ack, not 'full'"
+    assert "entry 0 belongs to send and recv" in host_says(entry)
+    assert host_says(source).endswith("not 'any'; leave it out for any")
+
+
+def test_a_run_without_messages_says_that_there_is_nothing_to_draw() -> None:
+    async def main(host: package.Host) -> None:
+        await host.compute(ns=1)
+
+    run = package.Cluster(2, "spin-discrete").run(main)
+    assert repr(run).startswith("<Run of 2 nodes, 1.000 ns: 0 messages, ")
+    with pytest.raises(package.InputError, match="no message"):
+        run.plot()
+
+
+def test_a_program_may_return_a_tuple(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("async def main(host):\n    return host.rank, 7\n")
+    done = nicety("run", "p.py")
+    assert done.status == 0, done.stderr
+    assert [line.split()[:4] for line in done.stdout.splitlines()[3:]] == [
+        ["#", "nic", "rank", "result_0"],
+        ["spin-discrete", "0", "0", "7"],
+        ["spin-discrete", "1", "1", "7"],
+    ]
+
+
+def test_the_faults_file_is_named(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("async def main(host):\n    return 7\n")
+    (tmp_path / "f.toml").write_text("seed = 7\nloss = 1e-3\n")
+    done = nicety("run", "p.py", "--faults", "f.toml")
+    assert ", faults f.toml\n" in done.stdout, done.stderr
+
+
+def test_the_command_line_names_cards_and_tells_what_commands_do(nicety: Callable[..., Result]) -> None:
+    done = nicety("bench", "latency")
+    assert done.status == 2
+    assert "there are spin-discrete, spin-integrated." in " ".join(done.stderr.split())
+    for command in ([], ["bench"]):
+        done = nicety(*command, "-h")
+        assert done.status == 0
+        assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+def test_memory_tables_that_are_alike_are_one() -> None:
+    cards = ["spin-discrete", "spin-integrated"]
+    report = run_usecase(KeyValue(clients=1, requests=2), nics=cards, modes="host", iterations=2)
+    titles = [title for title, _ in figure_tables(report)]
+    assert len(titles) == 5
+    assert titles[4] == (
+        "spin-discrete and spin-integrated, operation insert and lookup, requests 2, key 16, value 64, buckets 1024: "
+        "read from and written to host memory, all nodes (B)"
+    )
+    title, (head, row) = percentile_tables(report)[0]
+    assert title.endswith("mode host: mean time of a request in each iteration, and p99 of the requests (ns)")
+    assert head[-1] == "request p99"
+    assert float(row[-1]) == pytest.approx(report["rows"][0]["operation_p99_ns"])
+
+
+def test_tables_that_are_not_all_alike_keep_their_own() -> None:
+    report = run_usecase(Accumulate(sizes=[8, 4096]), nics=["spin-discrete", "spin-integrated"], modes="rdma")
+    report["rows"][-1]["host_memory_read_bytes"] += 1
+    assert [title.partition(":")[0] for title, _ in figure_tables(report)[2:]] == ["spin-discrete", "spin-integrated"]
+
+
+def test_no_overlap_has_a_reason() -> None:
+    notes: list[str] = []
+    run_usecase(Overlap(sizes=[8, 65536]), nics="spin-discrete", modes="spin", note=notes.append)
+    assert notes == ["unexpected messages of up to 8192 bytes are there before the receive: nothing is left to hide"]
