@@ -257,7 +257,7 @@ def storage(options: Options) -> Measured:
 
     def shown(operation: str) -> str:
         parts = []
-        for size in (first, last):
+        for size in sorted({first, PACKET, last}):
             spin, host = (fixed(time(four, DISCRETE, mode, operation, size) / 1000, 1) for mode in ("spin", "host"))
             parts.append(f"{_size(size)} {spin} us, host {host}")
         return f"discrete: {'; '.join(parts)}"
@@ -279,8 +279,8 @@ def storage(options: Options) -> Measured:
             "storage-write": Ours(
                 sooner("write"),
                 shown("write"),
-                "handlers XOR word by word on 4 in-order processors, which takes longer than a full packet takes to "
-                f"come; 32 of them take {slow} us for {_size(last)} on a discrete card, but each packet stays with one",
+                "handlers XOR word by word on an in-order processor, which takes longer than a full packet takes to "
+                f"come, and each packet stays with one; 32 of them take {slow} us for {_size(last)} on a discrete card",
             ),
             "storage-read": Ours(
                 sooner("read"),
