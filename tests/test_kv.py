@@ -53,6 +53,23 @@ def test_a_plain_table() -> None:
     assert table.find(keys[3]) == ([(hash_of(keys[3]) + step) % 3 for step in range(3)], False)
 
 
+def test_how_many_buckets_are_taken() -> None:
+    table = Table(np.zeros(5 * 24, np.uint8), 8, 8)
+    assert table.used == 0
+    for number in range(3):
+        table.insert(bytes([number]) * 8, bytes(8))
+        assert table.used == number + 1
+    table.insert(bytes(8), bytes([1]) * 8)
+    assert table.used == 3
+
+
+def test_a_large_table(nicety: Callable) -> None:
+    sizes = ["--buckets", "1Mi", "--key-bytes", "16", "--value-bytes", "1Ki"]
+    result = nicety("bench", "kv", "--nic", "spin-discrete", "--clients", "1", "--requests", "2", *sizes, "--json")
+    assert result.status == 0, result.stderr
+    assert {row["buckets"] for row in result.json()["rows"]} == {1 << 20}
+
+
 @given(
     clients=st.integers(1, 5),
     requests=st.integers(1, 12),
@@ -140,6 +157,9 @@ def test_a_bucket_that_two_take(nicety: Callable, tmp_path: Path) -> None:
         (["--value-bytes", "4088"], ["4104 bytes", "packet of 4096", "packet.payload"]),
         (["--buckets", "0"], ["--buckets", "1 bucket or more", "not 0"]),
         (["--buckets", "100000000"], ["--buckets", "2147483648"]),
+        (["--buckets", "1Gi"], ["--buckets", "1073741824 buckets"]),
+        (["--buckets", "8:64"], ["--buckets 8:64", "one number"]),
+        (["--value-bytes", "64k"], ["--value-bytes", "write 64Ki"]),
         (["--operation", "delete"], ["--operation", "'delete'", "insert and lookup"]),
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
         (["--topology", "pair"], ["pair"]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nicety as package
 from nicety.compiler import library_source
-from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, require_equal
+from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, datatype, require_equal
 from nicety.usecases.broadcast import children
 from nicety.usecases.datatype import default_blocks
 
@@ -315,6 +315,37 @@ DATATYPE = ["datatype", "--nic", "spin-discrete"]
 BROADCAST = ["broadcast", "--nic", "spin-discrete"]
 
 
+@given(
+    lengths=st.lists(st.integers(1, 600), min_size=1, max_size=40),
+    gap=st.integers(0, 50),
+    long_block=st.sampled_from([1, 256, 10_000]),
+    together=st.sampled_from([1, 3, 1 << 14]),
+)
+def test_blocks_go_to_their_places(lengths: list[int], gap: int, long_block: int, together: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datatype, "_LONG_BLOCK", long_block)
+        patch.setattr(datatype, "_TOGETHER", together)
+        starts = np.cumsum([0, *lengths[:-1]])
+        layout = datatype.Layout(np.array(lengths), starts + gap * np.arange(len(lengths)))
+        message = np.random.default_rng(1).integers(1, 256, sum(lengths), np.uint8)
+        memory = np.zeros(layout.span_bytes, np.uint8)
+        layout.scatter(message, memory)
+    parts = [message[start : start + length].tobytes() for start, length in zip(starts, lengths, strict=True)]
+    assert memory.tobytes() == bytes(gap).join(parts)
+
+
+def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError("unable to allocate 8 GiB")
+
+    monkeypatch.setattr(datatype.Layout, "scatter", full)
+    case = Datatype(size=1024, blocks=[64])
+    with pytest.raises(
+        package.RunError, match=r"mode rdma.*block 64: the machine that simulates has too little memory"
+    ):
+        package.run_usecase(case, nics=["spin-discrete"])
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -341,6 +372,7 @@ BROADCAST = ["broadcast", "--nic", "spin-discrete"]
         ([*DATATYPE, "--size", "4Mi", "--blocks", "48"], ["--blocks", "48 bytes do not divide", "4194304"]),
         ([*DATATYPE, "--size", "64", "--blocks", "128"], ["--blocks", "do not divide a message of 64"]),
         ([*DATATYPE, "--blocks", "0"], ["--blocks", "blocks of 0 bytes"]),
+        ([*DATATYPE, "--size", "8Mi", "--blocks", "1"], ["--blocks", "8388608 blocks", "4Mi", "2 bytes or more"]),
         ([*DATATYPE, "--size", "8:64"], ["--size 8:64", "one size"]),
         ([*DATATYPE, "--size", "2Gi", "--blocks", "1Gi"], ["--size", "1 to 1Gi"]),
         ([*DATATYPE, "--layout", "matrix"], ["'matrix'", "vector and list"]),

@@ -184,6 +184,16 @@ def _storage(
     return Storage(sizes=parse_ranges(sizes, "--sizes"), operations=operations, servers=servers, requests=requests)
 
 
+def _one(text: str, option: str) -> int:
+    from nicety.errors import InputError
+    from nicety.ranges import parse_ranges
+
+    numbers = parse_ranges(text, option)
+    if len(numbers) != 1:
+        raise InputError(f"{option} {text}: one number, as in 1Ki")
+    return numbers[0]
+
+
 def _kv(
     *,
     clients: Annotated[str, typer.Option(metavar="RANGE", help="Numbers of clients: 1:4 doubles.")] = "1:4",
@@ -191,9 +201,9 @@ def _kv(
         str, typer.Option(metavar="O[,P]", help="What is reported: insert, lookup.")
     ] = "insert,lookup",
     requests: Annotated[int, typer.Option(metavar="N", help="Of each kind, from each client.")] = 64,
-    key_bytes: Annotated[int, typer.Option(metavar="BYTES", help="Of a key, a multiple of 8.")] = 16,
-    value_bytes: Annotated[int, typer.Option(metavar="BYTES", help="Of a value, a multiple of 8.")] = 64,
-    buckets: Annotated[int, typer.Option(metavar="N", help="Of the table.")] = 1024,
+    key_bytes: Annotated[str, typer.Option(metavar="BYTES", help="Of a key, a multiple of 8.")] = "16",
+    value_bytes: Annotated[str, typer.Option(metavar="BYTES", help="Of a value, a multiple of 8.")] = "64",
+    buckets: Annotated[str, typer.Option(metavar="N", help="Of the table, as in 1Ki.")] = "1Ki",
 ) -> Any:
     from nicety.cli.output import parse_names
     from nicety.ranges import parse_ranges
@@ -203,9 +213,9 @@ def _kv(
         clients=parse_ranges(clients, "--clients"),
         operations=parse_names([operation], "--operation"),
         requests=requests,
-        key_bytes=key_bytes,
-        value_bytes=value_bytes,
-        buckets=buckets,
+        key_bytes=_one(key_bytes, "--key-bytes"),
+        value_bytes=_one(value_bytes, "--value-bytes"),
+        buckets=_one(buckets, "--buckets"),
     )
 
 

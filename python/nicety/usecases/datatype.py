@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
 """The layout is twice as long, and handlers count bytes in 32 bits."""
+_MOST_BLOCKS = 1 << 22
+"""As many as bytes of a message of 4 MiB."""
+_LONG_BLOCK, _TOGETHER = 256, 1 << 14
+"""Shorter blocks are put in their places so many at a time."""
 _UNTOUCHED = 0xA5
 """What lies between the blocks, and must lie there afterwards."""
 _BLOCK_CYCLES = 8
@@ -80,14 +84,22 @@ class Layout:
         """From the first byte of the first block to the last byte of the last one."""
         return int(self.places[-1] + self.lengths[-1])
 
-    def places_of_bytes(self) -> npt.NDArray[np.int64]:
-        """The offset in host memory of every byte of the message."""
+    def scatter(self, message: npt.NDArray[np.uint8], memory: npt.NDArray[np.uint8]) -> None:
+        """Put the blocks of a message in their places."""
         import numpy as np
 
-        starts = np.cumsum(self.lengths) - self.lengths
-        offsets: npt.NDArray[np.int64] = np.repeat(self.places - starts, self.lengths)
-        offsets += np.arange(len(offsets))
-        return offsets
+        ends = np.cumsum(self.lengths)
+        starts = ends - self.lengths
+        if message.size >= _LONG_BLOCK * len(ends):
+            for start, end, place in zip(starts.tolist(), ends.tolist(), self.places.tolist(), strict=True):
+                memory[place : place + end - start] = message[start:end]
+            return
+        # Blocks of a few bytes together, by the place of every byte; not all at once, since such a place has 8 bytes.
+        for first in range(0, len(ends), _TOGETHER):
+            some = slice(first, first + _TOGETHER)
+            begin, end = int(starts[some][0]), int(ends[some][-1])
+            offsets = np.repeat(self.places[some] - starts[some], self.lengths[some])
+            memory[offsets + np.arange(begin, end)] = message[begin:end]
 
     def state(self, layout: str) -> bytes:
         """`vector_t` or `list_t` of datatype.h."""
@@ -151,6 +163,11 @@ class Datatype(UseCase):
                     f"--blocks: blocks of {block} bytes do not divide a message of {size}; name divisors of it, as in "
                     "--size 4Mi --blocks 16:256Ki"
                 )
+            if size // block > _MOST_BLOCKS:
+                raise InputError(
+                    f"--blocks: a message has 4Mi blocks ({_MOST_BLOCKS}) at most, not {size // block} of {block} bytes "
+                    f"each; name blocks of {-(-size // _MOST_BLOCKS)} bytes or more"
+                )
         self._layout = layout
         self._points = [{"layout": layout, "size_bytes": size, "block_bytes": block} for block in blocks]
 
@@ -192,7 +209,6 @@ class Datatype(UseCase):
         point, rng = trial.point, trial.rng()
         size, layout = point["size_bytes"], layout_of(self._layout, point["size_bytes"], point["block_bytes"], rng)
         content = rng.integers(0, 256, size, np.uint8)
-        places = layout.places_of_bytes()
 
         async def receiver(host: Host) -> Buffer:
             scattered = host.alloc(layout.span_bytes)
@@ -205,11 +221,11 @@ class Datatype(UseCase):
             blocks = list(zip(layout.places.tolist(), layout.lengths.tolist(), strict=True))
             cycles = int((_BLOCK_CYCLES - (-layout.lengths // _COPIED_A_CYCLE)).sum())
             await host.compute(cycles=cycles, reads=[contiguous], writes=[(scattered, blocks)])
-            scattered.array[places] = contiguous.array
+            layout.scatter(contiguous.array, scattered.array)
             return scattered
 
         outcome, scattered = transfer(trial, content, receiver)
         expected: npt.NDArray[Any] = np.full(layout.span_bytes, _UNTOUCHED, np.uint8)
-        expected[places] = content
+        layout.scatter(content, expected)
         require_equal(scattered.array, expected, "rank 1 has")
         return outcome
