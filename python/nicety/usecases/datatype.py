@@ -52,12 +52,15 @@ _DEFAULT_LIST = 1 << 19
 def default_blocks(size: int, layout: str) -> list[int]:
     """Lengths of blocks to measure where nobody names any: those of 16 B to 256 KiB, doubling, that divide the message.
 
-    For a `list` those whose list is at most 512 KiB. The whole message is one block where there is no other.
+    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. The whole message is one block where
+    there is no other.
     """
     fitting = [
         block
         for block in _DEFAULT_BLOCKS
-        if size % block == 0 and block <= size and (layout == "vector" or _list_bytes(size // block) <= _DEFAULT_LIST)
+        if size % block == 0
+        and size // block <= _MOST_BLOCKS
+        and (layout == "vector" or _list_bytes(size // block) <= _DEFAULT_LIST)
     ]
     return fitting or [size]
 
@@ -165,8 +168,8 @@ class Datatype(UseCase):
                 )
             if size // block > _MOST_BLOCKS:
                 raise InputError(
-                    f"--blocks: a message has 4Mi blocks ({_MOST_BLOCKS}) at most, not {size // block} of {block} bytes "
-                    f"each; name blocks of {-(-size // _MOST_BLOCKS)} bytes or more"
+                    f"--blocks: a message has 4Mi blocks at most ({_MOST_BLOCKS}), not {size // block} of {block} "
+                    f"bytes; name blocks of {-(-size // _MOST_BLOCKS)} bytes or more"
                 )
         self._layout = layout
         self._points = [{"layout": layout, "size_bytes": size, "block_bytes": block} for block in blocks]
