@@ -285,6 +285,40 @@ def test_waiting_has_an_end() -> None:
     assert nicety.Cluster(2, "spin-discrete").run({0: main}).results[0] == (1_065_000, 65_000)
 
 
+def test_an_entry_of_a_user_refuses_others() -> None:
+    async def ask(host: nicety.Host) -> tuple[int, str]:
+        eq = host.eq_alloc(8)
+        md = host.md_bind(host.alloc(8), options=["event_send_disable"], eq=eq)
+        await host.barrier()
+        await host.put(md, 8, to=0, pt=PT, match_bits=5, ack=True)
+        return host.uid, (await host.eq_wait(eq)).fail
+
+    async def answer(host: nicety.Host) -> int:
+        eq = host.eq_alloc(8)
+        host.pt_alloc(pt=PT, eq=eq)
+        await host.me_append(host.alloc(8), pt=PT, match_bits=5, uid=7, options=["op_put", "event_link_disable"])
+        await host.barrier()
+        return (await host.eq_wait(eq)).uid
+
+    cluster = nicety.Cluster(3, "spin-discrete", topology="star", uids=[1, 7, 8])
+    run = cluster.run({0: answer, 1: ask, 2: ask})
+    assert run.results == {0: 7, 1: (7, "PTL_NI_OK"), 2: (8, "PTL_NI_PERM_VIOLATION")}
+    assert run.nodes[0].messages_dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("uids", "text"),
+    [
+        ([1], "1 user ids for 2 hosts; give one for each rank, or none"),
+        ([1, -1], "a user id is a whole number from 0 to"),
+        ("12", "uids are numbers, one for each rank, as in"),
+    ],
+)
+def test_users_that_cannot_be_are_refused(uids: Any, text: str) -> None:
+    with pytest.raises(nicety.InputError, match=text):
+        nicety.Cluster(2, "spin-discrete", uids=uids)
+
+
 def test_a_disabled_entry_refuses_and_an_enabled_one_does_not() -> None:
     async def ask(host: nicety.Host) -> list[str]:
         eq = host.eq_alloc(8)

@@ -71,8 +71,9 @@ class Turns(Protocol):
 class Caller:
     """A host as far as its calls go."""
 
-    def __init__(self, turns: Turns, rank: int, ranks: int) -> None:
+    def __init__(self, turns: Turns, rank: int, ranks: int, uid: int = 0) -> None:
         self._turns = turns
+        self._uid = uid
         self._rank = rank
         self._ranks = ranks
         self._now_ps = 0
@@ -82,6 +83,11 @@ class Caller:
     def rank(self) -> int:
         """This host's number."""
         return self._rank
+
+    @property
+    def uid(self) -> int:
+        """The user on whose behalf its operations are (`PtlGetUid`); see `uids` of `Cluster`."""
+        return self._uid
 
     @property
     def ranks(self) -> int:

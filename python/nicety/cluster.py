@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,8 +55,9 @@ def _node_report(node: dict[str, Any]) -> NodeReport:
 class _Turns:
     """Simulation and programs take turns: a program runs until it awaits a call, then virtual time does."""
 
-    def __init__(self, simulation: _native.Simulation, ranks: int) -> None:
+    def __init__(self, simulation: _native.Simulation, ranks: int, uids: Sequence[int]) -> None:
         self.simulation = simulation
+        self.uids = uids
         self.ranks = ranks
         self.hosts: dict[int, Host] = {}
         self.loaded: dict[Handlers, int] = {}
@@ -123,7 +124,7 @@ class _Turns:
         return Run(**report, nodes=nodes, results=results, links=links, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
-        self.hosts[rank] = Host(self, rank, self.ranks)
+        self.hosts[rank] = Host(self, rank, self.ranks, self.uids[rank] if self.uids else 0)
         name = getattr(program, "__name__", repr(program))
         text = f"the program of rank {rank} is no async function; write: async def {name}(host):"
         self.beginning = text
@@ -198,8 +199,11 @@ class Cluster:
         faults: what goes wrong in the network: a line such as `loss=1e-3,seed=7`, TOML or the path of a TOML file, or a
             dict of the same keys. Cards make up for it with `set={"transport.reliable": "true"}`.
 
+        uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask for
+            (`me_append(uid=...)`); of user 0 if left out.
+
     Raises:
-        InputError: where card, change, topology or faults cannot be.
+        InputError: where card, change, topology, faults or users cannot be.
     """
 
     def __init__(
@@ -215,6 +219,7 @@ class Cluster:
         recorded_rows: int | None = None,
         shards: int = 1,
         faults: Faults | None = None,
+        uids: Sequence[int] = (),
     ) -> None:
         self._nodes = whole(nodes, "nodes", U32)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
@@ -224,8 +229,11 @@ class Cluster:
             text(value, name, example)
         if noise is not None:
             text(noise, "noise", "1ms,25us")
+        if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
+            raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
+        self._uids = [whole(uid, "a user id", U32) for uid in uids]
         fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
-        self._arguments = (*fixed, noise, recording, rows, faults_text(faults))
+        self._arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
 
@@ -246,4 +254,4 @@ class Cluster:
                 )
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
-        return _Turns(_native.Simulation(*self._arguments), self._nodes).run(of_rank)
+        return _Turns(_native.Simulation(*self._arguments), self._nodes, self._uids).run(of_rank)

@@ -32,6 +32,8 @@ pub struct ClusterConfig {
     pub card: LoadedCard,
     /// How they are joined.
     pub topology: Topology,
+    /// On behalf of which user each host's operations are, by rank; of user 0 on every host where there are none.
+    pub uids: Vec<u32>,
     /// Background noise on the hosts' CPUs.
     pub noise: Option<Noise>,
     /// What goes wrong in the network.
@@ -62,6 +64,7 @@ impl ClusterConfig {
             nodes,
             card,
             topology: Topology::Pair,
+            uids: Vec::new(),
             noise: None,
             faults: Faults::default(),
             seed: 1,
@@ -140,6 +143,7 @@ impl Cluster {
             nodes,
             card,
             topology,
+            uids,
             noise,
             faults,
             seed,
@@ -156,6 +160,12 @@ impl Cluster {
             return Err(Error::Input(format!(
                 "noise on rank {rank}: the cluster has ranks 0 to {}",
                 nodes - 1
+            )));
+        }
+        if !uids.is_empty() && uids.len() != nodes as usize {
+            let many = uids.len();
+            return Err(Error::Input(format!(
+                "{many} user ids for {nodes} hosts; give one for each rank, or none"
             )));
         }
         // More shards than hosts would only be empty.
@@ -179,6 +189,7 @@ impl Cluster {
             let memory = Rc::new(Memory::new(spec.host.memory));
             let card =
                 Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
+            card.set_uid(uids.get(id.0 as usize).copied().unwrap_or_default());
             let mut cpus = Cpus::new(&sim, spec.host, &recorder);
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);

@@ -147,6 +147,11 @@ impl Interface {
         self
     }
 
+    /// From now on it is of processes of the user `uid`.
+    pub const fn set_uid(&mut self, uid: u32) {
+        self.uid = uid;
+    }
+
     /// The user whose processes this is an interface of (`PtlGetUid`).
     pub const fn uid(&self) -> u32 {
         self.uid

@@ -71,7 +71,7 @@ type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 impl Simulation {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
-    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None))]
+    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new()))]
     fn new(
         nodes: u32,
         nic: &str,
@@ -83,6 +83,7 @@ impl Simulation {
         recording: &str,
         recorded_rows: Option<usize>,
         faults: Option<&str>,
+        uids: Vec<u32>,
     ) -> PyResult<Self> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let config = guarded(|| {
@@ -94,6 +95,7 @@ impl Simulation {
                 topology: topology.parse::<Topology>()?,
                 noise: noise.map(str::parse).transpose()?,
                 faults: faults.map(nicety::faults::parse).transpose()?.unwrap_or_default(),
+                uids,
                 seed,
                 shards,
                 interrupt: Some(interrupt.clone()),

@@ -225,6 +225,17 @@ impl Card {
         card
     }
 
+    /// Says on behalf of which user this node's operations are, which match entries may ask for; of user 0 without this
+    /// call. Set-up: operations that are under way keep theirs.
+    pub fn set_uid(&self, uid: u32) {
+        self.interface.borrow_mut().set_uid(uid);
+    }
+
+    /// On behalf of which user this node's operations are (`PtlGetUid`).
+    pub fn uid(&self) -> u32 {
+        self.interface.borrow().uid()
+    }
+
     /// What the Portals interface has counted.
     pub fn statistics(&self) -> Statistics {
         *self.interface.borrow().statistics()

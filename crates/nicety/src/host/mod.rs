@@ -72,6 +72,11 @@ impl Host {
         self.0.sim.node().0
     }
 
+    /// On behalf of which user its operations are (`PtlGetUid`).
+    pub fn uid(&self) -> u32 {
+        self.0.card.uid()
+    }
+
     /// How many hosts there are.
     pub fn ranks(&self) -> u32 {
         self.0.ranks
