@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conftest import Result
 from nicety import Cluster, Host, InputError, RunError
 from nicety.faults import faults_text
+from nicety.usecases import Broadcast, KeyValue, Matching, Storage, run_usecase
 
 RELIABLE = {"transport.reliable": "true", "transport.timeout": "10 us"}
 
@@ -136,3 +137,24 @@ def test_the_command_line(nicety: Callable[..., Result], tmp_path: Path) -> None
     assert [link["link"] for link in row["faults"]] == ["hosts.0 -> hosts.1", "hosts.1 -> hosts.0"]
     assert row["transport"][0]["retransmitted"] >= row["faults"][0]["lost"] > 0
     assert "transport_0_retransmitted" in csv.read_text()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Broadcast(nodes=[5], sizes=[20_000]),
+        Matching(sizes=[64, 200_000]),
+        Storage(sizes=[8192]),
+        KeyValue(clients=[2], requests=8),
+    ],
+    ids=lambda case: case.name,
+)
+def test_use_cases_verify_their_bytes_whatever_the_network_does(case: Any) -> None:
+    overrides = ["transport.retries=40", *(f"{key}={value}" for key, value in RELIABLE.items())]
+    faults = "loss=0.1,corrupt=0.1,duplicate=0.1,reorder=0.1:2us,burst=2,seed=3"
+    report = run_usecase(case, nics=["spin-discrete"], overrides=overrides, faults=faults, iterations=2)
+    assert {row["mode"] for row in report["rows"]} == set(case.modes)
+    for row in report["rows"]:
+        assert row["verified"]
+    assert sum(link["lost"] for row in report["rows"] for link in row["faults"]) > 0
+    assert sum(card["retransmitted"] for row in report["rows"] for card in row["transport"]) > 0

@@ -255,8 +255,8 @@ class Portals(Caller):
             match_bits: the bits that a message must have.
             ignore_bits: the bits that do not matter.
             source: whose messages; anybody's where it is left out.
-            uid: on behalf of which user (`uids` of `Cluster`); of any where it is left out. A message that matches but is
-                another user's is dropped, and its acknowledgement says `PTL_NI_PERM_VIOLATION`.
+            uid: on behalf of which user (`uids` of `Cluster`); of any where it is left out. A message that matches
+                but is another user's is dropped, and its acknowledgement says `PTL_NI_PERM_VIOLATION`.
             options: by their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
                 `event_ct_comm`, `event_ct_bytes`, ...
             list: `priority`, or `overflow`, which takes what no entry of the first takes and remembers its header.

@@ -28,6 +28,7 @@ class Request:
     overrides: Sequence[str]
     topology: str | None
     noise: str | None
+    faults: str | None
     seed: int
 
 
@@ -43,6 +44,7 @@ def usecase(case: UseCase, request: Request, files: Files, *, percentiles: bool,
             overrides=request.overrides,
             topology=request.topology,
             noise=request.noise,
+            faults=request.faults,
             seed=request.seed,
             iterations=request.iterations or 1,
             handlers=request.handlers,

@@ -13,6 +13,7 @@ from nicety.cli.options import (
     Arrow,
     Compiler,
     Csv,
+    Faults,
     Iterations,
     Json,
     Nics,
@@ -38,6 +39,7 @@ def _shared(
     overrides: Overrides = None,
     topology: TopologyName = None,
     noise: Noise = None,
+    faults: Faults = None,
     seed: Seed = 1,
     percentiles: Annotated[
         bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
@@ -67,6 +69,7 @@ def _shared(
         overrides=overrides or [],
         topology=topology,
         noise=noise,
+        faults=faults,
         seed=seed,
     )
     files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)

@@ -17,6 +17,7 @@ from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, name
 from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import Error, InputError, RunError
+from nicety.faults import Faults, faults_text
 from nicety.handlers import Handlers
 from nicety.quantities import duration_ps, size_bytes
 
@@ -274,6 +275,7 @@ def run_usecase(
     overrides: Overrides = (),
     topology: str | None = None,
     noise: str | None = None,
+    faults: Faults | None = None,
     seed: int = 1,
     iterations: int = 1,
     handlers: Path | str | None = None,
@@ -292,6 +294,8 @@ def run_usecase(
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
         topology: how the nodes are joined; a pair where all points have two, and a star otherwise, unless it is named.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
+        faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
+            and `transport`, what each rank's card did about it, of all iterations together.
         seed: of every random stream. Iteration i has seed + i.
         iterations: runs of each point, which differ where there is noise.
         handlers: the user's own handlers in C, instead of the library's.
@@ -316,6 +320,7 @@ def run_usecase(
         raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
+    options["faults"] = broken = faults_text(faults)
     options["topology"] = topology or ("pair" if pairs else "star")
     _check(case, cards, chosen, seed, options)
     compiled, programs = _compile(case, cards, chosen, handlers, cc)
@@ -337,6 +342,7 @@ def run_usecase(
             "overrides": overrides,
             "topology": options["topology"],
             "noise": noise,
+            **({} if broken is None else {"faults": broken}),
             "compiler": compiled,
         },
         "rows": sweep.rows([(card, mode, point) for card in cards for mode in chosen for point in points], progress),
@@ -498,6 +504,8 @@ class _Measured:
     read_bytes: int
     written_bytes: int
     figures: Mapping[str, float]
+    links: Sequence[Mapping[str, Any]]
+    transport: Sequence[Mapping[str, Any]]
 
     @staticmethod
     def of(outcome: Outcome) -> _Measured:
@@ -507,6 +515,8 @@ class _Measured:
             sum(node.host_memory_read_bytes for node in nodes),
             sum(node.host_memory_written_bytes for node in nodes),
             outcome.figures,
+            [asdict(link) for link in outcome.run.links],
+            [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(nodes)],
         )
 
 
@@ -529,8 +539,23 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
         "max_ns": times[-1] / 1000,
         "host_memory_read_bytes": _mean(outcome.read_bytes for outcome in outcomes),
         "host_memory_written_bytes": _mean(outcome.written_bytes for outcome in outcomes),
+        **_network(outcomes),
         "verified": True,
     }
+
+
+def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
+    """What faults did, and the cards about it, where the network has any."""
+    if not outcomes[0].links:
+        return {}
+    links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]
+    cards = [_sum(found, "node") for found in zip(*(outcome.transport for outcome in outcomes), strict=True)]
+    return {"faults": links, "transport": cards}
+
+
+def _sum(found: Sequence[Mapping[str, Any]], key: str = "link") -> dict[str, Any]:
+    """Counts of the same link or card in several runs, added up."""
+    return {name: value if name == key else sum(each[name] for each in found) for name, value in found[0].items()}
 
 
 def _mean(values: Iterator[int]) -> int | float:

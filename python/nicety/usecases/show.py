@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from nicety.faults import faults_line
 from nicety.ranges import format_size
 from nicety.tables import align, fixed
 
@@ -48,6 +49,8 @@ def _circumstances(report: UseCaseReport) -> list[str]:
     lines.append(f"# topology {manifest['topology']}")
     if manifest["noise"]:
         lines.append(f"# noise {manifest['noise']}")
+    if manifest.get("faults"):
+        lines.append(f"# faults {faults_line(manifest['faults'])}")
     return lines
 
 
