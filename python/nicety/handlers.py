@@ -19,7 +19,7 @@ class Handlers:
     Compiled when it is first attached, for the card it is attached to, and kept in the cache.
 
     Attributes:
-        sources: the C file, or several.
+        sources: the C file, or several, by their paths from the folder that the program runs in.
         header: its header handler, where that is not called `header_handler`.
         payload: its payload handler, where that is not called `payload_handler`.
         completion: its completion handler, where that is not called `completion_handler`.

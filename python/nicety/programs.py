@@ -274,7 +274,7 @@ def _columns(rank: int, result: object) -> dict[str, Any]:
     if result is None:
         return {}
     named = result if isinstance(result, Mapping) else {"result": result}
-    if isinstance(result, tuple | list):
+    if isinstance(result, tuple):
         named = {f"result_{number}": value for number, value in enumerate(result)}
     columns = {}
     for name, value in named.items():
@@ -299,7 +299,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
     what = "" if name == "result" else f" as {name!r}"
     raise InputError(
         f"rank {rank} returned a {type(value).__name__}{what}; "
-        "return a dict of names to numbers or texts, or one number or several"
+        "return a dict of names to numbers or texts, one number, or a tuple of them"
     )
 
 
