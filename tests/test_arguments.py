@@ -142,7 +142,7 @@ def test_memory_tables_that_are_alike_are_one() -> None:
     assert len(titles) == 5
     assert titles[4] == (
         "spin-discrete and spin-integrated, operation insert and lookup, requests 2, key 16, value 64, buckets 1024: "
-        "read from and written to host memory, all nodes (B)"
+        "read from and written to host memory in the whole run, all nodes (B)"
     )
     title, (head, row) = percentile_tables(report)[0]
     assert title.endswith("mode host: mean time of a request in each iteration, and p99 of the requests (ns)")

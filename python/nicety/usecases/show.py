@@ -85,7 +85,7 @@ def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
     cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
     tables = [(f"{group_title(group)}: {figure['label']}", _grid(report, rows, cell)) for group, rows in groups(report)]
     for titles, grid in _alike([(group, _grid(report, rows, _traffic)) for group, rows in groups(report)]):
-        tables.append((f"{titles}: read from and written to host memory, all nodes (B)", grid))
+        tables.append((f"{titles}: read from and written to host memory in the whole run, all nodes (B)", grid))
     return tables
 
 
