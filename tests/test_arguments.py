@@ -92,7 +92,7 @@ def test_portals_calls_say_what_to_write() -> None:
     async def source(host: package.Host) -> None:
         await host.recv(host.alloc(8), source="any")  # type: ignore[arg-type]
 
-    assert host_says(ack) == "ack is True, False or one of no_ack, ack, ct_ack, oc_ack, not 'full'"
+    assert host_says(ack) == "'full' is no acknowledgement; there are no_ack, ack, ct_ack, oc_ack, True and False"
     assert "entry 0 belongs to send and recv" in host_says(entry)
     assert host_says(source).endswith("not 'any'; leave it out for any")
 

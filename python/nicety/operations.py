@@ -298,7 +298,7 @@ def _put(
     get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
     name = {False: "no_ack", True: "ack"}[ack] if isinstance(ack, bool) else ack
     if text(name, "ack", "ct_ack") not in get_args(Ack):
-        raise InputError(f"ack is True, False or one of {', '.join(get_args(Ack))}, not {name!r}")
+        raise InputError(f"{name!r} is no acknowledgement; there are {', '.join(get_args(Ack))}, True and False")
     return {**get, "hdr_data": number("hdr_data", hdr_data), "ack": name}
 
 
