@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from nicety.outcomes import NodeReport
+from nicety.refusals import refused_at_sizes
 from nicety.tables import figure_tables
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from nicety.faults import TransportReport
     from nicety.line_rate import LineRateReport
     from nicety.outcomes import Run
+    from nicety.refusals import RefusedCommand
 
 _LONGEST = 60
 """Characters of a result."""
@@ -37,7 +39,7 @@ def line_rate_html(report: LineRateReport) -> str:
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
         text += "".join(_table(title, rows) for title, rows in tables_of(nic, own))
-        text += "".join(f"<p>{escape(words)}</p>" for words in shortfalls(own))
+        text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *shortfalls(own)])
     return text
 
 
@@ -60,12 +62,14 @@ def run_html(run: Run) -> str:
         text += _parts("applications", applications)
     transports = [(rank, node.transport) for rank, node in enumerate(run.nodes)]
     text += _parts("reliable transport", [(rank, part) for rank, part in transports if any(astuple(part))])
+    refused = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.refused_commands]
+    text += _parts("commands that cards refused", refused)
     faults = [fault for node in run.nodes for fault in node.faults]
     items = "".join(f"<li>{escape(fault)}</li>" for fault in faults[:_MOST])
     return text + (f"<p>{len(faults)} faults:</p><ul>{items}</ul>" if faults else "")
 
 
-def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport]]) -> str:
+def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport | RefusedCommand]]) -> str:
     """A table of what is reported in parts of a node, or nothing where there are none."""
     if not parts:
         return ""

@@ -35,6 +35,7 @@ from nicety.errors import InputError
 from nicety.faults import Faults, LinkReport, TransportReport, faults_text
 from nicety.host import ANY, Extent, Host
 from nicety.outcomes import Count, Event, NodeReport, Received, Run
+from nicety.refusals import RefusedCommand
 
 if TYPE_CHECKING:
     from nicety.handlers import Handlers
@@ -49,7 +50,8 @@ Program = Callable[[Host], Coroutine[Any, Any, Any]]
 def _node_report(node: dict[str, Any]) -> NodeReport:
     applications = [ApplicationReport(**application) for application in node.pop("applications")]
     transport = TransportReport(**node.pop("transport"))
-    return NodeReport(**node, applications=applications, transport=transport)
+    refused = [RefusedCommand(**command) for command in node.pop("refused_commands")]
+    return NodeReport(**node, applications=applications, transport=transport, refused_commands=refused)
 
 
 class _Turns:

@@ -12,6 +12,7 @@ from nicety import _native
 from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.errors import InputError
 from nicety.handlers import Handlers
+from nicety.refusals import Refused
 
 MOST_STATE = 64 << 20
 MOST_MEMORY = 1 << 30
@@ -53,7 +54,8 @@ class LineRateRow(TypedDict):
     `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
     `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
     `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
-    `bus to host`, or `waiting` where none of them has too much to do.
+    `bus to host`, or `waiting` where none of them has too much to do. `refused_commands` are those that handlers gave
+    and the card refused, in the whole run: messages before and after those measured are in it.
     """
 
     nic: str
@@ -80,6 +82,7 @@ class LineRateRow(TypedDict):
     buffer_packets_used: int
     buffer_packets: int
     loads: Loads
+    refused_commands: list[Refused]
 
 
 class LineRateReport(TypedDict):

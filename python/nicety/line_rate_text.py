@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from nicety.refusals import refused_at_sizes
 from nicety.tables import _distinct, align, fixed
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def line_rate_text(report: LineRateReport) -> str:
         own = [row for row in rows if row["nic"] == nic]
         for title, (head, *body) in tables_of(nic, own):
             lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+        if refused := refused_at_sizes(own):
+            lines += ["", *(f"# {line}" for line in refused)]
         for text in shortfalls(own):
             lines += ["", *textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ")]
     return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.applications import ApplicationReport
 from nicety.faults import LinkReport, TransportReport
+from nicety.refusals import RefusedCommand
 from nicety.results import Recorded
 
 if TYPE_CHECKING:
@@ -76,7 +77,11 @@ class Count:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What happened on a node during a run."""
+    """What happened on a node during a run.
+
+    `faults` are the handlers that failed, each with how many times it was. `refused_commands` are what handlers asked
+    of the card and it refused, which is no failure by itself: a handler may look at what it is told.
+    """
 
     messages_matched: int
     messages_dropped: int
@@ -87,6 +92,7 @@ class NodeReport:
     host_memory_read_bytes: int
     host_memory_written_bytes: int
     faults: list[str]
+    refused_commands: list[RefusedCommand]
     transport: TransportReport
 
 

@@ -243,6 +243,8 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _listed(name, value, ("node",))
         elif name == "faults" and isinstance(value, list):
             yield from _listed(name, value, ("link",))
+        elif name == "refused_commands":
+            yield "commands_refused", sum(refused["times"] for refused in value)
         elif name == "flows":
             yield from _listed(name, value, ("source", "target"))
         elif name == "handlers":

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety.faults import faults_line
+from nicety.refusals import refused_on_ranks
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Flow, Report, Row
@@ -214,7 +215,7 @@ def _distinct(items: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(items))
 
 
-_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
+_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "refused_commands", "faults", "transport"}
 
 
 def program_text(report: ProgramReport) -> str:
@@ -230,7 +231,8 @@ def program_text(report: ProgramReport) -> str:
     numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]
     table = [[f"# {columns[0]}", *columns[1:]], *([_value(row.get(name)) for name in columns] for row in rows)]
     title = f"# nicety run {report['program']} v{report['version']}"
-    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric)]) + "\n"
+    refused = [f"# {line}" for line in refused_on_ranks(rows)]
+    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused]) + "\n"
 
 
 _SMALL = 0.001

@@ -297,11 +297,11 @@ impl Image {
     }
 
     /// The place of an instruction in the source: function, file and line from DWARF, the innermost inlined
-    /// function; or the function alone, from the symbols.
+    /// function outside `nicety.h`; or the function alone, from the symbols.
     pub fn locate(&self, pc: u32) -> Option<Location> {
         let found = self.lines.locate(pc).or_else(|| {
             let name = self.function_at(pc)?.to_owned();
-            Some(Location { function: Some(name), file: None, line: None })
+            Some(Location { function: Some(name), file: None, line: None, called: None })
         })?;
         if found.line.is_some() || found.file.is_none() {
             return Some(found);

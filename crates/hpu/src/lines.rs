@@ -6,6 +6,9 @@ use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+/// The header whose functions are inlined into handlers: what goes wrong in one is the fault of who calls it.
+const INTERFACE: &str = "nicety.h";
+
 /// The line tables of an image. They are read when somebody asks, since most runs have nothing to locate, and
 /// answers are kept, since who asks once asks again.
 pub(crate) struct Lines {
@@ -42,11 +45,23 @@ fn read(file: &[u8], pc: u32) -> Option<Location> {
     };
     let dwarf = gimli::Dwarf::load(section).ok()?;
     let context = addr2line::Context::from_dwarf(dwarf).ok()?;
-    let frame = context.find_frames(u64::from(pc)).skip_all_loads().ok()?.next().ok()??;
-    let function = frame.function.and_then(|name| Some(name.raw_name().ok()?.into_owned()));
-    let (file, line) = match frame.location {
-        Some(location) => (location.file.map(str::to_owned), location.line),
-        None => (None, None),
-    };
-    (function.is_some() || file.is_some()).then_some(Location { function, file, line })
+    let mut frames = context.find_frames(u64::from(pc)).skip_all_loads().ok()?;
+    let mut inside: Option<Location> = None;
+    // From the innermost function outwards. What is called from nowhere else is a place by itself: `printf` is.
+    while let Ok(Some(frame)) = frames.next() {
+        let function = frame.function.and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+        let (file, line) = match frame.location {
+            Some(location) => (location.file.map(str::to_owned), location.line),
+            None => (None, None),
+        };
+        let place = Location { function, file, line, called: None };
+        if place.file_name() == Some(INTERFACE) {
+            inside = Some(place);
+            continue;
+        }
+        let called = inside.and_then(|place| place.function);
+        let known = place.function.is_some() || place.file.is_some();
+        return known.then_some(Location { called, ..place });
+    }
+    inside
 }

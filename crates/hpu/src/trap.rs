@@ -144,19 +144,31 @@ pub enum TrapKind {
 /// A place in the source of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The innermost function, inlined ones included.
+    /// The innermost function outside `nicety.h`, inlined ones included.
     pub function: Option<String>,
     /// The source file, with the directory the compiler wrote down.
     pub file: Option<String>,
     /// The line, counted from 1.
     pub line: Option<u32>,
+    /// The function of `nicety.h` that is called there, where the place is inside it.
+    pub called: Option<String>,
+}
+
+impl Location {
+    /// The name of the source file, without its directory.
+    pub fn file_name(&self) -> Option<&str> {
+        self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file))
+    }
 }
 
 impl fmt::Display for Location {
-    /// `in payload_handler at ping.c:42`, or as much of it as is known.
+    /// `in payload_handler at ping.c:42`, or as much of it as is known; `in PtlHandlerCAS, called in payload_handler at
+    /// ping.c:42` where that is called there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
-        match (&self.function, file) {
+        if let Some(called) = &self.called {
+            write!(f, "in {called}, called ")?;
+        }
+        match (&self.function, self.file_name()) {
             (Some(function), Some(file)) => write!(f, "in {function} at {file}")?,
             (Some(function), None) => return write!(f, "in {function}"),
             (None, Some(file)) => write!(f, "at {file}")?,
@@ -314,6 +326,7 @@ mod tests {
             function: Some("payload_handler".to_owned()),
             file: Some("/home/you/ping.c".to_owned()),
             line: Some(42),
+            called: None,
         };
         Trap { kind, pc: 0x1d00_0012, location: Some(location) }.to_string()
     }
@@ -412,10 +425,20 @@ mod tests {
 
     #[test]
     fn a_place_is_told_as_far_as_it_is_known() {
-        let location = |function: Option<&str>, file: Option<&str>, line| {
-            Location { function: function.map(str::to_owned), file: file.map(str::to_owned), line }
-                .to_string()
+        let location = |function: Option<&str>, file: Option<&str>, line| Location {
+            function: function.map(str::to_owned),
+            file: file.map(str::to_owned),
+            line,
+            called: None,
         };
+        let called = |location: Location| Location { called: Some("PtlHandlerCAS".to_owned()), ..location };
+        let text = called(location(Some("f"), Some("/h/f.c"), Some(3))).to_string();
+        assert_eq!(text, "in PtlHandlerCAS, called in f at f.c:3");
+        assert_eq!(
+            called(location(None, Some("f.c"), Some(3))).to_string(),
+            "in PtlHandlerCAS, called at f.c:3"
+        );
+        let location = |function, file, line| location(function, file, line).to_string();
         assert_eq!(location(Some("f"), None, None), "in f");
         assert_eq!(location(None, Some("C:\\h\\f.c"), Some(3)), "at f.c:3");
         assert_eq!(location(Some("f"), Some("f.c"), None), "in f at f.c");

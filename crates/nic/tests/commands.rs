@@ -3,7 +3,7 @@
 mod support;
 
 use nicety_hpu::asm::*;
-use nicety_nic::spin::{CallError, Fault, Handlers};
+use nicety_nic::spin::{CallError, Fault, Handlers, RefusedCommand};
 use nicety_portals::{AckRequest, EventKind, FailType, Md, MdOptions, Me, MeOptions, PutRequest};
 use nicety_types::NodeId;
 use std::cell::RefCell;
@@ -20,7 +20,20 @@ struct Ran {
     memory: Vec<u8>,
     state: Vec<u8>,
     faults: Vec<Fault>,
+    refused: Vec<RefusedCommand>,
     fail: FailType,
+}
+
+impl Ran {
+    /// What was refused, without where: this code has no lines.
+    fn refused(&self) -> Vec<(&str, &str, u64)> {
+        assert!(
+            self.refused.iter().all(|refused| refused.place.starts_with("pc 0x1d0000")),
+            "{:?}",
+            self.refused
+        );
+        self.refused.iter().map(|refused| (refused.command, refused.code, refused.times)).collect()
+    }
 }
 
 /// Runs a payload handler once, on a packet of 8 bytes, and then publishes the first `256` bytes of its
@@ -56,7 +69,13 @@ fn run_handlers(
     });
     rig.run();
     let (fail, memory) = result.take().unwrap();
-    Ran { state: memory[..256].to_vec(), memory, faults: rig.faults(), fail }
+    Ran {
+        state: memory[..256].to_vec(),
+        memory,
+        faults: rig.faults(),
+        refused: rig.nodes[1].card.refused_commands(),
+        fail,
+    }
 }
 
 /// Arguments of a DMA: a0 to a4.
@@ -274,6 +293,21 @@ fn what_is_out_of_range_is_refused() {
         let ran = run(&[], Code::enter().then(&arguments.timed(number, 0)), &state);
         assert_eq!(waited(&ran.state, 0).1, result, "case {i}, command {number:#x}");
         assert_eq!(ran.faults, []);
+        let name = match number {
+            number::DMA_TO_HOST => "PtlHandlerDMAToHostB",
+            number::DMA_FROM_HOST => "PtlHandlerDMAFromHostB",
+            number::DMA_CAS => "PtlHandlerDMACASB",
+            number::DMA_FETCH_ADD => "PtlHandlerDMAFetchAddB",
+            number::PUT_FROM_DEVICE => "PtlHandlerPutFromDevice",
+            number::PUT_FROM_HOST => "PtlHandlerPutFromHost",
+            _ => "PtlHandlerDMAWait",
+        };
+        let told = match result {
+            result::OK => vec![],
+            result::SEGV => vec![(name, "PTL_SEGV", 1)],
+            _ => vec![(name, "PTL_ARG_INVALID", 1)],
+        };
+        assert_eq!(ran.refused(), told, "case {i}");
         if result != result::OK {
             assert_eq!(waited(&ran.state, 0).0, 0, "case {i}: refused at once");
             assert_eq!(ran.memory[256..], host_memory()[256..], "case {i}");
@@ -300,6 +334,7 @@ fn too_many_transfers_are_refused_and_handles_used_again() {
     );
     assert_eq!([128, 132, 136, 140].map(|at| word(&ran.state, at)), [0, 1, 0xffff_ffff, 1]);
     assert_eq!(ran.faults, []);
+    assert_eq!(ran.refused(), [("PtlHandlerDMAFromHostNB", "PTL_NO_SPACE", 1)]);
 }
 
 #[test]

@@ -7,10 +7,11 @@ use crate::failures;
 use crate::host::Host;
 use crate::noise::Noise;
 use crate::record::Recording;
+use crate::refusals;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, Unusable};
+use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
 use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
@@ -98,6 +99,8 @@ pub struct NodeReport {
     pub memory: Traffic,
     /// Handlers that failed.
     pub faults: Vec<Fault>,
+    /// Commands of handlers that the card refused.
+    pub refused_commands: Vec<RefusedCommand>,
     /// What reliable transport did.
     pub transport: TransportStatistics,
     /// Packets that came damaged or out of place, where there is no such transport.
@@ -262,7 +265,12 @@ impl Cluster {
             }
             Err(error) => Err(match undelivered {
                 Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
-                None => Error::Deadlock(format!("{error}{}{}", self.drop_lines(), self.fault_notes())),
+                None => Error::Deadlock(format!(
+                    "{error}{}{}{}",
+                    self.drop_lines(),
+                    refusals::notes(&self.cards),
+                    self.fault_notes()
+                )),
             }),
         }
     }
@@ -328,6 +336,7 @@ fn node_report((card, memory): (&Rc<Card>, &Rc<Memory>)) -> NodeReport {
         applications: card.applications(),
         memory: memory.traffic(),
         faults: card.faults(),
+        refused_commands: card.refused_commands(),
         transport: card.transport_statistics(),
         unusable: card.unusable(),
     }

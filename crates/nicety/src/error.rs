@@ -108,14 +108,27 @@ impl From<nicety_host::MemoryError> for Error {
 /// Faults told of one by one; a handler that fails does so for many a packet.
 const FAULTS_TOLD: usize = 8;
 
-/// The first faults, a line each, and how many more there are.
+/// The first faults, a line each, and how many more there are. Equal ones of several nodes share a line.
 pub(crate) fn fault_lines(faults: &[Fault]) -> String {
-    let line = |fault: &Fault| match fault.hpu {
-        Some(hpu) => format!("[{} {} HPU {hpu}] {}", fault.time, fault.node, fault.text),
-        None => format!("[{} {}] {}", fault.time, fault.node, fault.text),
+    let mut different: Vec<(&Fault, u64, u64)> = Vec::new();
+    for fault in faults {
+        match different.iter_mut().find(|(known, ..)| known.text == fault.text) {
+            Some((_, times, nodes)) => (*times, *nodes) = (*times + fault.times, *nodes + 1),
+            None => different.push((fault, fault.times, 1)),
+        }
+    }
+    let line = |&(fault, times, nodes): &(&Fault, u64, u64)| {
+        let Fault { time, node, text, .. } = fault;
+        let hpu = fault.hpu.map_or_else(String::new, |hpu| format!(" HPU {hpu}"));
+        let all = match (times, nodes) {
+            (1, _) => String::new(),
+            (times, 1) => format!(" ({times} times)"),
+            (times, nodes) => format!(" ({times} times, on {nodes} nodes)"),
+        };
+        format!("[{time} {node}{hpu}] {text}{all}")
     };
-    let mut lines: Vec<String> = faults.iter().take(FAULTS_TOLD).map(line).collect();
-    if let more @ 1.. = faults.len().saturating_sub(FAULTS_TOLD) {
+    let mut lines: Vec<String> = different.iter().take(FAULTS_TOLD).map(line).collect();
+    if let more @ 1.. = different.len().saturating_sub(FAULTS_TOLD) {
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")

@@ -41,6 +41,7 @@ pub mod faults;
 mod host;
 mod noise;
 pub mod record;
+mod refusals;
 pub mod remote;
 pub mod sources;
 
@@ -54,7 +55,7 @@ pub use nicety_host::{HostBytes, NoiseSpec, Regularity, Work};
 pub use nicety_nic::CardSpec;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
-    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, State, Unusable,
+    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, RefusedCommand, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_portals as portals;

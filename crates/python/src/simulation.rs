@@ -242,6 +242,22 @@ fn application(used: &nicety::ApplicationReport) -> serde_json::Value {
     })
 }
 
+fn refused_command(refused: &nicety::RefusedCommand) -> serde_json::Value {
+    json!({
+        "command": refused.command,
+        "code": refused.code,
+        "place": refused.place,
+        "times": refused.times,
+    })
+}
+
+fn fault(fault: &nicety::Fault) -> String {
+    match fault.times {
+        1 => fault.text.clone(),
+        times => format!("{} ({times} times)", fault.text),
+    }
+}
+
 fn report(run: &Run) -> String {
     let node = |node: &nicety::NodeReport| {
         json!({
@@ -253,7 +269,8 @@ fn report(run: &Run) -> String {
             "applications": node.applications.iter().map(application).collect::<Vec<_>>(),
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
-            "faults": node.faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>(),
+            "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
+            "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
             "transport": {
                 "retransmitted": node.transport.retransmitted,
                 "corrupted": node.transport.corrupted,

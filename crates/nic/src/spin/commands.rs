@@ -48,6 +48,30 @@ pub(super) const fn command_name(number: u32) -> &'static str {
     }
 }
 
+/// The function of nicety.h that gives a command, where it returns a code.
+pub(super) const fn function(registers: &[u32; 8]) -> Option<&'static str> {
+    let [_, _, _, _, handle, _, _, number] = *registers;
+    Some(match (number, handle) {
+        (number::PUT_FROM_DEVICE, _) => "PtlHandlerPutFromDevice",
+        (number::PUT_FROM_HOST, _) => "PtlHandlerPutFromHost",
+        (number::GET_TO_HOST, _) => "PtlHandlerGetToHost",
+        (number::DMA_TO_HOST, 0) => "PtlHandlerDMAToHostB",
+        (number::DMA_TO_HOST, _) => "PtlHandlerDMAToHostNB",
+        (number::DMA_FROM_HOST, 0) => "PtlHandlerDMAFromHostB",
+        (number::DMA_FROM_HOST, _) => "PtlHandlerDMAFromHostNB",
+        (number::DMA_CAS, 0) => "PtlHandlerDMACASB",
+        (number::DMA_CAS, _) => "PtlHandlerDMACASNB",
+        (number::DMA_FETCH_ADD, 0) => "PtlHandlerDMAFetchAddB",
+        (number::DMA_FETCH_ADD, _) => "PtlHandlerDMAFetchAddNB",
+        (number::DMA_WAIT, _) => "PtlHandlerDMAWait",
+        (number::CT_INC, _) => "PtlHandlerCTInc",
+        (number::CT_GET, _) => "PtlHandlerCTGet",
+        (number::CT_SET, _) => "PtlHandlerCTSet",
+        // These return a truth, a number of bytes, or always PTL_OK.
+        _ => return None,
+    })
+}
+
 const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 to 0x150";
 
 /// What the functions of nicety.h return.
@@ -56,6 +80,16 @@ pub(super) mod code {
     pub const ARG_INVALID: u32 = 2;
     pub const SEGV: u32 = 3;
     pub const NO_SPACE: u32 = 4;
+
+    /// Its name in nicety.h.
+    pub const fn name(code: u32) -> &'static str {
+        match code {
+            ARG_INVALID => "PTL_ARG_INVALID",
+            SEGV => "PTL_SEGV",
+            NO_SPACE => "PTL_NO_SPACE",
+            _ => "PTL_FAIL",
+        }
+    }
 }
 
 /// Why a handler is stopped in a command.

@@ -12,7 +12,7 @@
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
 //! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
-//! | the commands a handler gives to the card | `commands.rs`, `dma.rs`, `printf.rs` |
+//! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
 //!
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
@@ -34,6 +34,7 @@ mod outcome;
 mod post;
 mod printf;
 mod receive;
+mod refusals;
 mod reply;
 mod run;
 mod send;
@@ -48,6 +49,7 @@ pub use host::CallError;
 pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
 pub use post::{Appending, Pending};
+pub use refusals::RefusedCommand;
 
 use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
@@ -62,6 +64,7 @@ use nicety_types::{
     Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
 };
 use receive::IncomingTable;
+use refusals::Refusals;
 use reply::Atomics;
 use send::SendEngine;
 use std::cell::{Cell, RefCell};
@@ -86,17 +89,19 @@ pub struct LogLine {
 /// Takes the lines that handlers print; shared by all nodes.
 pub type Log = Arc<dyn Fn(&LogLine) + Send + Sync>;
 
-/// A handler that failed.
+/// A handler that failed, or several for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// When, the first time.
     pub time: Time,
     /// On which node.
     pub node: NodeId,
-    /// On which handler processor; none where the card itself refused a command.
+    /// On which handler processor, the first time; none where the card itself refused a command.
     pub hpu: Option<usize>,
     /// What went wrong, where in the source.
     pub text: String,
+    /// How many times.
+    pub times: u64,
 }
 
 /// How long parts of a card have been occupied.
@@ -112,7 +117,7 @@ pub struct Busy {
     pub bus_to_host: Duration,
 }
 
-/// Most faults a card keeps; further ones are only counted, as [`HandlerStatistics::failed`].
+/// Most different faults a card keeps; further ones are only counted, as [`HandlerStatistics::failed`].
 const FAULTS_KEPT: usize = 100;
 
 /// Bytes on their way over the bus.
@@ -163,6 +168,7 @@ pub struct Card {
     /// Whether the card generates packets, and drops all that come.
     discards: Cell<bool>,
     faults: RefCell<Vec<Fault>>,
+    refusals: Refusals,
     log: Log,
     recorder: Recorder,
 }
@@ -211,6 +217,7 @@ impl Card {
             messages: Cell::new(0),
             discards: Cell::new(false),
             faults: RefCell::default(),
+            refusals: Refusals::default(),
             log,
             recorder: recorder.clone(),
             sim: sim.clone(),
@@ -277,9 +284,14 @@ impl Card {
         Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
     }
 
-    /// Handlers that failed, the first hundred.
+    /// Handlers that failed, for the first hundred reasons.
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.borrow().clone()
+    }
+
+    /// Commands of handlers that this card has refused, in the order in which each was the first time.
+    pub fn refused_commands(&self) -> Vec<RefusedCommand> {
+        self.refusals.list()
     }
 
     /// Lets the interface do something at the instant `path` accounts for, and carries out what follows from it.

@@ -169,11 +169,16 @@ impl Card {
         }
     }
 
-    /// Keeps a fault for the run's report.
+    /// Keeps a fault for the run's report, once with how many times it was.
     pub(super) fn fault(&self, hpu: Option<usize>, text: String) {
         let mut faults = self.faults.borrow_mut();
-        if faults.len() < FAULTS_KEPT {
-            faults.push(Fault { time: self.sim.now(), node: self.node, hpu, text });
+        let full = faults.len() >= FAULTS_KEPT;
+        match faults.iter_mut().find(|fault| fault.text == text) {
+            Some(same) => same.times += 1,
+            None if !full => {
+                faults.push(Fault { time: self.sim.now(), node: self.node, hpu, text, times: 1 });
+            }
+            None => {}
         }
     }
 }

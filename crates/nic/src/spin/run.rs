@@ -3,7 +3,7 @@
 use super::Card;
 use super::application::{Application, Bound};
 use super::attachments::Attachment;
-use super::commands::{Stop, command_name};
+use super::commands::{Stop, code, command_name};
 use super::handlers::map;
 use super::hpus::{Kind, Run, Thread, ThreadState, cycles_until};
 use super::outcome::Ended;
@@ -306,6 +306,9 @@ impl Card {
                         Ok(result) => {
                             let over = cycles_until(spec.clock, running.started, self.sim.now());
                             let mut state = thread.state.borrow_mut();
+                            if result != code::OK {
+                                self.refusals.count(&registers, result, image, state.context.pc());
+                            }
                             state.context.finish_ecall(result, 0);
                             // The command itself began at `cycle`; what it waited for is over at `over`.
                             let cycle = state.context.cycle();

@@ -12,7 +12,7 @@ mod rig;
 mod row;
 
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{HandlerRow, Row};
+pub use row::{HandlerRow, RefusedRow, Row};
 
 use super::{CardManifest, Environment};
 use crate::record::Recording;

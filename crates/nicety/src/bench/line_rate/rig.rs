@@ -3,7 +3,7 @@
 use super::super::Environment;
 use super::Row;
 use super::request::Request;
-use super::row::{Load, Measured};
+use super::row::{Load, Measured, RefusedRow};
 use crate::cards::Card;
 use crate::record::{Level, Recording};
 use crate::{Cluster, ClusterConfig, Error, Handlers};
@@ -61,7 +61,11 @@ impl Rig<'_> {
             buffer_packets: u64::from(spec.link.buffer),
             busy: cluster.host(1).card().busy(),
         };
-        let row = Measured::of(&load, &run.recording)?.row(&load);
+        let refused = cluster.host(1).card().refused_commands();
+        let row = Row {
+            refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
+            ..Measured::of(&load, &run.recording)?.row(&load)
+        };
         if let Some(recorded) = recorded {
             recorded(run.recording);
         }

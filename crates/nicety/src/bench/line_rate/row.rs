@@ -4,7 +4,7 @@ use super::super::figures::nearest_rank;
 use super::request::Messages;
 use crate::record::Recording;
 use crate::{Duration, Error, Time};
-use nicety_nic::spin::Busy;
+use nicety_nic::spin::{Busy, RefusedCommand};
 use nicety_types::{HandlerRun, NodeId};
 use serde::Serialize;
 
@@ -48,6 +48,25 @@ pub struct Loads {
     pub bus_to_card: f64,
     /// The host bus, towards host memory.
     pub bus_to_host: f64,
+}
+
+/// A command that the card refused, of the whole run: messages before and after those measured are in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedRow {
+    /// The function of nicety.h.
+    pub command: &'static str,
+    /// What it returned.
+    pub code: &'static str,
+    /// The line that calls it.
+    pub place: String,
+    /// How many times.
+    pub times: u64,
+}
+
+impl From<RefusedCommand> for RefusedRow {
+    fn from(RefusedCommand { command, code, place, times }: RefusedCommand) -> RefusedRow {
+        RefusedRow { command, code, place, times }
+    }
 }
 
 /// A result.
@@ -102,6 +121,8 @@ pub struct Row {
     pub buffer_packets: u64,
     /// What the wire's rate asks of each resource, over what it has.
     pub loads: Loads,
+    /// Commands of handlers that the card refused.
+    pub refused_commands: Vec<RefusedRow>,
 }
 
 /// What a card was asked to do.
@@ -214,6 +235,7 @@ impl<'r> Measured<'r> {
             buffer_packets: load.buffer_packets,
             loads,
             handlers,
+            refused_commands: Vec::new(),
         }
     }
 }

@@ -1,0 +1,109 @@
+//! Commands of handlers that the card has refused. A handler may ask for what cannot be, and see what it is told; one that
+//! does not look would go on in silence, so the run's report says what was refused, and where.
+
+use super::commands::{code, function};
+use nicety_hpu::Image;
+use std::cell::RefCell;
+
+/// Most places that are told apart. Refusals at further ones are counted too, by command and code.
+const PLACES_KEPT: usize = 64;
+
+/// Where a refusal was that is none of the places kept.
+const ELSEWHERE: &str = "elsewhere";
+
+/// A command that the card has refused at one place of a handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCommand {
+    /// The function of nicety.h.
+    pub command: &'static str,
+    /// What it returned: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+    pub code: &'static str,
+    /// The line that calls it, `ping.c:42`; the function or the pc where the program has no line tables; `elsewhere`
+    /// where there are too many of these.
+    pub place: String,
+    /// How many times.
+    pub times: u64,
+}
+
+/// The refusals of a card.
+#[derive(Default)]
+pub(super) struct Refusals {
+    counted: RefCell<Vec<RefusedCommand>>,
+}
+
+impl Refusals {
+    /// Counts what a command has returned, where that is a refusal. It was given with these registers, at `pc`.
+    #[cold]
+    pub(super) fn count(&self, registers: &[u32; 8], returned: u32, image: &Image, pc: u32) {
+        let Some(command) = function(registers) else { return };
+        self.add(command, code::name(returned), place(image, pc));
+    }
+
+    fn add(&self, command: &'static str, code: &'static str, place: String) {
+        let mut counted = self.counted.borrow_mut();
+        let same = |counted: &[RefusedCommand], place: &str| {
+            counted
+                .iter()
+                .position(|known| (known.command, known.code, &*known.place) == (command, code, place))
+        };
+        let kept = counted.iter().filter(|known| known.place != ELSEWHERE).count();
+        let (found, place) = match same(&counted, &place) {
+            None if kept >= PLACES_KEPT => (same(&counted, ELSEWHERE), ELSEWHERE.to_owned()),
+            found => (found, place),
+        };
+        match found {
+            Some(index) => counted[index].times += 1,
+            None => counted.push(RefusedCommand { command, code, place, times: 1 }),
+        }
+    }
+
+    pub(super) fn list(&self) -> Vec<RefusedCommand> {
+        self.counted.borrow().clone()
+    }
+}
+
+/// A place in the source, as short as it can be.
+fn place(image: &Image, pc: u32) -> String {
+    let Some(location) = image.locate(pc) else { return format!("pc {pc:#010x}") };
+    match (location.file_name(), location.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (Some(file), None) => file.to_owned(),
+        (None, _) => location.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const COMMANDS: [&str; 3] = ["PtlHandlerPutFromDevice", "PtlHandlerCTInc", "PtlHandlerDMAToHostB"];
+    const CODES: [&str; 3] = ["PTL_ARG_INVALID", "PTL_SEGV", "PTL_NO_SPACE"];
+
+    proptest! {
+        #[test]
+        fn every_refusal_is_counted_in_a_bounded_table(
+            refused in prop::collection::vec((0..3usize, 0..3usize, 0..60u32), 0..600),
+        ) {
+            let refusals = Refusals::default();
+            for (command, code, line) in &refused {
+                refusals.add(COMMANDS[*command], CODES[*code], format!("a.c:{line}"));
+            }
+            let list = refusals.list();
+            prop_assert!(list.len() <= PLACES_KEPT + COMMANDS.len() * CODES.len());
+            for (index, command) in COMMANDS.iter().enumerate() {
+                let expected = refused.iter().filter(|(command, ..)| *command == index).count() as u64;
+                let counted: u64 = list.iter().filter(|known| known.command == *command).map(|known| known.times).sum();
+                prop_assert_eq!(counted, expected);
+            }
+            // Who is listed by place is counted there from the first time on.
+            for known in list.iter().filter(|known| known.place != ELSEWHERE) {
+                let here = |(command, code, line): &&(usize, usize, u32)| {
+                    (COMMANDS[*command], CODES[*code], format!("a.c:{line}"))
+                        == (known.command, known.code, known.place.clone())
+                };
+                prop_assert_eq!(known.times, refused.iter().filter(here).count() as u64);
+            }
+        }
+    }
+}

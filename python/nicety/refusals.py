@@ -1,0 +1,71 @@
+"""Commands of handlers that a card has refused: what a run's report says of them, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+_LISTED = 8
+"""Most of them that a text tells of; a report has them all."""
+
+
+class Refused(TypedDict):
+    """The same as `RefusedCommand`, in a report that is JSON."""
+
+    command: str
+    code: str
+    place: str
+    times: int
+
+
+@dataclass(frozen=True)
+class RefusedCommand:
+    """A command that a card has refused at one place of a handler. The handler went on with what it returned.
+
+    Attributes:
+        command: the function of nicety.h, for example `PtlHandlerPutFromDevice`.
+        code: what it returned: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+        place: the line that calls it, for example `ping.c:42`; the function or the pc where the program has no line
+            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+        times: how many times.
+    """
+
+    command: str
+    code: str
+    place: str
+    times: int
+
+
+def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each refusal of a line-rate check on one card, with the packet sizes at which it was."""
+    sizes: dict[str, list[str]] = {}
+    for row in rows:
+        for refused in row["refused_commands"]:
+            sizes.setdefault(_text(refused, refused["times"]), []).append(str(row["packet_bytes"]))
+    return _first([f"{', '.join(at)} B: {text}" for text, at in sizes.items()])
+
+
+def refused_on_ranks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each refusal in the rows of `nicety run`, added up over the ranks of a card's run."""
+    runs = {row["nic"]: row["refused_commands"] for row in rows}
+    lines = []
+    for nic, of_nodes in runs.items():
+        found: dict[tuple[str, str, str], dict[int, int]] = {}
+        for refused in of_nodes:
+            key = (refused["command"], refused["code"], refused["place"])
+            found.setdefault(key, {})[refused["node"]] = refused["times"]
+        for (command, code, place), times in found.items():
+            where = f"rank {next(iter(times))}" if len(times) == 1 else f"{len(times)} ranks"
+            text = _text({"command": command, "code": code, "place": place}, sum(times.values()))
+            lines.append(f"{nic}, {where}: {text}")
+    return _first(lines)
+
+
+def _text(refused: Mapping[str, Any], times: int) -> str:
+    return f"{times} {refused['command']} refused: {refused['code']}, {refused['place']}"
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - _LISTED
+    return [*lines[:_LISTED], f"and {more} more; --json has them all"] if more > 0 else lines
