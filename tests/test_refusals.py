@@ -42,7 +42,7 @@ def swallow(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("swallow")
-def test_a_line_rate_check_tells_of_refusals(nicety: Callable) -> None:
+def test_a_line_rate_check_tells_of_refusals(nicety: Callable, tmp_path: Path) -> None:
     command = ["bench", "handlers", "swallow.c", "--nic", "spin-discrete", "--packet-sizes", "1Ki,4Ki"]
     rows = nicety(*command, "--json").json()["rows"]
     for row in rows:
@@ -57,9 +57,11 @@ def test_a_line_rate_check_tells_of_refusals(nicety: Callable) -> None:
         # The whole run: the messages before and after those measured too.
         assert put["times"] >= row["packets"]
         assert put["times"] % row["message_packets"] == 0
-    result = nicety(*command)
+    result = nicety(*command, "--csv", "rows.csv")
     assert result.status == 0
+    head, line, _ = (tmp_path / "rows.csv").read_text().splitlines()
     times = rows[0]["refused_commands"][0]["times"]
+    assert (head.split(",")[-1], line.split(",")[-1]) == ("commands_refused", str(times))
     assert f"# 1024, 4096 B: {times} PtlHandlerPutFromDevice refused: PTL_ARG_INVALID, swallow.c:3\n" in result.stdout
 
 
@@ -101,16 +103,22 @@ def test_a_run_has_them_by_node(swallow: Path, shards: int) -> None:
 @pytest.mark.usefixtures("swallow")
 def test_run_tells_of_refusals(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM.replace("WAIT", "await host.compute(ns=1000)"))
-    result = nicety("run", "mine.py", "--csv", "rows.csv")
+    result = nicety("run", "mine.py")
     assert result.status == 0, result.stderr
     assert result.stdout.splitlines()[-2:] == [
         "# spin-discrete, rank 1: 3 PtlHandlerPutFromDevice refused: PTL_ARG_INVALID, swallow.c:3",
         "# spin-discrete, rank 1: 3 PtlHandlerCTInc refused: PTL_ARG_INVALID, swallow.c:4",
     ]
-    head, line = (tmp_path / "rows.csv").read_text().splitlines()
-    assert (head.split(",")[-1], line.split(",")[-1]) == ("commands_refused", "6")
-    (row,) = nicety("run", "mine.py", "--json").json()["rows"]
-    assert [refused["node"] for refused in row["refused_commands"]] == [1, 1]
+    put, count = nicety("run", "mine.py", "--json").json()["refused_commands"]
+    assert put == {
+        "nic": "spin-discrete",
+        "rank": 1,
+        "command": "PtlHandlerPutFromDevice",
+        "code": "PTL_ARG_INVALID",
+        "place": "swallow.c:3",
+        "times": 3,
+    }
+    assert count == {**put, "command": "PtlHandlerCTInc", "place": "swallow.c:4"}
 
 
 @pytest.mark.usefixtures("swallow")

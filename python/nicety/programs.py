@@ -45,7 +45,8 @@ class ProgramReport(TypedDict):
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
 
     `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
-    `messages_dropped` is how many messages no match entry took; both name card and rank.
+    `messages_dropped` is how many messages no match entry took. `refused_commands` is what handlers asked of a card and
+    it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and rank.
     """
 
     program: str
@@ -55,6 +56,7 @@ class ProgramReport(TypedDict):
     rows: list[dict[str, Any]]
     failures: list[dict[str, Any]]
     messages_dropped: list[dict[str, Any]]
+    refused_commands: list[dict[str, Any]]
 
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
@@ -120,6 +122,7 @@ def run_program(
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     dropped: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
     with _loaded(path, source, arguments) as module:
         file = _definitions(path, module, nodes, topology)
         if not cards:
@@ -146,6 +149,7 @@ def run_program(
             rows += [row | of_network for row in _rows(name, run)]
             for rank, node in enumerate(run.nodes):
                 failures += [{"nic": name, "rank": rank, "text": text} for text in node.faults]
+                refused += [{"nic": name, "rank": rank, **asdict(command)} for command in node.refused_commands]
                 if node.messages_dropped:
                     dropped.append({"nic": name, "rank": rank, "messages": node.messages_dropped})
             if trace is not None:
@@ -167,6 +171,7 @@ def run_program(
         "rows": rows,
         "failures": failures,
         "messages_dropped": dropped,
+        "refused_commands": refused,
     }
 
 

@@ -46,19 +46,16 @@ def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return _first([f"{', '.join(at)} B: {text}" for text, at in sizes.items()])
 
 
-def refused_on_ranks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each refusal in the rows of `nicety run`, added up over the ranks of a card's run."""
-    runs = {row["nic"]: row["refused_commands"] for row in rows}
+def refused_on_ranks(refusals: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each refusal of `nicety run`, added up over the ranks of a card's run."""
+    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for refused in refusals:
+        key = tuple(refused[name] for name in ("nic", "command", "code", "place"))
+        found.setdefault(key, []).append(refused)
     lines = []
-    for nic, of_nodes in runs.items():
-        found: dict[tuple[str, str, str], dict[int, int]] = {}
-        for refused in of_nodes:
-            key = (refused["command"], refused["code"], refused["place"])
-            found.setdefault(key, {})[refused["node"]] = refused["times"]
-        for (command, code, place), times in found.items():
-            where = f"rank {next(iter(times))}" if len(times) == 1 else f"{len(times)} ranks"
-            text = _text({"command": command, "code": code, "place": place}, sum(times.values()))
-            lines.append(f"{nic}, {where}: {text}")
+    for same in found.values():
+        where = f"rank {same[0]['rank']}" if len(same) == 1 else f"{len(same)} ranks"
+        lines.append(f"{same[0]['nic']}, {where}: {_text(same[0], sum(refused['times'] for refused in same))}")
     return _first(lines)
 
 

@@ -215,7 +215,7 @@ def _distinct(items: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(items))
 
 
-_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "refused_commands", "faults", "transport"}
+_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
 
 
 def program_text(report: ProgramReport) -> str:
@@ -231,7 +231,7 @@ def program_text(report: ProgramReport) -> str:
     numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]
     table = [[f"# {columns[0]}", *columns[1:]], *([_value(row.get(name)) for name in columns] for row in rows)]
     title = f"# nicety run {report['program']} v{report['version']}"
-    refused = [f"# {line}" for line in refused_on_ranks(rows)]
+    refused = [f"# {line}" for line in refused_on_ranks(report["refused_commands"])]
     return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused]) + "\n"
 
 
