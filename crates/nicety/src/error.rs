@@ -133,3 +133,32 @@ pub(crate) fn fault_lines(faults: &[Fault]) -> String {
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_types::{NodeId, Time};
+
+    #[test]
+    fn equal_faults_share_a_line() {
+        let fault = |node, hpu, text: &str, times| Fault {
+            time: Time::from_ps(1500),
+            node: NodeId(node),
+            hpu,
+            text: text.to_owned(),
+            times,
+        };
+        let faults = [
+            fault(1, Some(3), "a", 1),
+            fault(1, None, "b", 1),
+            fault(2, Some(0), "a", 4),
+            fault(2, None, "c", 64),
+        ];
+        assert_eq!(
+            fault_lines(&faults),
+            "[1.5 ns node 1 HPU 3] a (5 times, on 2 nodes)\n[1.5 ns node 1] b\n[1.5 ns node 2] c (64 times)"
+        );
+        let different: Vec<Fault> = (0..11).map(|i| fault(1, None, &i.to_string(), 1)).collect();
+        assert!(fault_lines(&different).ends_with("[1.5 ns node 1] 7\nand 3 more"));
+    }
+}
