@@ -372,7 +372,10 @@ def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*DATATYPE, "--size", "4Mi", "--blocks", "48"], ["--blocks", "48 bytes do not divide", "4194304"]),
         ([*DATATYPE, "--size", "64", "--blocks", "128"], ["--blocks", "do not divide a message of 64"]),
         ([*DATATYPE, "--blocks", "0"], ["--blocks", "blocks of 0 bytes"]),
-        ([*DATATYPE, "--size", "8Mi", "--blocks", "1"], ["--blocks", "8388608 blocks", "4Mi", "2 bytes or more"]),
+        (
+            [*DATATYPE, "--size", "8Mi", "--blocks", "1"],
+            ["--blocks", "not 8388608 of 1 bytes", "4Mi", "2 bytes or more"],
+        ),
         ([*DATATYPE, "--size", "8:64"], ["--size 8:64", "one size"]),
         ([*DATATYPE, "--size", "2Gi", "--blocks", "1Gi"], ["--size", "1 to 1Gi"]),
         ([*DATATYPE, "--layout", "matrix"], ["'matrix'", "vector and list"]),
