@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
-    from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, Received, Run
+    from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
@@ -46,6 +46,7 @@ __all__ = [
     "HpuMemory",
     "InputError",
     "NodeReport",
+    "PendingRecv",
     "Received",
     "Run",
     "RunError",
@@ -77,6 +78,7 @@ _HOMES = {
     "HpuMemory": "nicety.applications",
     "InputError": "nicety.errors",
     "NodeReport": "nicety.cluster",
+    "PendingRecv": "nicety.cluster",
     "Received": "nicety.cluster",
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",

@@ -134,6 +134,7 @@ _MOST = {
 
 _OPTIONAL = {
     "recv": ("source", "tag"),
+    "post_recv": ("source", "tag"),
     "pt_alloc": ("pt", "eq"),
     "md_bind": ("eq", "ct"),
     "me_append": ("handlers",),

@@ -33,7 +33,7 @@ from nicety.applications import ApplicationReport
 from nicety.buffers import Buffer
 from nicety.errors import InputError
 from nicety.faults import Faults, LinkReport, TransportReport, faults_text
-from nicety.host import ANY, Extent, Host
+from nicety.host import ANY, Extent, Host, PendingRecv
 from nicety.outcomes import Count, Event, NodeReport, Received, Run
 from nicety.refusals import RefusedCommand
 
@@ -41,7 +41,20 @@ if TYPE_CHECKING:
     from nicety.handlers import Handlers
     from nicety.results import Level
 
-__all__ = ["ANY", "Buffer", "Cluster", "Count", "Event", "Extent", "Host", "NodeReport", "Program", "Received", "Run"]
+__all__ = [
+    "ANY",
+    "Buffer",
+    "Cluster",
+    "Count",
+    "Event",
+    "Extent",
+    "Host",
+    "NodeReport",
+    "PendingRecv",
+    "Program",
+    "Received",
+    "Run",
+]
 
 Program = Callable[[Host], Coroutine[Any, Any, Any]]
 """An async function of one host."""

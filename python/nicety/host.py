@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Generator, Iterable
 from typing import Any
 
-from nicety._calls import picoseconds
+from nicety._calls import Call, picoseconds
 from nicety._checks import whole
 from nicety.applications import HandlerCalls
 from nicety.buffers import Buffer
@@ -19,6 +19,34 @@ ANY = None
 
 Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
 """Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+
+
+def _received(received: dict[str, int]) -> Received:
+    return Received(**received)
+
+
+class PendingRecv:
+    """A receive that has been posted: `received = await pending` waits for its message, once.
+
+    Raises, where it is awaited:
+        RunError: where the message is longer than the buffer, or the card had no more match entries.
+    """
+
+    def __init__(self, host: Host, posted: int) -> None:
+        self._host = host
+        self._posted = posted
+        self._awaited = False
+
+    def __await__(self) -> Generator[Any, Any, Received]:
+        # No generator of its own, so that the call behind it still finds the program's line.
+        if self._awaited:
+            raise InputError(f"{self!r} was awaited before; post another receive")
+        self._awaited = True
+        call: Call[Received] = self._host._call("received", _received, posted=self._posted)  # noqa: SLF001
+        return call.__await__()
+
+    def __repr__(self) -> str:
+        return f"<PendingRecv {self._posted} of rank {self._host.rank}>"
 
 
 class Host(Operations, Portals, HandlerCalls):
@@ -51,6 +79,8 @@ class Host(Operations, Portals, HandlerCalls):
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
         """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
 
+        The receive has to be there when the message comes: `post_recv`.
+
         Raises:
             RunError: where there is no such rank.
         """
@@ -59,13 +89,33 @@ class Host(Operations, Portals, HandlerCalls):
     def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that comes before its `recv` has been posted is dropped and counted; ranks that may run apart that
-        far meet at a `barrier` first.
+        A message that comes before its receive is on the card is dropped and counted. Where that can happen, post
+        the receive first: `post_recv`.
 
         Raises:
             RunError: where the message is longer than the buffer, or there is no such rank.
         """
-        return self._call("recv", lambda received: Received(**received), part=self._own(buffer), source=source, tag=tag)
+        return self._call("recv", _received, part=self._own(buffer), source=source, tag=tag)
+
+    def post_recv(
+        self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY
+    ) -> Awaitable[PendingRecv]:
+        """Post a receive, and do not wait for its message: `received = await pending` does that later.
+
+        So a receive can be there before its message comes: post it, and let its sender know only then, by a `barrier`
+        or a message. It is an entry on the card, which stays there until a message comes.
+
+            pending = await host.post_recv(back, source=left)
+            await host.barrier()
+            await host.send(out, to=right)
+            received = await pending
+
+        Raises:
+            RunError: where there is no such rank.
+        """
+        return self._call(
+            "post_recv", lambda posted: PendingRecv(self, posted), part=self._own(buffer), source=source, tag=tag
+        )
 
     def compute(
         self, *, ns: float = 0, cycles: int = 0, reads: Iterable[Extent] = (), writes: Iterable[Extent] = ()

@@ -309,7 +309,8 @@ impl Cluster {
             if dropped > 0 {
                 lines += &format!(
                     "\n  note: the card of rank {rank} dropped {dropped} message{} that no match entry took; was its \
-                     recv posted too late, or with another tag? Meet at a barrier after posting it.",
+                     receive posted too late, or with another tag? Post it with post_recv, meet at a barrier, \
+                     and only then send.",
                     if dropped == 1 { "" } else { "s" }
                 );
             }

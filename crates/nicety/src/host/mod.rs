@@ -1,18 +1,20 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, `send` and `recv`, and in `portals.rs` the Portals calls.
+//! A host as its programs see it: memory ([`Buffer`]), CPUs, `send`, in `receive.rs` `recv`, and in `portals.rs` the Portals calls.
 
 mod buffer;
 mod offload;
 mod portals;
+mod receive;
 mod work;
 
 pub use buffer::Buffer;
+pub use receive::{PendingRecv, Received};
 
 use crate::Error;
 use nicety_fabric::Barrier;
 use nicety_host::Cpus;
 use nicety_kernel::{Rng, Sim, describe};
-use nicety_nic::spin::{CallError, Card};
-use nicety_portals::{EqHandle, Event, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Source};
+use nicety_nic::spin::Card;
+use nicety_portals::{EqHandle, Event, EventKind, Md, MdOptions, PutRequest};
 use nicety_types::{Duration, NodeId, Path, Recorder, Resource, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,17 +39,6 @@ struct Inner {
     /// Names of sends and receives, to tell their events apart.
     requests: Cell<u64>,
     recorder: Recorder,
-}
-
-/// What a receive brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// The rank that sent it.
-    pub source: u32,
-    /// Its tag.
-    pub tag: u32,
-    /// Its length in bytes.
-    pub length: u64,
 }
 
 impl Host {
@@ -151,7 +142,8 @@ impl Host {
 
     /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.
     ///
-    /// On a Portals card: a put, and the wait for its SEND event.
+    /// On a Portals card: a put, and the wait for its SEND event. The receive has to be posted when the message comes:
+    /// [`Host::post_recv`].
     ///
     /// # Errors
     /// When there is no such rank.
@@ -173,65 +165,6 @@ impl Host {
         self.eq_wait(self.0.messages, sent, what).await?;
         self.called("send", start);
         Ok(self.0.card.md_release(md)?)
-    }
-
-    /// Receives one message into a buffer: from one rank or any, with one tag or any.
-    ///
-    /// On a Portals card: a use-once match entry, and the wait for its PUT event. A message that comes before its `recv`
-    /// is dropped and counted; programs that may run apart that far meet at a [`Host::barrier`] first.
-    ///
-    /// # Errors
-    /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
-    pub async fn recv(
-        &self,
-        buffer: &Buffer,
-        source: Option<u32>,
-        tag: Option<u32>,
-    ) -> Result<Received, Error> {
-        let start = self.now();
-        if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
-            return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
-        }
-        let user_ptr = self.next_request();
-        let me = Me {
-            start: buffer.address(),
-            length: buffer.len(),
-            match_bits: tag.unwrap_or(0).into(),
-            ignore_bits: if tag.is_some() { 0 } else { !0 },
-            source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
-            options: MeOptions::OP_PUT
-                | MeOptions::USE_ONCE
-                | MeOptions::EVENT_LINK_DISABLE
-                | MeOptions::EVENT_UNLINK_DISABLE,
-            user_ptr,
-            ..Me::default()
-        };
-        let appending = self.me_append(MESSAGES, me, List::Priority).await?;
-        let wanted = |event: &Event| event.kind == EventKind::Put && event.user_ptr == user_ptr;
-        let what = move || {
-            let from = source.map_or("any rank".to_string(), |rank| format!("rank {rank}"));
-            let tagged = tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
-            format!("a message from {from}, {tagged}")
-        };
-        let Inner { card, cpus, messages, .. } = &*self.0;
-        let event = self
-            .timed("wait for an event", async |path| {
-                card.eq_wait_of(cpus, path, *messages, &appending, wanted, what).await
-            })
-            .await?;
-        self.called("recv", start);
-        if event.rlength > event.mlength {
-            return Err(Error::Program(format!(
-                "a message of {} bytes from rank {} came into a recv of {} bytes: {} bytes were cut; give recv a \
-                 buffer of {} bytes",
-                event.rlength,
-                event.initiator.0,
-                event.mlength,
-                event.rlength - event.mlength,
-                event.rlength
-            )));
-        }
-        Ok(Received { source: event.initiator.0, tag: event.match_bits as u32, length: event.mlength })
     }
 
     /// This host's card.

@@ -198,6 +198,15 @@ pub enum Command {
         source: Option<u32>,
         tag: Option<u32>,
     },
+    PostRecv {
+        part: Part,
+        source: Option<u32>,
+        tag: Option<u32>,
+    },
+    /// A receive, as numbered by the reply to `post_recv`.
+    Received {
+        posted: u64,
+    },
     Compute {
         ps: u64,
     },

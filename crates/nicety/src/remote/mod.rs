@@ -8,7 +8,7 @@ mod command;
 
 pub use command::{Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger};
 
-use crate::{Buffer, Error, HandlerNames, Handlers, Host};
+use crate::{Buffer, Error, HandlerNames, Handlers, Host, PendingRecv, Received};
 use command::named;
 use nicety_host::{HostBytes, Work};
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
@@ -19,6 +19,7 @@ use nicety_portals::{
 use nicety_types::Duration;
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ pub struct Loaded(Rc<RefCell<Vec<Handlers>>>);
 /// # Errors
 /// What the program failed with.
 pub async fn drive(host: Host, loaded: Loaded, mut driver: Driver) -> Result<(), Error> {
-    let mut program = Program { host, loaded, buffers: Vec::new() };
+    let mut program =
+        Program { host, loaded, buffers: Vec::new(), receives: HashMap::new(), receives_posted: 0 };
     let mut reply = program.reply(Ok(Value::Null));
     loop {
         match driver(reply) {
@@ -88,6 +90,9 @@ struct Program {
     host: Host,
     loaded: Loaded,
     buffers: Vec<Buffer>,
+    /// Receives that nobody has waited for, by their numbers.
+    receives: HashMap<u64, PendingRecv>,
+    receives_posted: u64,
 }
 
 impl Program {
@@ -130,7 +135,7 @@ impl Program {
         self.reply(result)
     }
 
-    async fn carry_out(&self, command: Command) -> Result<Value, Error> {
+    async fn carry_out(&mut self, command: Command) -> Result<Value, Error> {
         let host = &self.host;
         let eq_of = |bits: Option<u64>| bits.map(EqHandle::from_bits);
         let ct_of = |bits: Option<u64>| bits.map(CtHandle::from_bits);
@@ -183,8 +188,18 @@ impl Program {
             }
             Command::Send { part, to, tag } => none(host.send(&self.part(part)?, to, tag).await)?,
             Command::Recv { part, source, tag } => {
-                let received = host.recv(&self.part(part)?, source, tag).await?;
-                json!({"source": received.source, "tag": received.tag, "length_bytes": received.length})
+                received_json(&host.recv(&self.part(part)?, source, tag).await?)
+            }
+            Command::PostRecv { part, source, tag } => {
+                let pending = host.post_recv(&self.part(part)?, source, tag).await?;
+                self.receives_posted += 1;
+                self.receives.insert(self.receives_posted, pending);
+                json!(self.receives_posted)
+            }
+            Command::Received { posted } => {
+                let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
+                let pending = self.receives.remove(&posted).ok_or_else(unknown)?;
+                received_json(&host.received(pending).await?)
             }
             Command::Compute { ps } => {
                 host.compute(Duration::from_ps(ps)).await;
@@ -282,6 +297,10 @@ impl Program {
 /// The result of a call that has none.
 fn none(result: Result<(), Error>) -> Result<Value, Error> {
     result.map(|()| Value::Null)
+}
+
+fn received_json(received: &Received) -> Value {
+    json!({"source": received.source, "tag": received.tag, "length_bytes": received.length})
 }
 
 fn count_json(value: CtEvent) -> Value {

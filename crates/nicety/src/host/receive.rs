@@ -1,0 +1,125 @@
+//! Receiving messages: `recv`, and in two halves, so that a receive can be there before its message comes.
+
+use super::{Buffer, Host, Inner, MESSAGES};
+use crate::Error;
+use nicety_nic::spin::{Appending, CallError};
+use nicety_portals::{Event, EventKind, List, Me, MeOptions, Source};
+use nicety_types::{NodeId, Time};
+
+/// What a receive brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The rank that sent it.
+    pub source: u32,
+    /// Its tag.
+    pub tag: u32,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+/// A receive that has been posted, for [`Host::received`] of the same host. Its entry stays on the card until a message
+/// comes, also where nobody asks for it.
+#[must_use = "a message comes into its buffer; Host::received says when"]
+pub struct PendingRecv {
+    appending: Appending,
+    /// The name of the receive, in its event.
+    user_ptr: u64,
+    source: Option<u32>,
+    tag: Option<u32>,
+}
+
+impl PendingRecv {
+    fn what(&self) -> String {
+        let from = self.source.map_or("any rank".to_string(), |rank| format!("rank {rank}"));
+        let tagged = self.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
+        format!("a message from {from}, {tagged}")
+    }
+}
+
+impl Host {
+    /// Receives one message into a buffer: from one rank or any, with one tag or any.
+    ///
+    /// A message that comes before its receive is on the card is dropped and counted. Where that can happen,
+    /// [`Host::post_recv`] goes first; this is that and [`Host::received`] in one.
+    ///
+    /// # Errors
+    /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
+    pub async fn recv(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tag: Option<u32>,
+    ) -> Result<Received, Error> {
+        let start = self.now();
+        let pending = self.post_recv(buffer, source, tag).await?;
+        self.received_since(pending, start).await
+    }
+
+    /// Posts a receive, and does not wait for its message: what comes from then on, one crossing of the bus and the
+    /// card's work on a command later, finds it. Of several, the first that fits takes a message.
+    ///
+    /// A program that has to be sure that a receive is there first posts it, and only then lets its sender know, by a
+    /// [`Host::barrier`] or a message. On a Portals card: a use-once match entry.
+    ///
+    /// # Errors
+    /// When there is no such rank. That the card has no more match entries, [`Host::received`] tells.
+    pub async fn post_recv(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tag: Option<u32>,
+    ) -> Result<PendingRecv, Error> {
+        if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
+            return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
+        }
+        let user_ptr = self.next_request();
+        let me = Me {
+            start: buffer.address(),
+            length: buffer.len(),
+            match_bits: tag.unwrap_or(0).into(),
+            ignore_bits: if tag.is_some() { 0 } else { !0 },
+            source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
+            options: MeOptions::OP_PUT
+                | MeOptions::USE_ONCE
+                | MeOptions::EVENT_LINK_DISABLE
+                | MeOptions::EVENT_UNLINK_DISABLE,
+            user_ptr,
+            ..Me::default()
+        };
+        let appending = self.me_append(MESSAGES, me, List::Priority).await?;
+        Ok(PendingRecv { appending, user_ptr, source, tag })
+    }
+
+    /// Waits for the message of a receive that this host has posted: on a Portals card, for its PUT event.
+    ///
+    /// # Errors
+    /// When the card had no more match entries, or the message is longer than the buffer.
+    pub async fn received(&self, pending: PendingRecv) -> Result<Received, Error> {
+        let start = self.now();
+        self.received_since(pending, start).await
+    }
+
+    /// As [`Host::received`], by a call of the program's that began at `start`.
+    async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
+        let wanted = |event: &Event| event.kind == EventKind::Put && event.user_ptr == pending.user_ptr;
+        let Inner { card, cpus, messages, .. } = &*self.0;
+        let event = self
+            .timed("wait for an event", async |path| {
+                card.eq_wait_of(cpus, path, *messages, &pending.appending, wanted, || pending.what()).await
+            })
+            .await?;
+        self.called("recv", start);
+        if event.rlength > event.mlength {
+            return Err(Error::Program(format!(
+                "a message of {} bytes from rank {} came into a recv of {} bytes: {} bytes were cut; give recv a \
+                 buffer of {} bytes",
+                event.rlength,
+                event.initiator.0,
+                event.mlength,
+                event.rlength - event.mlength,
+                event.rlength
+            )));
+        }
+        Ok(Received { source: event.initiator.0, tag: event.match_bits as u32, length: event.mlength })
+    }
+}

@@ -1,0 +1,156 @@
+"""Receives that are there before their messages."""
+
+from __future__ import annotations
+
+import pytest
+from console import ROOT, blocks
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicety
+
+
+def program(page: str, title: str) -> str:
+    """A program that a page shows."""
+    if page == "README.md":
+        return (ROOT / page).read_text().split("## A first program", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    return next(block.text for block in blocks((ROOT / page).read_text()) if block.title == title)
+
+
+def test_a_posted_receive_takes_the_time_of_a_receive() -> None:
+    async def ping(host: nicety.Host) -> None:
+        await host.send(host.alloc(8), to=1, tag=5)
+
+    async def pong(host: nicety.Host) -> tuple[float, nicety.Received, float]:
+        pending = await host.post_recv(host.alloc(8), source=0, tag=5)
+        posted = host.now_ns
+        return posted, await pending, host.now_ns
+
+    # Posting is o; the message comes as for a recv: post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250,
+    # notice 65.
+    run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
+    assert run.results[1] == (65, nicety.Received(source=0, tag=5, length_bytes=8), 693.685)
+
+
+def test_a_program_may_wait_for_its_receives_in_any_order() -> None:
+    async def sender(host: nicety.Host) -> None:
+        out = host.alloc(8)
+        await host.barrier()
+        for tag in (1, 2, 2):
+            out.array[:] += 1
+            await host.send(out, to=1, tag=tag)
+
+    async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
+        buffers = [host.alloc(8) for _ in range(3)]
+        # Of the same tag, in the order in which they were posted.
+        one, two, three = [await host.post_recv(b, tag=t) for b, t in zip(buffers, (2, 2, 1), strict=True)]
+        await host.barrier()
+        tags = [(await pending).tag for pending in (three, two, one)]
+        return [(tag, int(b.array[0])) for tag, b in zip(tags, reversed(buffers), strict=True)]
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
+    assert run.results[1] == [(1, 1), (2, 3), (2, 2)]
+
+
+def test_a_receive_that_nobody_waits_for_is_no_deadlock() -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.post_recv(host.alloc(8))
+
+    nicety.Cluster(2, "spin-discrete").run(main)
+
+
+def test_what_is_wrong_with_a_posted_receive_is_told() -> None:
+    async def twice(host: nicety.Host) -> None:
+        pending = await host.post_recv(host.alloc(8), source=1)
+        await host.barrier()
+        await pending
+        await pending
+
+    async def other(host: nicety.Host) -> None:
+        await host.barrier()
+        await host.send(host.alloc(8), to=0)
+
+    async def forgotten(host: nicety.Host) -> None:
+        host.post_recv(host.alloc(8))
+        await host.compute(ns=1)
+
+    async def nobody(host: nicety.Host) -> None:
+        await host.post_recv(host.alloc(8), source=2)
+
+    async def never(host: nicety.Host) -> None:
+        await (await host.post_recv(host.alloc(8), source=1, tag=4))
+
+    async def too_many(host: nicety.Host) -> None:
+        for pending in [await host.post_recv(host.alloc(8)) for _ in range(3)]:
+            await pending
+
+    pair = nicety.Cluster(2, "spin-discrete")
+    for programs, error, text in (
+        ({0: twice, 1: other}, nicety.InputError, "awaited before; post another receive"),
+        ({0: forgotten}, nicety.InputError, r"write await host.post_recv\(\.\.\.\)"),
+        ({0: nobody}, nicety.RunError, "there is no rank 2"),
+        ({0: never}, nicety.Deadlock, "a message from rank 1, tag 4"),
+    ):
+        with pytest.raises(error, match=text):
+            pair.run(programs)
+    with pytest.raises(nicety.RunError, match="PTL_NO_SPACE"):
+        nicety.Cluster(2, "spin-discrete", set={"limits.match_entries": 2}).run({0: too_many})
+
+
+def test_a_message_may_be_too_long_for_a_posted_receive() -> None:
+    async def sender(host: nicety.Host) -> None:
+        await host.barrier()
+        await host.send(host.alloc(9), to=1)
+
+    async def receiver(host: nicety.Host) -> None:
+        pending = await host.post_recv(host.alloc(8))
+        await host.barrier()
+        await pending
+
+    with pytest.raises(nicety.RunError, match="9 bytes from rank 0 came into a recv of 8 bytes"):
+        nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
+
+
+# What made each of these programs a deadlock: the fault of a message that came before its receive.
+TROUBLES = (
+    {"set": {"transport.reliable": "true"}, "faults": "loss=0.1"},
+    {"noise": "20us,5us"},
+    {"set": {"transport.reliable": "true"}, "faults": "loss=0.1", "noise": "20us,5us"},
+)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize(
+    ("page", "title", "nodes", "topology"),
+    [
+        ("README.md", "first.py", 2, "pair"),
+        ("docs/guide/run.md", "exchange.py", 2, "pair"),
+        ("docs/guide/python.md", "ring.py", 4, "star"),
+    ],
+)
+def test_programs_of_the_pages_need_no_luck(
+    page: str, title: str, nodes: int, topology: str, trouble: dict[str, object]
+) -> None:
+    names: dict[str, object] = {"__name__": title}
+    exec(compile(program(page, title), title, "exec"), names)
+    for seed in range(1, 21):
+        nicety.Cluster(nodes, "spin-discrete", topology=topology, seed=seed, **trouble).run(names["main"])
+
+
+@given(st.integers(0, 2**32), st.sampled_from(TROUBLES), st.sampled_from(["spin-discrete", "spin-integrated"]))
+def test_an_exchange_in_a_loop_needs_no_luck(seed: int, trouble: dict[str, object], nic: str) -> None:
+    page = (ROOT / "docs/guide/python.md").read_text()
+    part = next(block.text for block in blocks(page) if "async def exchange" in block.text)
+    names: dict[str, object] = {}
+    exec(part, names)
+
+    async def main(host: nicety.Host) -> int:
+        out, back = host.alloc(64), host.alloc(64)
+        for count in range(100):
+            out.array[:] = count
+            await names["exchange"](host, out, back)
+            assert (back.array == count).all()
+        return 100
+
+    cluster = nicety.Cluster(2, nic, seed=seed, **trouble)
+    assert cluster.run(main).results == {0: 100, 1: 100}
