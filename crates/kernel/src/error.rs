@@ -22,6 +22,9 @@ impl fmt::Display for Waiting {
     }
 }
 
+/// Most waiting programs that the text of a deadlock lists.
+const LISTED: usize = 8;
+
 /// Why a run ended before its programs did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,7 +57,11 @@ impl fmt::Display for RunError {
                     n => format!("{n} programs wait"),
                 };
                 write!(f, "deadlock at {at}: nothing can happen any more, and {programs}")?;
-                waiting.iter().try_for_each(|w| write!(f, "\n  {w}"))
+                waiting.iter().take(LISTED).try_for_each(|w| write!(f, "\n  {w}"))?;
+                match waiting.len().saturating_sub(LISTED) {
+                    0 => Ok(()),
+                    more => write!(f, "\n  and {more} more"),
+                }
             }
             RunError::Interrupted { at } => write!(f, "interrupted at {at} of virtual time"),
             RunError::TimeLimit { at } => {

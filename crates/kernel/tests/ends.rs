@@ -138,6 +138,21 @@ fn one_program_that_waits_is_told_in_the_singular() {
 }
 
 #[test]
+fn a_deadlock_of_many_programs_lists_the_first_ones() {
+    let text = |programs: u32| {
+        let waits =
+            |node| Waiting { node: NodeId(node), program: "p".into(), why: "rain".into(), since: Time::ZERO };
+        RunError::Deadlock { at: Time::ZERO, waiting: (0..programs).map(waits).collect() }.to_string()
+    };
+    let (eight, many) = (text(8), text(1024));
+    assert_eq!(eight.lines().count(), 9);
+    assert!(eight.ends_with("node 7, program 'p', waits since 0 ns for rain"), "{eight}");
+    assert!(many.starts_with("deadlock at 0 ns: nothing can happen any more, and 1024 programs wait\n"), "{many}");
+    assert_eq!(many.lines().nth(8), eight.lines().nth(8));
+    assert_eq!(many.lines().skip(9).collect::<Vec<_>>(), ["  and 1016 more"]);
+}
+
+#[test]
 fn an_interrupt_ends_a_run_and_it_may_go_on() {
     let flag = Arc::new(AtomicBool::new(false));
     let config = Config { interrupt: Some(flag.clone()), ..Config::default() };
