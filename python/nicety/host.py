@@ -97,9 +97,7 @@ class Host(Operations, Portals, HandlerCalls):
         """
         return self._call("recv", _received, part=self._own(buffer), source=source, tag=tag)
 
-    def post_recv(
-        self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY
-    ) -> Awaitable[PendingRecv]:
+    def post_recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[PendingRecv]:
         """Post a receive, and do not wait for its message: `received = await pending` does that later.
 
         So a receive can be there before its message comes: post it, and let its sender know only then, by a `barrier`

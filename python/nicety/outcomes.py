@@ -81,10 +81,14 @@ class NodeReport:
 
     `faults` are the handlers that failed, each with how many times it was. `refused_commands` are what handlers asked
     of the card and it refused, which is no failure by itself: a handler may look at what it is told.
+
+    Beside what is counted, `first_dropped` says of the first message that its card dropped what it was and why, where
+    there was one.
     """
 
     messages_matched: int
     messages_dropped: int
+    first_dropped: str | None
     handler_runs: int
     handler_instructions: int
     handler_cycles: int

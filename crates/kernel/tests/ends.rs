@@ -147,7 +147,10 @@ fn a_deadlock_of_many_programs_lists_the_first_ones() {
     let (eight, many) = (text(8), text(1024));
     assert_eq!(eight.lines().count(), 9);
     assert!(eight.ends_with("node 7, program 'p', waits since 0 ns for rain"), "{eight}");
-    assert!(many.starts_with("deadlock at 0 ns: nothing can happen any more, and 1024 programs wait\n"), "{many}");
+    assert!(
+        many.starts_with("deadlock at 0 ns: nothing can happen any more, and 1024 programs wait\n"),
+        "{many}"
+    );
     assert_eq!(many.lines().nth(8), eight.lines().nth(8));
     assert_eq!(many.lines().skip(9).collect::<Vec<_>>(), ["  and 1016 more"]);
 }

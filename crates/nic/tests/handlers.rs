@@ -331,7 +331,7 @@ fn a_failed_handler_counts_as_a_failure() {
     rig.program(1, async |b| {
         let me = counted(&b.alloc(&[0; 8]), 5, b.ct);
         b.append_with(me, &payload(packet(result::FAIL)), &state()).await.unwrap();
-        assert_eq!(b.count(b.ct, 1).await, Err(CallError::Failures { failures: 1 }));
+        assert_eq!(b.count(b.ct, 1).await, Err(CallError::Failures { failures: 1, first: None }));
     });
     rig.run();
     let faults: Vec<_> = rig.faults().into_iter().map(|fault| (fault.text, fault.times)).collect();

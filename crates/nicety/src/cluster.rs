@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::noise::Noise;
 use crate::record::Recording;
 use crate::refusals;
+use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
@@ -267,7 +268,7 @@ impl Cluster {
                 Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
                 None => Error::Deadlock(format!(
                     "{error}{}{}{}",
-                    self.drop_lines(),
+                    waiting::notes(&self.cards),
                     refusals::notes(&self.cards),
                     self.fault_notes()
                 )),
@@ -299,34 +300,6 @@ impl Cluster {
             Error::Input(text) => Error::Input(because(&text)),
             other => other,
         }
-    }
-
-    /// Messages that found no match entry, and handlers that did not answer, explain many a deadlock.
-    fn drop_lines(&self) -> String {
-        let mut lines = String::new();
-        for (rank, card) in self.cards.iter().enumerate() {
-            let dropped = card.statistics().dropped_total();
-            if dropped > 0 {
-                lines += &format!(
-                    "\n  note: the card of rank {rank} dropped {dropped} message{} that no match entry took; was its \
-                     receive posted too late, or with another tag? Post it with post_recv, meet at a barrier, \
-                     and only then send.",
-                    if dropped == 1 { "" } else { "s" }
-                );
-            }
-            let handled = card.handler_statistics().runs;
-            if handled > 0 {
-                lines += &format!(
-                    "\n  note: {handled} handler{} ran on the card of rank {rank}, which sent {} packet{} in all; did \
-                     {} answer, and to the right rank, match bits and offset?",
-                    if handled == 1 { "" } else { "s" },
-                    card.packets_sent(),
-                    if card.packets_sent() == 1 { "" } else { "s" },
-                    if handled == 1 { "it" } else { "they" },
-                );
-            }
-        }
-        lines
     }
 }
 

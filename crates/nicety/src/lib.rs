@@ -44,6 +44,7 @@ pub mod record;
 mod refusals;
 pub mod remote;
 pub mod sources;
+mod waiting;
 
 pub use cluster::{
     Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,

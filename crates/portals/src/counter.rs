@@ -7,6 +7,7 @@
 //! is carried out: one that sets the counter back does not hold up its neighbours. What became due first is
 //! carried out first, on whatever counter.
 
+use crate::diagnosis::FailedOperation;
 use crate::handle::Slab;
 use crate::interface::release;
 use crate::{CtHandle, Effect, Effects, Error, Interface, OperationHandle};
@@ -42,11 +43,13 @@ pub(crate) enum Action {
 }
 
 pub(crate) struct Ct {
-    value: CtEvent,
+    pub value: CtEvent,
+    /// The first operation whose failure it has counted.
+    pub first_failure: Option<FailedOperation>,
     /// Match entries and descriptors that count here, and triggered operations that change it.
     pub users: u32,
     /// Sorted by threshold, and by age within one.
-    waiting: VecDeque<(u64, Action)>,
+    pub waiting: VecDeque<(u64, Action)>,
 }
 
 pub(crate) type Counters = Slab<CtHandle, Ct>;
@@ -57,7 +60,12 @@ impl Interface {
     /// # Errors
     /// [`Error::NoSpace`].
     pub fn ct_alloc(&mut self) -> Result<CtHandle, Error> {
-        self.counters.insert(Ct { value: CtEvent::default(), users: 0, waiting: VecDeque::new() })
+        self.counters.insert(Ct {
+            value: CtEvent::default(),
+            first_failure: None,
+            users: 0,
+            waiting: VecDeque::new(),
+        })
     }
 
     /// Frees a counter (`PtlCTFree`).

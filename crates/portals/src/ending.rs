@@ -27,7 +27,7 @@ impl Interface {
         // Bytes of a reply that are on their way come before the end in any case.
         let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
         let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
-        let (from, length) = (op.from, op.header.length);
+        let (from, header) = (op.from, op.header);
         let event = |kind, start| Event { fail: outcome, ..op.event(kind, start, self.node) };
         let send = from.map(|from| (from, event(EventKind::Send, from.start)));
         let reply = unanswered.map(|to| (to, Event { mlength: 0, ..event(EventKind::Reply, to.start) }));
@@ -40,11 +40,11 @@ impl Interface {
             if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
                 self.post_initiator(&md, event, effects);
             }
-            self.count_initiator(&md, MdOptions::EVENT_CT_SEND, outcome, length, effects);
+            self.count_initiator(&md, MdOptions::EVENT_CT_SEND, (&header, outcome), header.length, effects);
         }
         if let Some((md, event)) = reply {
             self.post_initiator(&md, event, effects);
-            self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, outcome, 0, effects);
+            self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, (&header, outcome), 0, effects);
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Interface {
             return Err(Error::ArgInvalid("no reply to this operation is arriving"));
         };
         *answer = Answer::Done;
-        let ended = *sent;
+        let (ended, header) = (*sent, op.header);
         let fail = if reply.fail.is_ok() { outcome } else { reply.fail };
         let mlength = if fail.is_ok() { reply.mlength } else { 0 };
         let event = Event {
@@ -112,7 +112,7 @@ impl Interface {
             self.forget(reply.operation);
         }
         self.post_initiator(&md, event, effects);
-        self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, fail, mlength, effects);
+        self.count_initiator(&md, MdOptions::EVENT_CT_REPLY, (&header, fail), mlength, effects);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Interface {
             remote_offset: answer.remote_offset,
             ..op.event(EventKind::Ack, from.start, node)
         };
-        let asked = op.header.length;
+        let header = op.header;
         let md = self.md(from);
         if ended {
             self.forget(OperationHandle::from_bits(answer.operation));
@@ -138,8 +138,8 @@ impl Interface {
         if answer.ack == AckRequest::Full {
             self.post_initiator(&md, event, effects);
         }
-        let bytes = if answer.ack == AckRequest::OperationCompleted { asked } else { answer.length };
-        self.count_initiator(&md, MdOptions::EVENT_CT_ACK, answer.fail, bytes, effects);
+        let bytes = if answer.ack == AckRequest::OperationCompleted { header.length } else { answer.length };
+        self.count_initiator(&md, MdOptions::EVENT_CT_ACK, (&header, answer.fail), bytes, effects);
         true
     }
 

@@ -6,6 +6,7 @@
 //! [`crate::Limits::operations`], and its memory descriptors.
 
 use crate::counter::Action;
+use crate::diagnosis::FailedOperation;
 use crate::interface::release;
 use crate::request::Draft;
 use crate::{
@@ -64,7 +65,7 @@ pub struct Reply {
 }
 
 pub(crate) struct Descriptor {
-    md: Md,
+    pub md: Md,
     /// Operations that have not ended.
     users: u32,
 }
@@ -464,12 +465,15 @@ impl Interface {
         &mut self,
         md: &Md,
         option: MdOptions,
-        outcome: FailType,
+        (header, outcome): (&Header, FailType),
         bytes: u64,
         effects: &mut Effects,
     ) {
         if let (Some(ct), true) = (md.ct, md.options.contains(option)) {
             let by = amount(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
+            if let (false, Ok(counter)) = (outcome.is_ok(), self.counters.get_mut(ct)) {
+                counter.first_failure.get_or_insert(FailedOperation::new(header, outcome));
+            }
             self.count(ct, by, effects);
         }
     }

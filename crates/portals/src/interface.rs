@@ -1,6 +1,7 @@
 //! One network interface: its resources, their limits, and what it has counted.
 
 use crate::counter::{Action, Counters};
+use crate::diagnosis::DroppedMessage;
 use crate::handle::Slab;
 use crate::initiator::{Descriptor, Operation};
 use crate::list::Entry;
@@ -81,6 +82,7 @@ pub struct Statistics {
     /// How often flow control has disabled a portal table entry.
     pub flow_control: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
+    pub(crate) first_dropped: Option<DroppedMessage>,
 }
 
 impl Statistics {
@@ -94,6 +96,11 @@ impl Statistics {
     /// Messages dropped for any reason.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
+    }
+
+    /// The first message that was dropped.
+    pub const fn first_dropped(&self) -> Option<DroppedMessage> {
+        self.first_dropped
     }
 }
 

@@ -82,6 +82,7 @@
 
 mod atomic;
 mod counter;
+mod diagnosis;
 mod ending;
 mod error;
 mod event;
@@ -99,6 +100,7 @@ mod unexpected;
 
 pub use atomic::{Atomic, AtomicOp, Datatype, Operand};
 pub use counter::CtEvent;
+pub use diagnosis::{Counted, DroppedMessage, FailedOperation, WaitingTriggered};
 pub use error::Error;
 pub use event::{Effect, Effects, Event, EventKind, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};

@@ -1,6 +1,7 @@
 //! The target: what an arriving header matches, and what follows when its bytes are there ('Matching
 //! Semantics', 'Address Translation').
 
+use crate::diagnosis::DroppedMessage;
 use crate::list::search;
 use crate::unexpected::UnexpectedHeader;
 use crate::{
@@ -204,6 +205,13 @@ impl Interface {
             Err(refused) => refused,
         };
         self.statistics.dropped[reason as usize] += 1;
+        self.statistics.first_dropped.get_or_insert(DroppedMessage {
+            kind: header.kind,
+            source: header.source,
+            pt: header.pt,
+            match_bits: header.match_bits,
+            reason,
+        });
         // Answers are not answered, and nobody answers for another node.
         if header.kind.is_request() && reason != DropReason::WrongTarget {
             self.answer(header, header.ack, fail, 0, header.remote_offset, effects);

@@ -263,6 +263,7 @@ fn report(run: &Run) -> String {
         json!({
             "messages_matched": node.portals.matched,
             "messages_dropped": node.portals.dropped_total(),
+            "first_dropped": node.portals.first_dropped().map(|message| message.to_string()),
             "handler_runs": node.handlers.runs,
             "handler_instructions": node.handlers.instructions,
             "handler_cycles": node.handlers.cycles,

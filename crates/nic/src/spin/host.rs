@@ -4,7 +4,7 @@
 use super::attachments::AttachError;
 use super::{Card, HandlerError};
 use nicety_host::Memory;
-use nicety_portals::{CtHandle, EqHandle, Error, Md, MdHandle, PtOptions};
+use nicety_portals::{CtHandle, EqHandle, Error, FailedOperation, Md, MdHandle, PtOptions};
 use std::fmt;
 
 /// Why a host's call failed.
@@ -30,6 +30,8 @@ pub enum CallError {
     Failures {
         /// How many.
         failures: u64,
+        /// The first of this host's own among them.
+        first: Option<FailedOperation>,
     },
     /// No handlers have this number.
     NotAttached {
@@ -58,8 +60,14 @@ impl fmt::Display for CallError {
             CallError::ToItself { rank } => {
                 write!(f, "rank {rank} cannot send to itself: no link leads from a card back to it")
             }
-            CallError::Failures { failures } => {
+            CallError::Failures { failures, first: None } => {
                 write!(f, "{failures} of the operations waited for failed at their target")
+            }
+            CallError::Failures { failures: 1, first: Some(first) } => {
+                write!(f, "an operation waited for failed: {first}")
+            }
+            CallError::Failures { failures, first: Some(first) } => {
+                write!(f, "{failures} of the operations waited for failed, the first of them {first}")
             }
             CallError::NotAttached { cookie } => {
                 write!(f, "no handlers were attached under number {cookie}; attach them before the append")

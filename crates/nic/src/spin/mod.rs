@@ -59,7 +59,7 @@ use hpus::Hpus;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
-use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics};
+use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{
     Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
 };
@@ -266,6 +266,12 @@ impl Card {
     /// Operations that this card has started or will start, and that have not ended.
     pub fn pending_operations(&self) -> usize {
         self.interface.borrow().pending_operations()
+    }
+
+    /// One of the triggered operations that wait on this card, and how many there are.
+    pub fn waiting_triggered(&self) -> Option<(WaitingTriggered, u32)> {
+        let interface = self.interface.borrow();
+        Some((interface.waiting_triggered()?, interface.pending_triggered()))
     }
 
     /// Packets that this card has put on its link.

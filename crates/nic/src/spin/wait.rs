@@ -5,8 +5,22 @@ use super::view::{Seen, Slot};
 use super::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_kernel::{describe, timeout};
-use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
+use nicety_portals::{Counted, CtEvent, CtHandle, EqHandle, Event};
 use nicety_types::{Duration, Path, Stage, Time};
+
+/// What there is to say of a counter that stays where it is.
+const fn counting(counted: Counted) -> &'static str {
+    match counted {
+        Counted::Yes => "",
+        Counted::ByAcknowledgements => {
+            ", and what counts into it has event_ct_ack: that takes puts that ask for an acknowledgement (ack)"
+        }
+        Counted::ByNothing => {
+            ", and no match entry or memory descriptor counts into it: that takes ct, and an option such as \
+             event_ct_comm of the one, event_ct_send, event_ct_reply or event_ct_ack of the other"
+        }
+    }
+}
 
 impl Card {
     /// A counter as the host sees it (`PtlCTGet`).
@@ -33,7 +47,10 @@ impl Card {
         let reached = || {
             self.view.counter(ct).is_some_and(|(value, _)| value.success >= threshold || value.failure > 0)
         };
-        let why = || format!("a counter to reach {threshold}; it is at {}", self.ct_get(ct).success);
+        let why = || {
+            let (value, counted) = (self.ct_get(ct).success, self.interface.borrow().counted(ct));
+            format!("a counter to reach {threshold}; it is at {value}{}", counting(counted))
+        };
         if threshold > 0 {
             describe(why, self.view.changed.wait_until(reached)).await;
         }
@@ -42,7 +59,10 @@ impl Card {
         self.notice(cpus, path, &seen).await;
         match value.failure {
             0 => Ok(value),
-            failures => Err(CallError::Failures { failures }),
+            failures => {
+                let first = self.interface.borrow().first_failure(ct);
+                Err(CallError::Failures { failures, first })
+            }
         }
     }
 

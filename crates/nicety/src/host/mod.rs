@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// The portal table entry that `send` and `recv` use.
-const MESSAGES: u32 = 0;
+pub(crate) const MESSAGES: u32 = 0;
 
 /// A host: its memory, its CPUs, its card. Cheap to clone.
 #[derive(Clone)]

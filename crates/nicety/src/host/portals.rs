@@ -339,11 +339,13 @@ impl Host {
         let value = self.timed("wait for a counter", wait).await;
         let faults = self.0.card.faults();
         match value {
-            Err(CallError::Failures { failures }) if !faults.is_empty() => Err(Error::HandlerTrap(format!(
-                "{}\nso that {failures} of the operations that rank {} waited for failed",
-                fault_lines(&faults),
-                self.rank()
-            ))),
+            Err(CallError::Failures { failures, .. }) if !faults.is_empty() => {
+                Err(Error::HandlerTrap(format!(
+                    "{}\nso that {failures} of the operations that rank {} waited for failed",
+                    fault_lines(&faults),
+                    self.rank()
+                )))
+            }
             value => Ok(value?),
         }
     }

@@ -1,0 +1,156 @@
+//! What explains to a user why nothing comes: what was dropped, what failed, what counts, and what waits.
+
+use crate::counter::Action;
+use crate::{CtEvent, CtHandle, DropReason, FailType, Header, HeaderKind, Interface, MdOptions, MeOptions};
+use nicety_types::NodeId;
+use std::fmt;
+
+/// A message that was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedMessage {
+    /// What it was.
+    pub kind: HeaderKind,
+    /// The sender.
+    pub source: NodeId,
+    /// The portal table index that it was for.
+    pub pt: u32,
+    /// Its match bits.
+    pub match_bits: u64,
+    /// Why it was dropped.
+    pub reason: DropReason,
+}
+
+impl fmt::Display for DroppedMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DroppedMessage { kind, source, pt, match_bits, reason } = self;
+        write!(f, "{} from rank {}, pt {pt}, match bits {match_bits:#x}: {reason}", kind.article(), source.0)
+    }
+}
+
+/// An operation of this initiator that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedOperation {
+    /// What it was.
+    pub kind: HeaderKind,
+    /// Its target.
+    pub target: NodeId,
+    /// The portal table index that it was for.
+    pub pt: u32,
+    /// Its match bits.
+    pub match_bits: u64,
+    /// How it ended.
+    pub fail: FailType,
+}
+
+impl FailedOperation {
+    pub(crate) const fn new(header: &Header, fail: FailType) -> FailedOperation {
+        let Header { kind, target, pt, match_bits, .. } = *header;
+        FailedOperation { kind, target, pt, match_bits, fail }
+    }
+
+    const fn why(&self) -> &'static str {
+        match (self.fail, self.kind) {
+            (FailType::OpViolation, HeaderKind::Get) => ", its match entry takes no gets: it has no op_get",
+            (FailType::OpViolation, HeaderKind::FetchAtomic | HeaderKind::Swap) => {
+                ", its match entry takes none: it needs op_put and op_get"
+            }
+            (FailType::OpViolation, _) => ", its match entry takes none: it has no op_put",
+            (FailType::Dropped, _) => ", no match entry took it, or that portal table index is not in use",
+            (FailType::PtDisabled, _) => ", its portal table entry is disabled",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for FailedOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FailedOperation { kind, target, pt, match_bits, fail } = self;
+        let (what, fail, why) = (kind.article(), fail.name(), self.why());
+        write!(f, "{what} to rank {}, pt {pt}, match bits {match_bits:#x}: {fail}{why}", target.0)
+    }
+}
+
+/// What counts into a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// No descriptor, match entry or triggered operation does.
+    ByNothing,
+    /// Descriptors do, and of acknowledgements only, which come where they are asked for.
+    ByAcknowledgements,
+    /// Something else.
+    Yes,
+}
+
+/// A triggered operation that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingTriggered {
+    /// What it is, such as `put`.
+    pub what: &'static str,
+    /// The successes that it waits for.
+    pub threshold: u64,
+    /// The counter now.
+    pub value: CtEvent,
+}
+
+impl HeaderKind {
+    const fn article(self) -> &'static str {
+        match self {
+            HeaderKind::Put => "a put",
+            HeaderKind::Get => "a get",
+            HeaderKind::Reply => "a reply",
+            HeaderKind::Ack => "an acknowledgement",
+            HeaderKind::Atomic => "an atomic",
+            HeaderKind::FetchAtomic => "a fetch atomic",
+            HeaderKind::Swap => "a swap",
+        }
+    }
+}
+
+impl Interface {
+    /// The first operation of which this counter has counted the failure, since it was allocated.
+    pub fn first_failure(&self, ct: CtHandle) -> Option<FailedOperation> {
+        self.counters.get(ct).ok()?.first_failure
+    }
+
+    /// What counts into a counter as things are. It looks at everything, and is for a run that has come to its end.
+    pub fn counted(&self, ct: CtHandle) -> Counted {
+        let communication = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
+        let by_entry =
+            self.entries.values().any(|e| e.me.ct == Some(ct) && e.me.options.intersects(communication));
+        let by_trigger = self.counters.values().flat_map(|c| &c.waiting).any(|(_, action)| match action {
+            Action::Start(_) => false,
+            Action::Inc(target, _) | Action::Set(target, _) => *target == ct,
+        });
+        if by_entry || by_trigger {
+            return Counted::Yes;
+        }
+        let other = MdOptions::EVENT_CT_SEND | MdOptions::EVENT_CT_REPLY;
+        let options = self.descriptors.values().filter(|d| d.md.ct == Some(ct)).map(|d| d.md.options);
+        let all = options.fold(MdOptions::empty(), |all, options| all | options);
+        if all.intersects(other) {
+            Counted::Yes
+        } else if all.contains(MdOptions::EVENT_CT_ACK) {
+            Counted::ByAcknowledgements
+        } else {
+            Counted::ByNothing
+        }
+    }
+
+    /// One of the triggered operations that wait.
+    pub fn waiting_triggered(&self) -> Option<WaitingTriggered> {
+        let counter = self.counters.values().find(|counter| !counter.waiting.is_empty())?;
+        let &(threshold, action) = counter.waiting.front()?;
+        let what = match action {
+            Action::Inc(..) => "counter increment",
+            Action::Set(..) => "change of a counter",
+            Action::Start(operation) => match self.operations.get(operation).ok()?.header.kind {
+                HeaderKind::Get => "get",
+                HeaderKind::Atomic => "atomic",
+                HeaderKind::FetchAtomic => "fetch atomic",
+                HeaderKind::Swap => "swap",
+                HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack => "put",
+            },
+        };
+        Some(WaitingTriggered { what, threshold, value: counter.value })
+    }
+}
