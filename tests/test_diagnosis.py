@@ -46,10 +46,10 @@ def test_a_deadlock_of_a_thousand_ranks_is_told_in_a_page() -> None:
 def test_a_dropped_put_is_told_by_its_entry_and_bits(nicety: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "drop.py").write_text(PROGRAM)
     told = "the first a put from rank 0, pt 2, match bits 0x5: its portal table index is not in use"
-    printed = nicety("run", "drop.py").stdout
-    assert printed.endswith(f"\n\n# spin-discrete: the card of rank 1 dropped 2 messages, {told}\n")
-    (row,) = nicety("run", "drop.py", "--json").json()["rows"]
-    assert row["dropped_messages"] == [{"node": 1, "messages": 2, "first": told.removeprefix("the first ")}]
+    ended = nicety("run", "drop.py", "--json")
+    assert f"spin-discrete: the card of rank 1 dropped 2 messages, {told}" in ended.stderr
+    (drop,) = ended.json()["messages_dropped"]
+    assert drop == {"nic": "spin-discrete", "rank": 1, "messages": 2, "first": told.removeprefix("the first ")}
 
 
 def test_a_deadlock_for_a_dropped_put_says_which() -> None:

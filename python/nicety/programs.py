@@ -45,8 +45,8 @@ class ProgramReport(TypedDict):
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
 
     `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
-    `messages_dropped` is how many messages no match entry took. `refused_commands` is what handlers asked of a card and
-    it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and rank.
+    `messages_dropped` is how many messages a card dropped, and what the first was. `refused_commands` is what handlers
+    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and rank.
     """
 
     program: str
@@ -151,7 +151,8 @@ def run_program(
                 failures += [{"nic": name, "rank": rank, "text": text} for text in node.faults]
                 refused += [{"nic": name, "rank": rank, **asdict(command)} for command in node.refused_commands]
                 if node.messages_dropped:
-                    dropped.append({"nic": name, "rank": rank, "messages": node.messages_dropped})
+                    drop = {"messages": node.messages_dropped, "first": node.first_dropped}
+                    dropped.append({"nic": name, "rank": rank, **drop})
             if trace is not None:
                 run.trace(trace, scale=trace_scale)
     return {

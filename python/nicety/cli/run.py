@@ -88,10 +88,14 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
         print_json(report)
     else:
         sys.stdout.write(program_text(report))
-    for dropped in report["messages_dropped"]:
-        count = dropped["messages"]
-        what = f"{count} message{'' if count == 1 else 's'} that no match entry took"
+    drops = report["messages_dropped"]
+    for dropped in drops[:_MOST]:
+        count, first = dropped["messages"], dropped["first"]
+        what = f"1 message: {first}" if count == 1 else f"{count} messages, the first {first}"
         note(f"{dropped['nic']}: the card of rank {dropped['rank']} dropped {what}")
+    if len(drops) > _MOST:
+        others = sum(dropped["messages"] for dropped in drops[_MOST:])
+        note(f"the cards of {len(drops) - _MOST} more ranks dropped {others}")
     if report["failures"]:
         raise RunError("\n".join(_failures(report)))
 
