@@ -46,7 +46,8 @@ class ProgramReport(TypedDict):
 
     `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
     `messages_dropped` is how many messages a card dropped, and what the first was. `refused_commands` is what handlers
-    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and rank.
+    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and
+    rank.
     """
 
     program: str
