@@ -6,26 +6,28 @@ use nicety_kernel::{Config, RunError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use support::code::{Code, echo, number, payload, program, put};
 use support::*;
 
 struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
+thread_local! {
+    // Of this thread, since the test harness's own may allocate at any time.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
+}
 
 // SAFETY: everything is passed on to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        LIVE_BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as i64);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE_BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as i64);
         // SAFETY: the caller keeps the contract of `dealloc`, and the block came from the system.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -53,7 +55,7 @@ fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: 
         let mut before = 0;
         for round in 0..WARM_UP + MEASURED {
             if round == WARM_UP {
-                before = ALLOCATIONS.load(Ordering::Relaxed);
+                before = ALLOCATIONS.get();
             }
             a.put(&request).await.unwrap();
             match echoed {
@@ -61,7 +63,7 @@ fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: 
                 false => a.sim.delay(nicety_types::Duration::from_us(1)).await,
             }
         }
-        note.set(ALLOCATIONS.load(Ordering::Relaxed) - before);
+        note.set(ALLOCATIONS.get() - before);
     });
     rig.program(1, async move |b| {
         let memory = b.alloc(&[0; LEN]);
@@ -141,7 +143,7 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
             });
             assert!(matches!(rig.try_run(), Err(RunError::TimeLimit { .. })));
         }
-        live.push(LIVE_BYTES.load(Ordering::Relaxed));
+        live.push(LIVE_BYTES.get());
     }
     let growth = live[5] - live[1];
     assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
