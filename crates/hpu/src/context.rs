@@ -206,6 +206,12 @@ impl Context {
         self.cycle += cycles;
     }
 
+    /// What the last instruction loaded has arrived by now, so that using it at once costs no penalty: for a
+    /// context that slept until then.
+    pub const fn settle(&mut self) {
+        self.loaded = 0;
+    }
+
     /// How many instructions have completed.
     pub const fn instret(&self) -> u64 {
         self.instret

@@ -369,7 +369,10 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
                 (0x00, 6) => Kind::Or,
                 (0x00, 7) => Kind::And,
                 (0x01, _) => {
-                    needs(Extension::M)?;
+                    // Multiplications come before divisions.
+                    if funct3 >= 4 || !isa.has(Extension::Zmmul) {
+                        needs(Extension::M)?;
+                    }
                     const M: [Kind; 8] = [
                         Kind::Mul,
                         Kind::Mulh,

@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub enum Extension {
     /// Integer multiplication and division.
     M,
+    /// Integer multiplication without division. [`M`](Extension::M) has it too.
+    Zmmul,
     /// Atomics: LR, SC and AMOs.
     A,
     /// Single-precision floating point.
@@ -36,6 +38,7 @@ impl Extension {
         Extension::C,
         Extension::Zicsr,
         Extension::Zifencei,
+        Extension::Zmmul,
         Extension::Zba,
         Extension::Zbb,
         Extension::Zbs,
@@ -45,6 +48,7 @@ impl Extension {
     pub const fn name(self) -> &'static str {
         match self {
             Extension::M => "m",
+            Extension::Zmmul => "zmmul",
             Extension::A => "a",
             Extension::F => "f",
             Extension::C => "c",
@@ -204,6 +208,7 @@ mod tests {
         assert_eq!(Isa::RV32IMAC.with(Extension::F).to_string(), "rv32imafc_zicsr");
         assert_eq!(Isa::RV32IMAC.to_string(), "rv32imac_zicsr");
         assert_eq!(Isa::RV32I.with(Extension::Zifencei).to_string(), "rv32i_zifencei");
+        assert_eq!("rv32ia_zmmul".parse(), Ok(Isa::RV32I.with(Extension::A).with(Extension::Zmmul)));
     }
 
     #[test]
@@ -213,7 +218,7 @@ mod tests {
             ("rv32e", "the base must be i"),
             (
                 "rv32imv",
-                "extension \"v\" is not modelled (known: m, a, f, c, zicsr, zifencei, zba, zbb, zbs; b is",
+                "extension \"v\" is not modelled (known: m, a, f, c, zicsr, zifencei, zmmul, zba, zbb, zbs; b is",
             ),
             ("rv32ibb", "extension \"b\" stands there twice"),
             ("rv32imm", "extension \"m\" stands there twice"),

@@ -132,6 +132,13 @@ pub enum TrapKind {
     },
     /// `ebreak`, which is also what `__builtin_trap` and `abort` come down to.
     Breakpoint,
+    /// An `ecall` whose arguments cannot be meant.
+    CallRefused {
+        /// The function that makes it.
+        call: &'static str,
+        /// What is wrong, and what to write.
+        why: &'static str,
+    },
     /// An `ecall` with a number nobody serves.
     UnknownCall {
         /// The number in a7.
@@ -261,6 +268,7 @@ impl fmt::Display for TrapKind {
                 write!(f, "still running at its limit of {limit} cycles (does it loop for ever?)")
             }
             TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
+            TrapKind::CallRefused { call, why } => write!(f, "{call}: {why}"),
             TrapKind::UnknownCall { number, served } => {
                 write!(f, "ecall with a7 = {number}, which nobody serves; {served}")
             }
@@ -394,6 +402,10 @@ mod tests {
                 "still running at its limit of 100 cycles (does it loop for ever?)",
             ),
             (TrapKind::Breakpoint, "ebreak (abort or a compiler's trap)"),
+            (
+                TrapKind::CallRefused { call: "nfp_read", why: "no bytes; write 1 at least" },
+                "nfp_read: no bytes; write 1 at least",
+            ),
             (
                 TrapKind::UnknownCall { number: 7, served: "there are 64 and 93" },
                 "ecall with a7 = 7, which nobody serves; there are 64 and 93",

@@ -300,6 +300,15 @@ fn a_load_from_a_device_or_a_queue_is_waited_for_too() {
     assert!(matches!(machine.finish(), Exit::Return(_)));
     assert_eq!((machine.context.cycle(), machine.context.reg(T1 as usize)), (400 + 7 + 11 + 900, 5));
 
+    // Whoever slept until it was there does not wait for it again.
+    let mut machine = Machine::on(&core(DISTINCT), &words);
+    machine.call(&[MEMORY]);
+    assert!(matches!(machine.slice_in(u64::MAX, |_| Region::device("device", MEMORY, 8)), Exit::Device(_)));
+    machine.context.finish_device(5, 7);
+    machine.context.settle();
+    assert!(matches!(machine.finish(), Exit::Return(_)));
+    assert_eq!(machine.context.cycle(), 400 + 7 + 1 + 900);
+
     let mut machine = Machine::on(&core(DISTINCT), &words);
     machine.call(&[MEMORY]);
     assert!(matches!(

@@ -81,6 +81,22 @@ fn what_the_isa_does_not_name_is_illegal() {
 }
 
 #[test]
+fn zmmul_multiplies_and_does_not_divide() {
+    let isa: Isa = "rv32i_zmmul".parse().unwrap();
+    let core = Core { isa, ..Core::default() };
+    for word in [mul(A0, A0, A1), mulh(A0, A0, A1), mulhsu(A0, A0, A1), mulhu(A0, A0, A1)] {
+        let mut machine = Machine::on(&core, &[word, ret()]);
+        machine.call(&[6, 7]);
+        assert!(matches!(machine.finish(), Exit::Return(0 | 42)));
+    }
+    for word in [div(A0, A0, A1), divu(A0, A0, A1), rem(A0, A0, A1), remu(A0, A0, A1)] {
+        let mut machine = Machine::on(&core, &[nop(), word]);
+        machine.call(&[6, 7]);
+        assert_eq!(machine.trap().kind, illegal(word, Illegal::Needs(Extension::M)).0);
+    }
+}
+
+#[test]
 fn misaligned_accesses_trap() {
     for (word, access, size) in [
         (lw(A0, 2, A0), Access::Read, 4),

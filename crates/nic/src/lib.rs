@@ -1,5 +1,6 @@
 //! The parts of a card, and the cards made of them.
 //!
+//! - [`nfp`]: the microengines of a network flow processor, and their memories.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
 //! - [`transport`]: reliable transport between a card and its link, for networks that lose packets.
 //!
@@ -7,6 +8,7 @@
 //! arrangement of its parts.
 
 mod bus;
+pub mod nfp;
 mod spec;
 pub mod spin;
 pub mod transport;

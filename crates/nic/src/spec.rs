@@ -235,49 +235,14 @@ fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
 
 fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
-    let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
-    // Of an extension that few cards have; as an FPU pipelined once takes, its result used at once.
-    let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
-    let costs = CycleCosts {
-        alu: cost("alu", "integer arithmetic, logic, shifts"),
-        mul: cost("mul", "mul"),
-        mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
-        div: cost("div", "div, divu, rem, remu"),
-        load: cost("load", "a load from HPU memory"),
-        store: cost("store", "a store to HPU memory"),
-        load_use: cost("load_use", "added where the next instruction uses what a load brings"),
-        branch_not_taken: cost("branch_not_taken", "a branch that falls through"),
-        branch_taken: cost("branch_taken", "a branch that is taken"),
-        jump: cost("jump", "jal"),
-        jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
-        float_add: float("float_add", 2, "fadd.s, fsub.s"),
-        float_mul: float("float_mul", 2, "fmul.s"),
-        float_fused: float("float_fused", 2, "fmadd.s and its kin"),
-        float_div: float("float_div", 19, "fdiv.s"),
-        float_sqrt: float("float_sqrt", 19, "fsqrt.s"),
-        float_convert: float("float_convert", 2, "between floats and integers"),
-        float_compare: float("float_compare", 2, "comparisons, minima, maxima, fclass.s of floats"),
-        float_move: float("float_move", 1, "fmv, fsgnj: moves, negations, absolute values of floats"),
-        csr: cost("csr", "an access to a control and status register"),
-        atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
-        fence: cost("fence", "fence, fence.i"),
-        ecall: cost("command", "issuing a command to the card"),
-        misaligned_extra: cost("misaligned_extra", "added to a misaligned access where one is allowed"),
-    };
+    let costs = read_costs(&s);
     let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");
     let handler_end = s.count("handler_end", 0..=1_000_000, "finishing a handler");
     let s = reader.section("hpu");
     let cores = s.count("cores", 1..=1024, "handler processors") as usize;
     let clock = s.frequency("clock", "clock of the handler processors");
-    let isa_text = s.text("isa", "instruction set");
-    let isa = isa_text.parse::<Isa>().unwrap_or_else(|error| {
-        s.refuse("isa", error.problem(), "write for example \"rv32imac_zicsr\"");
-        Isa::RV32IMAC
-    });
-    let misaligned = match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
-        "cost" => Misaligned::Costs,
-        _ => Misaligned::Trap,
-    };
+    let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
+    let misaligned = read_misaligned(&s);
     let orders = ["first-come", "weighted-fair"];
     let scheduling =
         match s.choice_or("scheduling", &orders, "first-come", "which handler a free one runs next") {
@@ -303,5 +268,57 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
         dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
             as u32,
+    }
+}
+
+/// What the instructions of a core cost.
+pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
+    let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
+    // Of an extension that few cards have; as an FPU pipelined once takes, its result used at once.
+    let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
+    CycleCosts {
+        alu: cost("alu", "integer arithmetic, logic, shifts"),
+        mul: cost("mul", "mul"),
+        mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
+        // A core without the instructions needs no cost of them.
+        div: s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them") as u16,
+        load: cost("load", "a load from HPU memory"),
+        store: cost("store", "a store to HPU memory"),
+        load_use: cost("load_use", "added where the next instruction uses what a load brings"),
+        branch_not_taken: cost("branch_not_taken", "a branch that falls through"),
+        branch_taken: cost("branch_taken", "a branch that is taken"),
+        jump: cost("jump", "jal"),
+        jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
+        float_add: float("float_add", 2, "fadd.s, fsub.s"),
+        float_mul: float("float_mul", 2, "fmul.s"),
+        float_fused: float("float_fused", 2, "fmadd.s and its kin"),
+        float_div: float("float_div", 19, "fdiv.s"),
+        float_sqrt: float("float_sqrt", 19, "fsqrt.s"),
+        float_convert: float("float_convert", 2, "between floats and integers"),
+        float_compare: float("float_compare", 2, "comparisons, minima, maxima, fclass.s of floats"),
+        float_move: float("float_move", 1, "fmv, fsgnj: moves, negations, absolute values of floats"),
+        csr: cost("csr", "an access to a control and status register"),
+        atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
+        fence: cost("fence", "fence, fence.i"),
+        ecall: cost("command", "issuing a command to the card"),
+        misaligned_extra: cost("misaligned_extra", "added to a misaligned access where one is allowed"),
+    }
+}
+
+/// The instruction set of a core, as the spec writes it and as it is meant; `fallback` where it means nothing.
+pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
+    let text = s.text("isa", "instruction set");
+    let isa = text.parse::<Isa>().unwrap_or_else(|error| {
+        s.refuse("isa", error.problem(), "write for example \"rv32imac_zicsr\"");
+        fallback
+    });
+    (text, isa)
+}
+
+/// What a misaligned access does.
+pub(crate) fn read_misaligned(s: &Section<'_>) -> Misaligned {
+    match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
+        "cost" => Misaligned::Costs,
+        _ => Misaligned::Trap,
     }
 }

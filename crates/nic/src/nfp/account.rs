@@ -1,0 +1,140 @@
+//! Where the cycles of a context and of a microengine went. Every cycle is in exactly one part.
+
+use std::ops::Add;
+
+/// Where a context's cycles went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextCounters {
+    /// Instructions executed, and units of the core used that hold it, such as the CRC.
+    pub computing: u64,
+    /// Waiting for a memory or a signal.
+    pub asleep: u64,
+    /// Ready to go on while the core had other contexts to run, or was switching to this one.
+    pub ready: u64,
+    /// Before its start and after its end.
+    pub idle: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// References to memories outside the core.
+    pub references: u64,
+}
+
+impl ContextCounters {
+    /// The cycles that the parts add up to: those since the processor began.
+    pub const fn elapsed(&self) -> u64 {
+        self.computing + self.asleep + self.ready + self.idle
+    }
+}
+
+impl Add for ContextCounters {
+    type Output = ContextCounters;
+
+    fn add(self, other: ContextCounters) -> ContextCounters {
+        ContextCounters {
+            computing: self.computing + other.computing,
+            asleep: self.asleep + other.asleep,
+            ready: self.ready + other.ready,
+            idle: self.idle + other.idle,
+            instructions: self.instructions + other.instructions,
+            references: self.references + other.references,
+        }
+    }
+}
+
+/// Where a microengine's cycles went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreCounters {
+    /// Some context computed.
+    pub computing: u64,
+    /// It switched from one context to another.
+    pub switching: u64,
+    /// Every context that ran a process was asleep.
+    pub asleep: u64,
+    /// No context ran a process.
+    pub idle: u64,
+    /// Times it switched.
+    pub switches: u64,
+}
+
+impl CoreCounters {
+    /// The cycles that the parts add up to: those since the processor began.
+    pub const fn elapsed(&self) -> u64 {
+        self.computing + self.switching + self.asleep + self.idle
+    }
+}
+
+/// The counters of a context, and up to which cycle they have been kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ContextAccount {
+    counters: ContextCounters,
+    until: u64,
+}
+
+impl ContextAccount {
+    pub(super) fn idle_until(&mut self, cycle: u64) {
+        self.counters.idle += self.take(cycle);
+    }
+
+    pub(super) fn computing_until(&mut self, cycle: u64) {
+        self.counters.computing += self.take(cycle);
+    }
+
+    /// Asleep until it was ready at `ready`, if that came, then waiting for the core.
+    pub(super) fn waiting_until(&mut self, ready: Option<u64>, cycle: u64) {
+        let woken = ready.unwrap_or(cycle).clamp(self.until, cycle);
+        self.counters.asleep += self.take(woken);
+        self.counters.ready += self.take(cycle);
+    }
+
+    pub(super) fn referred(&mut self) {
+        self.counters.references += 1;
+    }
+
+    pub(super) fn counters(&self, instructions: u64) -> ContextCounters {
+        ContextCounters { instructions, ..self.counters }
+    }
+
+    fn take(&mut self, cycle: u64) -> u64 {
+        let passed = cycle.checked_sub(self.until).expect("an account is kept forwards");
+        self.until = cycle;
+        passed
+    }
+}
+
+/// The counters of a microengine, and up to which cycle they have been kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CoreAccount {
+    counters: CoreCounters,
+    until: u64,
+}
+
+impl CoreAccount {
+    /// Nothing ran: some process slept (`live`), or there was none.
+    pub(super) fn resting_until(&mut self, cycle: u64, live: bool) {
+        let passed = self.take(cycle);
+        *if live { &mut self.counters.asleep } else { &mut self.counters.idle } += passed;
+    }
+
+    pub(super) fn switched_until(&mut self, cycle: u64) {
+        self.counters.switching += self.take(cycle);
+        self.counters.switches += 1;
+    }
+
+    pub(super) fn computing_until(&mut self, cycle: u64) {
+        self.counters.computing += self.take(cycle);
+    }
+
+    pub(super) fn until(&self) -> u64 {
+        self.until
+    }
+
+    pub(super) fn counters(&self) -> CoreCounters {
+        self.counters
+    }
+
+    fn take(&mut self, cycle: u64) -> u64 {
+        let passed = cycle.checked_sub(self.until).expect("an account is kept forwards");
+        self.until = cycle;
+        passed
+    }
+}

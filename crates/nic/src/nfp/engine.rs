@@ -1,0 +1,298 @@
+//! A microengine: contexts, local memory, and who runs next.
+//!
+//! Contexts are not preempted. The core goes on with the first ready one behind the one that ran last, and pays for
+//! the switch where that is another.
+
+use super::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
+use super::map;
+use super::memory::Memories;
+use super::program::Program;
+use nicety_hpu::{AddressSpace, Context, Region, Reservations, Trap};
+use nicety_kernel::{Signal, Sim};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Signals that a context has, numbered from 0.
+pub const SIGNALS: u32 = 16;
+
+/// A signal that has not come.
+const NEVER: u64 = u64::MAX;
+
+/// Bytes below a stack in which an access is its overflow.
+const STACK_GUARD: u32 = 256;
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its function returned this.
+    Returned(u32),
+    /// It did what it must not do.
+    Trapped(Box<Trap>),
+}
+
+/// What a context does.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// It has no process.
+    Free,
+    /// It goes on from this cycle on, once the core is free; until then it sleeps.
+    Ready {
+        at: u64,
+    },
+    /// It waits for signals, for all of them or any.
+    Waiting {
+        mask: u16,
+        all: bool,
+    },
+    Running,
+    Ended(Outcome),
+}
+
+/// A context and its process.
+pub(super) struct Slot {
+    pub(super) cpu: Context,
+    pub(super) state: State,
+    /// When each signal came, or will.
+    signals: [u64; SIGNALS as usize],
+    pub(super) account: ContextAccount,
+}
+
+/// Who runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// This context, from this cycle on, whatever else happens.
+    Run { slot: usize, at: u64 },
+    /// Somebody at this cycle, unless a signal wakes another one first.
+    Look { at: u64 },
+    /// Nobody, until something happens.
+    Nobody,
+}
+
+/// What changes while a microengine runs.
+pub(super) struct EngineState {
+    pub(super) slots: Vec<Slot>,
+    pub(super) local: Vec<u8>,
+    pub(super) program: Option<Rc<Program>>,
+    /// Contexts that have a stack, and its bytes.
+    contexts: usize,
+    stack: u32,
+    pub(super) reservations: Reservations,
+    /// The context that ran last.
+    last: Option<usize>,
+    pub(super) account: CoreAccount,
+}
+
+/// A microengine.
+pub(super) struct Engine {
+    pub(super) state: RefCell<EngineState>,
+    /// Something has come that a context may wait for.
+    pub(super) wake: Signal,
+    pub(super) memories: Memories,
+}
+
+impl Engine {
+    pub(super) fn new(sim: &Sim, first_hart: u32, contexts: usize, local: u32, memories: Memories) -> Engine {
+        let slot = |number| Slot {
+            cpu: Context::new(first_hart + number as u32),
+            state: State::Free,
+            signals: [NEVER; SIGNALS as usize],
+            account: ContextAccount::default(),
+        };
+        let state = EngineState {
+            slots: (0..contexts).map(slot).collect(),
+            local: vec![0; local as usize],
+            program: None,
+            contexts: 0,
+            stack: 0,
+            reservations: Reservations::new(),
+            last: None,
+            account: CoreAccount::default(),
+        };
+        Engine { state: RefCell::new(state), wake: Signal::new(sim), memories }
+    }
+}
+
+impl EngineState {
+    /// Takes over a program; every context is free from now on, and no process may be running.
+    pub(super) fn load(&mut self, program: &Rc<Program>, stack: u32, contexts: usize, cycle: u64) {
+        self.rest_until(cycle);
+        program.fill(&mut self.local);
+        (self.contexts, self.stack) = (contexts, stack);
+        self.program = Some(program.clone());
+        self.last = None;
+        for slot in &mut self.slots {
+            slot.account.idle_until(cycle.max(self.account.until()));
+            slot.state = State::Free;
+            slot.signals = [NEVER; SIGNALS as usize];
+        }
+    }
+
+    /// Starts a process at `cycle`.
+    pub(super) fn start(&mut self, number: usize, entry: u32, arguments: &[u32], cycle: u64) {
+        assert!(number < self.contexts, "the program was loaded for {} contexts", self.contexts);
+        assert!(!self.slots[number].live(), "context {number} runs a process");
+        self.rest_until(cycle);
+        let program = self.program.as_ref().expect("a program is loaded before it is started");
+        let top = map::LOCAL + program.data + self.stack * (number as u32 + 1);
+        let slot = &mut self.slots[number];
+        slot.cpu.call(&program.image, entry, top, arguments, u64::MAX);
+        let cycle = cycle.max(self.account.until());
+        slot.account.idle_until(cycle);
+        slot.state = State::Ready { at: cycle };
+    }
+
+    /// Accounts for the time in which nothing ran, if nothing did.
+    fn rest_until(&mut self, cycle: u64) {
+        let running = self.slots.iter().any(|slot| matches!(slot.state, State::Running));
+        if !running && cycle > self.account.until() {
+            let live = self.live();
+            self.account.resting_until(cycle, live);
+        }
+    }
+
+    pub(super) fn live(&self) -> bool {
+        self.slots.iter().any(Slot::live)
+    }
+
+    /// Who runs next, as it is known at cycle `now`.
+    pub(super) fn next(&self, now: u64) -> Next {
+        let free = self.account.until();
+        let count = self.slots.len();
+        let after = self.last.map_or(0, |last| last + 1);
+        let mut first: Option<(u64, usize)> = None;
+        let mut open = false;
+        for step in 0..count {
+            let number = (after + step) % count;
+            let slot = &self.slots[number];
+            open |= matches!(slot.state, State::Waiting { .. });
+            if let Some(ready) = slot.ready() {
+                let at = ready.max(free);
+                if first.is_none_or(|(earliest, _)| at < earliest) {
+                    first = Some((at, number));
+                }
+            }
+        }
+        match first {
+            None => Next::Nobody,
+            // Signals that are still to be sent arrive later than now.
+            Some((at, slot)) if !open || at <= now => Next::Run { slot, at },
+            Some((at, _)) => Next::Look { at },
+        }
+    }
+
+    /// Gives the core to a context at `at`, after `switch` cycles if another one had it before.
+    pub(super) fn dispatch(&mut self, number: usize, at: u64, switch: u64) {
+        let live = self.live();
+        self.account.resting_until(at, live);
+        let mut start = at;
+        if self.last.is_some_and(|last| last != number) {
+            start += switch;
+            self.account.switched_until(start);
+        }
+        self.last = Some(number);
+        let slot = &mut self.slots[number];
+        let ready = slot.ready().expect("only a ready context is given the core");
+        slot.account.waiting_until(Some(ready), start);
+        if let State::Waiting { mask, .. } = slot.state {
+            let come = slot.take_signals(mask, ready);
+            slot.cpu.set_reg(nicety_hpu::asm::A0 as usize, come);
+        }
+        slot.cpu.set_cycle(start);
+        slot.state = State::Running;
+    }
+
+    /// The context computed until `cycle`, and gives the core back.
+    pub(super) fn leave(&mut self, number: usize, cycle: u64, state: State) {
+        self.account.computing_until(cycle);
+        let slot = &mut self.slots[number];
+        slot.account.computing_until(cycle);
+        slot.state = state;
+    }
+
+    /// A signal reaches a context at `cycle`.
+    pub(super) fn signal(&mut self, number: usize, signal: u32, cycle: u64) {
+        let when = &mut self.slots[number].signals[signal as usize];
+        *when = cycle.min(*when);
+    }
+
+    /// The counters of the core at cycle `now`, or at the later one up to which it has run ahead.
+    pub(super) fn core_counters(&self, now: u64) -> CoreCounters {
+        let mut account = self.account;
+        let until = now.max(account.until());
+        if self.slots.iter().any(|slot| matches!(slot.state, State::Running)) {
+            account.computing_until(until);
+        } else {
+            account.resting_until(until, self.live());
+        }
+        account.counters()
+    }
+
+    /// The same of a context.
+    pub(super) fn context_counters(&self, number: usize, now: u64) -> ContextCounters {
+        let until = now.max(self.account.until());
+        let slot = &self.slots[number];
+        let mut account = slot.account;
+        match &slot.state {
+            State::Free | State::Ended(_) => account.idle_until(until),
+            State::Running => account.computing_until(until),
+            State::Ready { at } => account.waiting_until(Some(*at), until),
+            State::Waiting { .. } => account.waiting_until(slot.ready(), until),
+        }
+        account.counters(slot.cpu.instret())
+    }
+
+    /// Local memory with the context's own stack in it, code, and the memories outside as devices; the context; and
+    /// the reservations on local memory.
+    pub(super) fn open<'a>(
+        &'a mut self,
+        number: usize,
+        memories: &Memories,
+    ) -> (AddressSpace<'a>, &'a mut Context, &'a mut Reservations) {
+        let program = self.program.as_ref().expect("a program is loaded");
+        let bottom = program.data + self.stack * number as u32;
+        let (below, rest) = self.local.split_at_mut(bottom as usize);
+        let (stack, above) = rest.split_at_mut(self.stack as usize);
+        let base = map::LOCAL + bottom;
+        let mut space = AddressSpace::new()
+            .with(Region::stack("the stack", base, stack, STACK_GUARD))
+            .with(Region::memory("local memory", map::LOCAL, below))
+            .with(Region::memory("local memory", base + self.stack, above))
+            .with(Region::read_only("the code store", map::CODE, &program.code));
+        for memory in &memories.0 {
+            space.push(Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32));
+        }
+        (space, &mut self.slots[number].cpu, &mut self.reservations)
+    }
+}
+
+impl Slot {
+    fn live(&self) -> bool {
+        matches!(self.state, State::Ready { .. } | State::Waiting { .. } | State::Running)
+    }
+
+    /// The cycle from which on it can go on, if that is known.
+    fn ready(&self) -> Option<u64> {
+        match self.state {
+            State::Ready { at } => Some(at),
+            State::Waiting { mask, all } => {
+                let numbers = (0..SIGNALS as usize).filter(|number| mask >> number & 1 != 0);
+                let times = numbers.map(|number| self.signals[number]);
+                let when = if all { times.max() } else { times.min() };
+                when.filter(|&when| when != NEVER)
+            }
+            _ => None,
+        }
+    }
+
+    /// Those of `mask` that have come by `cycle`, which are used up.
+    fn take_signals(&mut self, mask: u16, cycle: u64) -> u32 {
+        let mut come = 0;
+        for (number, when) in self.signals.iter_mut().enumerate() {
+            if mask >> number & 1 != 0 && *when <= cycle {
+                *when = NEVER;
+                come |= 1 << number;
+            }
+        }
+        come
+    }
+}

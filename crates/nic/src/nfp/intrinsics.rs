@@ -1,0 +1,112 @@
+//! The calls that a process makes of its core; `nfp.h` has the same numbers.
+
+use nicety_hpu::TrapKind;
+
+/// `nfp_read(to, from, len)`: from a memory to local memory.
+pub const READ: u32 = 0x200;
+/// `nfp_write(to, from, len)`: from local memory to a memory.
+pub const WRITE: u32 = 0x201;
+/// `nfp_crc32(crc, word)`.
+pub const CRC32: u32 = 0x210;
+/// `nfp_wait_all(signals)`.
+pub const WAIT_ALL: u32 = 0x220;
+/// `nfp_wait_any(signals)`.
+pub const WAIT_ANY: u32 = 0x221;
+/// `nfp_signal(microengine, context, signal)`.
+pub const SIGNAL: u32 = 0x222;
+/// `nfp_yield()`.
+pub const YIELD: u32 = 0x230;
+
+/// A call with its arguments, which can be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Read { to: u32, from: u32, len: u32 },
+    Write { to: u32, from: u32, len: u32 },
+    Wait { mask: u16, all: bool },
+    Send { core: u32, context: u32, signal: u32 },
+    Yield,
+}
+
+impl Call {
+    /// The call that the registers a0 to a7 make, where a reference moves `transfer` bytes at most.
+    pub(super) fn of(registers: &[u32; 8], transfer: u32) -> Result<Call, TrapKind> {
+        let &[a, b, c, .., number] = registers;
+        let moved = |call, to, from, len| match len {
+            0 => Err(TrapKind::CallRefused { call, why: "no bytes; move 1 at least" }),
+            _ if len > transfer => Err(TrapKind::CallRefused {
+                call,
+                why: "more bytes than the transfer registers hold (hpu.transfer); move them in parts",
+            }),
+            _ => Ok((to, from, len)),
+        };
+        let waited = |call, all| match u16::try_from(a) {
+            Ok(0) => Err(TrapKind::CallRefused { call, why: "no signals to wait for; set 1 bit at least" }),
+            Ok(mask) => Ok(Call::Wait { mask, all }),
+            Err(_) => {
+                Err(TrapKind::CallRefused { call, why: "signals are numbered 0 to 15; set those bits only" })
+            }
+        };
+        match number {
+            READ => moved("nfp_read", a, b, c).map(|(to, from, len)| Call::Read { to, from, len }),
+            WRITE => moved("nfp_write", a, b, c).map(|(to, from, len)| Call::Write { to, from, len }),
+            WAIT_ALL => waited("nfp_wait_all", true),
+            WAIT_ANY => waited("nfp_wait_any", false),
+            SIGNAL => Ok(Call::Send { core: a, context: b, signal: c }),
+            YIELD => Ok(Call::Yield),
+            _ => Err(TrapKind::UnknownCall { number, served: "nfp.h has the calls of a microengine" }),
+        }
+    }
+}
+
+/// What each byte does to the remainder of a CRC-32.
+const CRC_TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut remainder = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            remainder = (remainder >> 1) ^ ((remainder & 1) * 0xedb8_8320);
+            bit += 1;
+        }
+        table[byte] = remainder;
+        byte += 1;
+    }
+    table
+};
+
+/// Goes on with a CRC-32 (that of Ethernet and zlib) over the four bytes of a word, the lowest first; the first
+/// word begins from zero.
+pub fn crc32(crc: u32, word: u32) -> u32 {
+    let step = |remainder: u32, _| (remainder >> 8) ^ CRC_TABLE[(remainder & 0xff) as usize];
+    !(0..4).fold(!crc ^ word, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crc_is_that_of_ethernet() {
+        // The check value of CRC-32 is that of "123456789"; this is zlib's for its first eight bytes.
+        let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+        assert_eq!(crc32(crc32(0, word(b"1234")), word(b"5678")), 0x9ae0_daaf);
+        assert_eq!(crc32(0, 0), 0x2144_df1c);
+    }
+
+    #[test]
+    fn calls_that_cannot_be_meant_say_why() {
+        let call = |number, a, len| Call::of(&[a, 0, len, 0, 0, 0, 0, number], 64);
+        assert_eq!(call(READ, 5, 64), Ok(Call::Read { to: 5, from: 0, len: 64 }));
+        for (number, a, len, text) in [
+            (READ, 0, 0, "nfp_read: no bytes"),
+            (WRITE, 0, 65, "nfp_write: more bytes than the transfer registers hold"),
+            (WAIT_ALL, 0, 0, "nfp_wait_all: no signals"),
+            (WAIT_ANY, 1 << 16, 0, "nfp_wait_any: signals are numbered 0 to 15"),
+            (7, 0, 0, "ecall with a7 = 7"),
+        ] {
+            let error = call(number, a, len).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The memories outside the microengines: bytes, and a queue before them.
+//!
+//! A memory serves references one after another, in the order in which they are issued. Its bytes change at the
+//! issue: whoever made the reference sleeps until it is done, and the order is that of the service, so that nobody
+//! can tell.
+
+use super::map;
+use super::spec::MemorySpec;
+use nicety_hpu::Reservations;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+/// Which memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryKind {
+    /// Cluster local scratch, one an island.
+    Cls,
+    /// Cluster target memory, one an island.
+    Ctm,
+    /// Internal memory.
+    Imem,
+    /// External memory.
+    Emem,
+}
+
+impl MemoryKind {
+    /// All kinds, the nearest first.
+    pub const ALL: [MemoryKind; 4] = [MemoryKind::Cls, MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
+
+    /// Its name, in messages and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryKind::Cls => "CLS",
+            MemoryKind::Ctm => "CTM",
+            MemoryKind::Imem => "IMEM",
+            MemoryKind::Emem => "EMEM",
+        }
+    }
+
+    /// Its section of a spec is `memory` and this.
+    pub const fn key(self) -> &'static str {
+        match self {
+            MemoryKind::Cls => "cls",
+            MemoryKind::Ctm => "ctm",
+            MemoryKind::Imem => "imem",
+            MemoryKind::Emem => "emem",
+        }
+    }
+
+    /// Its first address.
+    pub const fn base(self) -> u32 {
+        match self {
+            MemoryKind::Cls => map::CLS,
+            MemoryKind::Ctm => map::CTM,
+            MemoryKind::Imem => map::IMEM,
+            MemoryKind::Emem => map::EMEM,
+        }
+    }
+
+    /// Whether each island has one of its own.
+    pub const fn of_island(self) -> bool {
+        matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
+    }
+}
+
+/// What a reference wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To read and write a word without anybody in between.
+    Atomic,
+}
+
+/// What a memory has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCounters {
+    /// References served.
+    pub references: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Cycles in which it was occupied.
+    pub busy: u64,
+    /// Cycles that references waited for others, in all.
+    pub queued: u64,
+}
+
+/// Bytes outside the memory were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// Which memory.
+    pub kind: MemoryKind,
+    /// The first byte asked for, counted from the memory's first.
+    pub offset: u64,
+    /// How many were.
+    pub len: u64,
+    /// How many the memory has.
+    pub size: u64,
+}
+
+impl fmt::Display for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outside { kind, offset, len, size } = self;
+        write!(
+            f,
+            "{len} bytes at offset {offset} reach over the end of {}, which has {size} bytes",
+            kind.name()
+        )
+    }
+}
+
+impl std::error::Error for Outside {}
+
+const PAGE: usize = 64 << 10;
+
+/// A memory. Its pages exist when they are first written.
+pub struct Memory {
+    kind: MemoryKind,
+    spec: MemorySpec,
+    pages: RefCell<Vec<Option<Box<[u8]>>>>,
+    /// The cycle at which it is free.
+    free: Cell<u64>,
+    counters: Cell<MemoryCounters>,
+    pub(super) reservations: RefCell<Reservations>,
+}
+
+impl Memory {
+    pub(super) fn new(kind: MemoryKind, spec: &MemorySpec) -> Memory {
+        let pages = (spec.size as usize).div_ceil(PAGE);
+        Memory {
+            kind,
+            spec: spec.clone(),
+            pages: RefCell::new(vec![None; pages]),
+            free: Cell::new(0),
+            counters: Cell::default(),
+            reservations: RefCell::default(),
+        }
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        u64::from(self.spec.size)
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> MemoryCounters {
+        self.counters.get()
+    }
+
+    /// Takes the memory for a reference to `len` bytes that is issued at `cycle`: the cycle at which it is done.
+    ///
+    /// A reference begins when those before it have been served, occupies the memory for its gap or as long as its
+    /// bytes take, and is done a latency after its beginning, or later by what its further bytes take.
+    pub(super) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
+        let spec = &self.spec;
+        let latency = match reference {
+            Reference::Read => spec.read,
+            Reference::Write => spec.write,
+            Reference::Atomic => spec.atomic,
+        };
+        let start = cycle.max(self.free.get());
+        let transfer = len.div_ceil(spec.width).max(1);
+        let service = transfer.max(spec.gap);
+        self.free.set(start + service);
+        let before = self.counters.get();
+        self.counters.set(MemoryCounters {
+            references: before.references + 1,
+            bytes: before.bytes + len,
+            busy: before.busy + service,
+            queued: before.queued + (start - cycle),
+        });
+        start + latency + (transfer - 1)
+    }
+
+    /// Copies bytes out, without taking time.
+    ///
+    /// # Errors
+    /// When they are not all in the memory.
+    pub fn peek(&self, offset: u64, into: &mut [u8]) -> Result<(), Outside> {
+        self.check(offset, into.len())?;
+        let pages = self.pages.borrow();
+        let mut at = offset as usize;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let (page, from) = (at / PAGE, at % PAGE);
+            let (head, tail) = rest.split_at_mut(rest.len().min(PAGE - from));
+            match &pages[page] {
+                Some(bytes) => head.copy_from_slice(&bytes[from..from + head.len()]),
+                None => head.fill(0),
+            }
+            at += head.len();
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes in, without taking time.
+    ///
+    /// # Errors
+    /// When they do not all lie in the memory.
+    pub fn poke(&self, offset: u64, from: &[u8]) -> Result<(), Outside> {
+        self.check(offset, from.len())?;
+        self.replace(offset, from);
+        let mut reservations = self.reservations.borrow_mut();
+        if !reservations.is_empty() {
+            reservations.invalidate(self.kind.base() + offset as u32, from.len() as u32);
+        }
+        Ok(())
+    }
+
+    /// Copies bytes in and leaves reservations as they are: an atomic instruction has seen to them.
+    pub(super) fn replace(&self, offset: u64, from: &[u8]) {
+        let mut pages = self.pages.borrow_mut();
+        let (mut at, mut rest) = (offset as usize, from);
+        while !rest.is_empty() {
+            let (page, to) = (at / PAGE, at % PAGE);
+            let (head, tail) = rest.split_at(rest.len().min(PAGE - to));
+            let bytes = pages[page].get_or_insert_with(|| vec![0; PAGE].into());
+            bytes[to..to + head.len()].copy_from_slice(head);
+            at += head.len();
+            rest = tail;
+        }
+    }
+
+    /// A word, without taking time.
+    ///
+    /// # Errors
+    /// When it is not in the memory.
+    pub fn peek_u32(&self, offset: u64) -> Result<u32, Outside> {
+        let mut word = [0; 4];
+        self.peek(offset, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    fn check(&self, offset: u64, len: usize) -> Result<(), Outside> {
+        let (len, size) = (len as u64, self.size());
+        let inside = offset.checked_add(len).is_some_and(|end| end <= size);
+        if inside { Ok(()) } else { Err(Outside { kind: self.kind, offset, len, size }) }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} of {} bytes)", self.kind.name(), self.spec.size)
+    }
+}
+
+/// The memories that a microengine reaches.
+#[derive(Clone, Debug)]
+pub(super) struct Memories(pub(super) [std::rc::Rc<Memory>; 4]);
+
+impl Memories {
+    /// The memory that holds all of these bytes, and where in it they begin.
+    pub(super) fn find(&self, address: u32, len: u32) -> Option<(&Memory, u64)> {
+        self.0.iter().find_map(|memory| {
+            let offset = u64::from(address.checked_sub(memory.kind.base())?);
+            (offset + u64::from(len) <= memory.size()).then_some((&**memory, offset))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        let spec = MemorySpec { size: 256 << 10, read: 40, write: 30, atomic: 50, gap: 2, width: 8 };
+        Memory::new(MemoryKind::Ctm, &spec)
+    }
+
+    #[test]
+    fn references_wait_for_each_other() {
+        let memory = memory();
+        assert_eq!(memory.claim(Reference::Read, 100, 4), 140); // occupies 100 and 101
+        assert_eq!(memory.claim(Reference::Write, 100, 4), 132); // starts at 102
+        assert_eq!(memory.claim(Reference::Atomic, 103, 4), 154); // at 104
+        assert_eq!(memory.claim(Reference::Read, 200, 64), 247); // eight beats, the last seven cycles later
+        assert_eq!(memory.claim(Reference::Read, 201, 4), 248); // at 208
+        let counters = memory.counters();
+        assert_eq!(counters, MemoryCounters { references: 5, bytes: 80, busy: 16, queued: 2 + 1 + 7 });
+    }
+
+    #[test]
+    fn bytes_cross_pages_and_end_where_the_memory_does() {
+        let memory = memory();
+        let bytes: Vec<u8> = (0..100).collect();
+        memory.poke(PAGE as u64 - 50, &bytes).unwrap();
+        let mut back = [0; 102];
+        memory.peek(PAGE as u64 - 51, &mut back).unwrap();
+        assert_eq!((back[0], &back[1..101], back[101]), (0, &bytes[..], 0));
+        assert_eq!(memory.pages.borrow().iter().flatten().count(), 2);
+        let error = memory.poke((256 << 10) - 3, &[0; 4]).unwrap_err().to_string();
+        assert!(error.contains("262141 reach over the end of CTM, which has 262144 bytes"), "{error}");
+        assert!(memory.peek(u64::MAX, &mut [0]).is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! The processor of a network flow processor: microengines whose contexts hide the latency of memories from each
+//! other, as in the NFComms paper.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `spec.rs` | [`NfpSpec`], and the keys of a card's file that it is read from |
+//! | `map.rs` | the addresses that a process sees |
+//! | `program.rs` | [`Program`]: compiled C, checked against code store and local memory |
+//! | `engine.rs` | a microengine: its contexts and who runs next |
+//! | `execute.rs` | the task that runs it, cycle by cycle: references, atomics, signals |
+//! | `intrinsics.rs` | the calls a process makes of its core |
+//! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
+//! | `account.rs` | the counters, which split every cycle into parts |
+//! | `experiment.rs` | a processor by itself, run to the end |
+//! | `pcsa.rs`, `tsp.rs` | the paper's two applications on microengines, without a host |
+//!
+//! # What takes time
+//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The
+//! instruction itself is computing; from its end the context sleeps until the memory is done, and then waits for the
+//! core, which another context may have. The core takes the next ready context round robin and pays
+//! `hpu.cycles.switch` where it is another than the one before. Code lies in the core and costs nothing to
+//! fetch; constants are read from the code store as from local memory.
+//!
+//! All cores, memories on the chip and counters share one clock, whose cycle 0 is the beginning of time.
+
+mod account;
+mod engine;
+mod execute;
+mod experiment;
+mod intrinsics;
+pub mod map;
+mod memory;
+pub mod pcsa;
+mod program;
+mod spec;
+pub mod tsp;
+
+pub use account::{ContextCounters, CoreCounters};
+pub use engine::{Outcome, SIGNALS};
+pub use experiment::ExperimentError;
+pub use intrinsics::crc32;
+pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
+pub use program::{LEAST_STACK, Program, ProgramError};
+pub use spec::{MemorySpec, NfpSpec, read, read_processor};
+
+/// The numbers of the calls, in a7, for hand-made code.
+pub mod number {
+    pub use super::intrinsics::{CRC32, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD};
+}
+
+use engine::{Engine, State};
+use memory::Memories;
+use nicety_hpu::Trap;
+use nicety_kernel::{Signal, Sim};
+use nicety_types::Time;
+use std::fmt;
+use std::rc::Rc;
+
+/// A process did what it must not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Its microengine.
+    pub core: usize,
+    /// Its context.
+    pub context: usize,
+    /// What it did.
+    pub trap: Box<Trap>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "microengine {}, context {}: {}", self.core, self.context, self.trap)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The microengines of a card and their memories.
+pub struct Nfp {
+    sim: Sim,
+    spec: NfpSpec,
+    engines: Vec<Engine>,
+    islands: Vec<Memories>,
+    /// A process has ended.
+    ended: Signal,
+    /// A cycle in picoseconds, as the smallest fraction.
+    cycle: (u64, u64),
+}
+
+impl Nfp {
+    /// A processor whose microengines have no programs.
+    pub fn new(sim: &Sim, spec: &NfpSpec) -> Rc<Nfp> {
+        let memory = |kind: MemoryKind| Rc::new(Memory::new(kind, spec.memory(kind)));
+        let shared = MemoryKind::ALL.map(memory);
+        let island = |_| {
+            Memories(MemoryKind::ALL.map(|kind| match kind.of_island() {
+                true => memory(kind),
+                false => shared[kind as usize].clone(),
+            }))
+        };
+        let islands: Vec<Memories> = (0..spec.islands()).map(island).collect();
+        let engine = |core: usize| {
+            // As nfp.h takes them apart again.
+            let first = 8 * core as u32;
+            Engine::new(sim, first, spec.contexts, spec.local_memory, islands[core / spec.island].clone())
+        };
+        let divisor = gcd(PS_PER_S, spec.clock.hz());
+        let nfp = Rc::new(Nfp {
+            sim: sim.clone(),
+            spec: spec.clone(),
+            engines: (0..spec.cores).map(engine).collect(),
+            islands,
+            ended: Signal::new(sim),
+            cycle: (PS_PER_S / divisor, spec.clock.hz() / divisor),
+        });
+        (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
+        nfp
+    }
+
+    /// What it is made of.
+    pub fn spec(&self) -> &NfpSpec {
+        &self.spec
+    }
+
+    /// When a cycle begins.
+    pub fn time(&self, cycle: u64) -> Time {
+        let (ps, cycles) = self.cycle;
+        match cycle.checked_mul(ps) {
+            Some(product) => Time::from_ps(product.div_ceil(cycles)),
+            None => Time::ZERO + self.spec.clock.cycles(cycle),
+        }
+    }
+
+    /// The cycle that it is: the last one that has begun.
+    pub fn cycle(&self) -> u64 {
+        let (ps, cycles) = self.cycle;
+        let now = self.sim.now();
+        match now.ps().checked_mul(cycles) {
+            Some(product) => product / ps,
+            None => self.spec.clock.cycles_in(now.since(Time::ZERO)),
+        }
+    }
+
+    /// A memory; `island` says which, where each island has one.
+    ///
+    /// # Panics
+    /// When there is no such island.
+    pub fn memory(&self, kind: MemoryKind, island: usize) -> &Memory {
+        &self.islands[if kind.of_island() { island } else { 0 }].0[kind as usize]
+    }
+
+    /// Loads a program on a microengine, for up to `contexts` processes, whose stacks share what its data leaves of
+    /// local memory. It takes no time.
+    ///
+    /// # Errors
+    /// When it has fewer contexts, or local memory is too small.
+    ///
+    /// # Panics
+    /// When there is no such microengine, or one of its processes still runs.
+    pub fn load(&self, core: usize, program: &Rc<Program>, contexts: usize) -> Result<(), ProgramError> {
+        if contexts == 0 || contexts > self.spec.contexts {
+            return Err(ProgramError::Contexts { asked: contexts, contexts: self.spec.contexts });
+        }
+        let stack = program.stack(contexts)?;
+        let mut state = self.engines[core].state.borrow_mut();
+        assert!(!state.live(), "microengine {core} has processes that run");
+        state.load(program, stack, contexts, self.next_cycle());
+        Ok(())
+    }
+
+    /// Starts a process: a function at `entry` of the program that the microengine has, with up to eight arguments.
+    /// It takes no time.
+    ///
+    /// # Panics
+    /// When the microengine has no program, the context is none of those it was loaded for, or has a process that
+    /// runs.
+    pub fn start(&self, core: usize, context: usize, entry: u32, arguments: &[u32]) {
+        let engine = &self.engines[core];
+        engine.state.borrow_mut().start(context, entry, arguments, self.next_cycle());
+        engine.wake.notify_all();
+    }
+
+    /// Sends a signal to a context, as another one would.
+    ///
+    /// # Panics
+    /// When there is no such microengine, context or signal.
+    pub fn signal(&self, core: usize, context: usize, signal: u32) {
+        self.deliver(core, context, signal, self.next_cycle());
+    }
+
+    /// How the last process of a context ended; `None` while it runs, and where none has been.
+    pub fn outcome(&self, core: usize, context: usize) -> Option<Outcome> {
+        match &self.engines[core].state.borrow().slots[context].state {
+            State::Ended(outcome) => Some(outcome.clone()),
+            _ => None,
+        }
+    }
+
+    /// Waits for the process of a context to end: what it returned.
+    ///
+    /// # Errors
+    /// When it trapped.
+    pub async fn finished(&self, core: usize, context: usize) -> Result<u32, Fault> {
+        self.ended.wait_until(|| self.outcome(core, context).is_some()).await;
+        match self.outcome(core, context).expect("just seen") {
+            Outcome::Returned(value) => Ok(value),
+            Outcome::Trapped(trap) => Err(Fault { core, context, trap }),
+        }
+    }
+
+    /// Where a context's cycles went, up to now or the cycle up to which its microengine has run ahead.
+    pub fn context_counters(&self, core: usize, context: usize) -> ContextCounters {
+        self.engines[core].state.borrow().context_counters(context, self.cycle())
+    }
+
+    /// The same of a microengine.
+    pub fn core_counters(&self, core: usize) -> CoreCounters {
+        self.engines[core].state.borrow().core_counters(self.cycle())
+    }
+
+    /// Instructions that all contexts have executed.
+    pub fn instructions(&self) -> u64 {
+        let of =
+            |engine: &Engine| -> u64 { engine.state.borrow().slots.iter().map(|s| s.cpu.instret()).sum() };
+        self.engines.iter().map(of).sum()
+    }
+
+    /// The first cycle that begins now or later.
+    fn next_cycle(&self) -> u64 {
+        let cycle = self.cycle();
+        if self.time(cycle) == self.sim.now() { cycle } else { cycle + 1 }
+    }
+}
+
+impl fmt::Debug for Nfp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nfp({} microengines at cycle {})", self.spec.cores, self.cycle())
+    }
+}
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+const fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,155 @@
+//! What the spec of a network flow processor says, as the numbers its parts take.
+
+use super::map;
+use super::memory::MemoryKind;
+use crate::spec::{read_costs, read_isa, read_misaligned};
+use nicety_hpu::{Core, Extension, Isa};
+use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
+use nicety_types::Frequency;
+
+/// A network flow processor. Durations are in cycles of its one clock.
+#[derive(Clone, Debug)]
+pub struct NfpSpec {
+    /// Microengines.
+    pub cores: usize,
+    /// Microengines of an island, which share a CLS and a CTM.
+    pub island: usize,
+    /// Contexts of a microengine.
+    pub contexts: usize,
+    /// The clock.
+    pub clock: Frequency,
+    /// Instruction set and cycle costs.
+    pub core: Core,
+    /// The isa as the spec writes it.
+    pub isa: String,
+    /// Bytes of a microengine's local memory.
+    pub local_memory: u32,
+    /// Bytes of its code store.
+    pub code: u32,
+    /// Bytes that one reference moves at most.
+    pub transfer: u32,
+    /// Transfer registers of four bytes that carry a direct message.
+    pub message_registers: u32,
+    /// From one context to another.
+    pub switch: u64,
+    /// The CRC of a word, its instruction included.
+    pub crc32: u64,
+    /// From sending a signal to when a context sees it.
+    pub signal: u64,
+    /// The memories, by [`MemoryKind::ALL`].
+    pub memories: [MemorySpec; 4],
+}
+
+/// A memory outside the microengines. Durations are in cycles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpec {
+    /// Its size in bytes.
+    pub size: u32,
+    /// From a reference to its first bytes.
+    pub read: u64,
+    /// From a reference to its being done.
+    pub write: u64,
+    /// The same of an atomic one.
+    pub atomic: u64,
+    /// Between the starts of references.
+    pub gap: u64,
+    /// Bytes that it moves in a cycle.
+    pub width: u64,
+}
+
+impl NfpSpec {
+    /// How many islands there are.
+    pub fn islands(&self) -> usize {
+        self.cores.div_ceil(self.island)
+    }
+
+    /// Most bytes of a direct message.
+    pub fn message(&self) -> u32 {
+        4 * self.message_registers
+    }
+
+    /// The memory of a kind.
+    pub fn memory(&self, kind: MemoryKind) -> &MemorySpec {
+        &self.memories[kind as usize]
+    }
+}
+
+/// Reads the specification of a card with a flow processor.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its place and what to write instead.
+pub fn read(spec: &Spec) -> Result<(NfpSpec, Listing), SpecErrors> {
+    spec.design_among(&["nfp"])?;
+    let reader = spec.reader();
+    let card = read_processor(&reader);
+    Ok((card, reader.finish()?))
+}
+
+/// Reads the sections of a flow processor: `hpu`, `hpu.cycles` and `memory`.
+pub fn read_processor(reader: &Reader<'_>) -> NfpSpec {
+    let s = reader.section("hpu.cycles");
+    let costs = read_costs(&s);
+    let switch = s.count("switch", 0..=10_000, "from one context to another");
+    let crc32 = s.count("crc32", 1..=10_000, "nfp_crc32, its instruction included");
+    let least = u64::from(costs.ecall).max(1);
+    if crc32 < least {
+        s.refuse(
+            "crc32",
+            "it is less than the instruction that asks for it (command)",
+            &format!("write {least} or more"),
+        );
+    }
+    let signal = s.count("signal", 1..=10_000, "from nfp_signal to when the other context sees it");
+    let s = reader.section("hpu");
+    let cores = s.count("cores", 1..=1024, "microengines") as usize;
+    let island =
+        s.count("island", 1..=1024, "microengines of an island, which share a CLS and a CTM") as usize;
+    let contexts = s.count("contexts", 1..=8, "contexts of a microengine") as usize;
+    let clock = s.frequency("clock", "clock of the microengines and of the memories on the chip");
+    let fallback = Isa::RV32I.with(Extension::A).with(Extension::Zicsr);
+    let (isa_text, isa) = read_isa(&s, fallback);
+    let misaligned = read_misaligned(&s);
+    let local_memory = s.size("local_memory", 64..=1 << 20, "local memory of a microengine") as u32;
+    let code = s.size("code", 64..=16 << 20, "code store of a microengine") as u32;
+    let transfer = s.size("transfer", 4..=1024, "bytes that one reference moves at most") as u32;
+    let message_registers =
+        s.count("message_registers", 1..=256, "transfer registers of 4 bytes that carry a direct message")
+            as u32;
+    let memories =
+        MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
+    NfpSpec {
+        cores,
+        island,
+        contexts,
+        clock,
+        core: Core { isa, costs, misaligned },
+        isa: isa_text,
+        local_memory,
+        code,
+        transfer,
+        message_registers,
+        switch,
+        crc32: crc32.max(least),
+        signal,
+        memories,
+    }
+}
+
+fn read_memory(s: &Section<'_>, kind: MemoryKind) -> MemorySpec {
+    // Up to where the next memory's addresses begin.
+    let most = match kind {
+        MemoryKind::Cls => map::CTM - map::CLS,
+        MemoryKind::Ctm => map::IMEM - map::CTM,
+        MemoryKind::Imem => map::EMEM - map::IMEM,
+        MemoryKind::Emem => 1 << 31,
+    };
+    let latency = |key, doc| s.count(key, 1..=100_000, doc);
+    MemorySpec {
+        size: s.size("size", 64..=u64::from(most), "bytes of it") as u32,
+        read: latency("read", "cycles from a reference to the first bytes"),
+        write: latency("write", "cycles from a reference to its being done"),
+        atomic: latency("atomic", "the same of an atomic reference"),
+        gap: s.count("gap", 1..=10_000, "cycles between the starts of references"),
+        width: s.count("width", 1..=4096, "bytes moved in a cycle"),
+    }
+}

@@ -1,0 +1,60 @@
+//! Microengines: cycles worked out by hand, compiled programs, and what always holds.
+
+mod cycles;
+mod limits;
+mod programs;
+mod properties;
+
+use nicety_hpu::Image;
+use nicety_kernel::{Config, World};
+use nicety_nic::nfp::{self, Nfp, NfpSpec, Program, map};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use std::rc::Rc;
+
+/// The shipped card, with overrides.
+fn spec(overrides: &[&str]) -> NfpSpec {
+    try_spec(overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn try_spec(overrides: &[&str]) -> Result<NfpSpec, String> {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let spec = Spec::load("nfp-4000", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
+    nfp::read(&spec).map(|(spec, _)| spec).map_err(|errors| errors.to_string())
+}
+
+/// Hand-made code as a program.
+fn program(spec: &NfpSpec, words: &[u32]) -> Rc<Program> {
+    Program::new(Image::from_words(map::CODE, words, &spec.core), spec).unwrap()
+}
+
+/// A processor by itself.
+struct Rig {
+    world: World<()>,
+    nfp: Rc<Nfp>,
+}
+
+impl Rig {
+    fn new(spec: &NfpSpec) -> Rig {
+        let mut world = World::new(Config::default());
+        let node = world.add_node();
+        let nfp = Nfp::new(&world.sim(node), spec);
+        Rig { world, nfp }
+    }
+
+    /// The same code on these contexts, `(microengine, contexts)`, with the same arguments.
+    fn running(spec: &NfpSpec, words: &[u32], cores: &[(usize, usize)], arguments: &[u32]) -> Rig {
+        let rig = Rig::new(spec);
+        let program = program(spec, words);
+        for &(core, contexts) in cores {
+            rig.nfp.load(core, &program, contexts).unwrap();
+            (0..contexts).for_each(|context| rig.nfp.start(core, context, map::CODE, arguments));
+        }
+        rig
+    }
+
+    /// Runs to the end; the cycle it came at.
+    fn run(&mut self) -> u64 {
+        self.world.run().unwrap();
+        self.nfp.cycle()
+    }
+}

@@ -1,0 +1,177 @@
+//! The card programs in C: right, and how many cycles they take.
+//!
+//! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
+
+use crate::spec;
+use nicety_nic::nfp::{crc32, pcsa, tsp};
+use tsp::{Distances, TspJob};
+
+const PCSA: &[u8] = include_bytes!("../data/pcsa.elf");
+const TSP: &[u8] = include_bytes!("../data/tsp.elf");
+
+/// Numbers that look random.
+fn numbers(seed: u64) -> impl Iterator<Item = u32> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    })
+}
+
+/// The sum of trailing ones as the definition has it.
+fn expected_sum(addresses: &[u32]) -> u32 {
+    let mut sketches = [0u32; 2048];
+    for &address in addresses {
+        let hash = crc32(0, address);
+        sketches[hash as usize % 2048] |= 1 << (hash >> 11).trailing_ones();
+    }
+    sketches.iter().map(|sketch| sketch.trailing_ones()).sum()
+}
+
+#[test]
+fn addresses_are_counted() {
+    let distinct = 30_000;
+    let mut addresses: Vec<u32> = numbers(1).take(distinct).collect();
+    addresses.extend_from_within(..distinct / 2);
+    let expected = expected_sum(&addresses);
+    for (cores, contexts) in [(1, 1), (1, 8), (3, 5), (26, 2)] {
+        let run = pcsa::run(&spec(&[]), PCSA, &addresses, cores, contexts).unwrap();
+        assert_eq!(run.sum, expected, "{cores} x {contexts}");
+        // Three standard errors of 0.78 / sqrt(2048).
+        let error = run.estimate() / distinct as f64 - 1.0;
+        assert!(error.abs() < 3.0 * 0.78 / 2048f64.sqrt(), "{error}");
+    }
+}
+
+#[test]
+fn an_update_sleeps_for_two_accesses_to_cls() {
+    let addresses: Vec<u32> = numbers(2).take(16).collect();
+    let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1).unwrap();
+    let (one, two) = (run(1), run(2));
+    // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC; the
+    // RV32 code of the C program takes the same CRC and 17 cycles beside it.
+    assert_eq!(two.contexts.asleep - one.contexts.asleep, 75);
+    assert_eq!(two.contexts.references - one.contexts.references, 2);
+    assert_eq!(two.contexts.computing - one.contexts.computing, 39 + 17);
+    assert_eq!(two.cycles - one.cycles, 39 + 17 + 75);
+}
+
+#[test]
+fn contexts_hide_the_sleep() {
+    let addresses: Vec<u32> = numbers(3).take(512).collect();
+    let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts).unwrap().cycles;
+    let runs: Vec<u64> = (1..=8).map(cycles).collect();
+    // An update computes for 56 cycles, and sleeps for 75, which a second context uses as far as it goes: two updates
+    // take 131 cycles and switches at least. From three on the core is busy.
+    assert!(runs[1] < runs[0] * 3 / 5, "{runs:?}");
+    assert!(runs[2] < runs[1], "{runs:?}");
+    let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8).unwrap();
+    assert!(eight.core.asleep < eight.cycles / 20, "{eight:?}");
+    assert_eq!(eight.core.elapsed(), eight.cycles);
+    assert_eq!(eight.contexts.elapsed(), 8 * eight.cycles);
+}
+
+#[test]
+fn a_process_that_reads_outside_names_its_line() {
+    let short = spec(&["memory.ctm.size=64 B", "memory.emem.size=64 B", "memory.imem.size=64 B"]);
+    let error = pcsa::run(&short, PCSA, &[0; 100], 1, 1).unwrap_err().to_string();
+    assert!(error.contains("400 bytes at offset 0 reach over the end of EMEM"), "{error}");
+    let no_cls = spec(&["memory.cls.size=4 KiB"]);
+    let addresses: Vec<u32> = numbers(1).take(100).collect();
+    let error = pcsa::run(&no_cls, PCSA, &addresses, 1, 1).unwrap_err().to_string();
+    assert!(error.contains("microengine 0, context 0: load of 4 bytes from 0x2000"), "{error}");
+    assert!(error.contains("in update at pcsa.c:"), "{error}");
+}
+
+/// What NFComms measures: eight updates in all, on one to eight contexts. It has 1129 cycles for one context, of
+/// which 526 compute, and beside the updates they are start and end; here each process reads its addresses first.
+#[test]
+fn eight_updates() {
+    let addresses: Vec<u32> = numbers(4).take(8).collect();
+    let run = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts).unwrap();
+    let one = run(1);
+    assert_eq!((one.cycles, one.core.computing, one.core.asleep), (1157, 479, 678));
+    // 8 x 75 in CLS, and the block of 32 bytes from CTM: four beats.
+    assert_eq!(one.core.asleep, 8 * 75 + 75 + 3);
+    for contexts in 2..=8 {
+        let more = run(contexts);
+        assert_eq!(more.core.elapsed(), more.cycles);
+        // A process begins and ends with 31 cycles. Waiting for CLS fills with the others' computing.
+        assert_eq!(more.core.computing, 479 + 31 * (contexts as u64 - 1));
+        assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
+    }
+    assert_eq!(run(8).core.asleep, 0);
+}
+
+fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {
+    let mut numbers = numbers(seed);
+    let mut next = || (numbers.next().unwrap() % 4000) as u16;
+    (0..count).map(|_| (next(), next())).collect()
+}
+
+fn shortest(job: &TspJob) -> u32 {
+    (0..job.climbs).map(|number| tsp::climb(&job.cities, job.seed, number).0).min().unwrap()
+}
+
+#[test]
+fn tours_are_those_of_the_native_climb() {
+    for (count, climbs, climbers) in [(5, 3, 1), (20, 12, 5), (31, 30, 13)] {
+        for distances in [Distances::Root, Distances::Table] {
+            let job = TspJob { cities: cities(count, 7), climbs, climbers, seed: 11, distances };
+            let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+            assert_eq!(run.length, shortest(&job), "{count} {distances:?}");
+            let mut seen = run.tour.clone();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..count as u8).collect::<Vec<_>>());
+            let leg = |k: usize| {
+                let city = |k: usize| job.cities[usize::from(run.tour[k % count])];
+                tsp::distance(city(k), city(k + 1))
+            };
+            assert_eq!((0..count).map(leg).sum::<u32>(), run.length);
+        }
+    }
+}
+
+#[test]
+fn excess_climbers_find_nothing_to_do() {
+    let job = TspJob { cities: cities(12, 3), climbs: 2, climbers: 59, seed: 5, distances: Distances::Table };
+    let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+    assert_eq!(run.length, shortest(&job));
+}
+
+#[test]
+fn distances_are_rounded_to_the_nearest() {
+    for (a, b, expected) in
+        [((0, 0), (3, 4), 5), ((0, 0), (1, 1), 1), ((0, 0), (2, 1), 2), ((5, 9), (5, 9), 0)]
+    {
+        assert_eq!(tsp::distance(a, b), expected);
+    }
+    for (x, y) in cities(2000, 9) {
+        let exact = (f64::from(x).powi(2) + f64::from(y).powi(2)).sqrt().round() as u32;
+        assert_eq!(tsp::distance((0, 0), (x, y)), exact);
+    }
+}
+
+#[test]
+fn jobs_that_cannot_be_are_refused() {
+    let job = TspJob { cities: cities(20, 1), climbs: 1, climbers: 1, seed: 1, distances: Distances::Table };
+    for (job, text) in [
+        (TspJob { cities: cities(4, 1), ..job.clone() }, "4 cities; the card's program takes 5 to 256"),
+        (
+            TspJob { cities: vec![(0, 0), (1, 40_000), (2, 2), (3, 3), (4, 4)], ..job.clone() },
+            "a city at (1, 40000)",
+        ),
+        (
+            TspJob { climbers: 60, ..job.clone() },
+            "60 climbers on 60 microengines, one of which is the manager's",
+        ),
+        (TspJob { cities: cities(200, 1), ..job.clone() }, "take 80064 bytes, and CLS has 65536"),
+    ] {
+        let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+    let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1).unwrap_err().to_string();
+    assert!(error.contains("61 microengines, and the card has 60"), "{error}");
+    let error = pcsa::run(&spec(&[]), TSP, &[1], 1, 1).unwrap_err().to_string();
+    assert!(error.contains("no symbol pcsa_count is defined"), "{error}");
+}

@@ -1,0 +1,144 @@
+/* nfp.h: what a process on a network flow processor sees of the card.
+ *
+ * A process is a function that runs on one context of a microengine until it returns, which may be never:
+ *
+ *     __process uint32_t worker(uint32_t argument, ...);
+ *
+ * A microengine runs the processes of its contexts in turn. One that loads from or stores to a memory outside the
+ * microengine, waits for a signal or yields gives up the core until it can go on; nothing else takes the core from
+ * it. So processes of a microengine may change variables they share without locks, as long as nothing in between
+ * gives up the core.
+ *
+ * Variables and stacks lie in the microengine's local memory, a few kilobytes that its contexts share: a global
+ * variable is one for each microengine. Code and constants lie in the code store. The memories outside are ranges of
+ * addresses, reached through pointers, `volatile` ones, since others change what is there:
+ *
+ *     volatile uint32_t *counters = nfp_cls(64);
+ *     nfp_fetch_add(&counters[3], 1);
+ *
+ * A load or store is one reference. Moving a block takes one reference too (nfp_read, nfp_write). An access outside
+ * stops the process, with the line it is in.
+ */
+#ifndef NFP_H
+#define NFP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define __process __attribute__((used, noinline))
+#define NFP_INLINE static inline __attribute__((always_inline, unused))
+
+/* The memories, the nearest first: where they begin. A card's spec has their sizes. */
+#define NFP_CLS 0x20000000u   /* cluster local scratch, one for each island of microengines */
+#define NFP_CTM 0x30000000u   /* cluster target memory, one for each island */
+#define NFP_IMEM 0x40000000u  /* internal memory */
+#define NFP_EMEM 0x80000000u  /* external memory */
+
+/* Pointers into them. */
+#define nfp_cls(offset) ((volatile void *)(NFP_CLS + (offset)))
+#define nfp_ctm(offset) ((volatile void *)(NFP_CTM + (offset)))
+#define nfp_imem(offset) ((volatile void *)(NFP_IMEM + (offset)))
+#define nfp_emem(offset) ((volatile void *)(NFP_EMEM + (offset)))
+
+/* Bytes that nfp_read and nfp_write move at most. */
+#define NFP_TRANSFER 64u
+
+/* Calls of the core: the number in a7, arguments from a0 on, the result in a0. */
+enum {
+    NFP_CALL_READ = 0x200,
+    NFP_CALL_WRITE = 0x201,
+    NFP_CALL_CRC32 = 0x210,
+    NFP_CALL_WAIT_ALL = 0x220,
+    NFP_CALL_WAIT_ANY = 0x221,
+    NFP_CALL_SIGNAL = 0x222,
+    NFP_CALL_YIELD = 0x230
+};
+
+NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
+    register uint32_t a0 __asm__("a0") = x0;
+    register uint32_t a1 __asm__("a1") = x1;
+    register uint32_t a2 __asm__("a2") = x2;
+    register uint32_t a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
+    return a0;
+}
+
+/* Copies `bytes`, 1 to NFP_TRANSFER of them, from a memory to local memory, in one reference. */
+NFP_INLINE void nfp_read(void *local, const volatile void *memory, uint32_t bytes) {
+    nfp_call(NFP_CALL_READ, (uint32_t)(uintptr_t)local, (uint32_t)(uintptr_t)memory, bytes);
+}
+
+/* The same from local memory to a memory. */
+NFP_INLINE void nfp_write(volatile void *memory, const void *local, uint32_t bytes) {
+    nfp_call(NFP_CALL_WRITE, (uint32_t)(uintptr_t)memory, (uint32_t)(uintptr_t)local, bytes);
+}
+
+/* Atomic operations of the memories on a word; each is one reference and gives the word as it was before. */
+NFP_INLINE uint32_t nfp_fetch_add(volatile uint32_t *word, uint32_t value) {
+    return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+/* Test and set: sets the bits that `bits` has. */
+NFP_INLINE uint32_t nfp_fetch_set(volatile uint32_t *word, uint32_t bits) {
+    return __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+}
+/* Clears the bits that `bits` has. */
+NFP_INLINE uint32_t nfp_fetch_clear(volatile uint32_t *word, uint32_t bits) {
+    return __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+}
+NFP_INLINE uint32_t nfp_swap(volatile uint32_t *word, uint32_t value) {
+    return __atomic_exchange_n(word, value, __ATOMIC_RELAXED);
+}
+/* Makes the word `value` where that is less. */
+NFP_INLINE uint32_t nfp_fetch_min(volatile uint32_t *word, uint32_t value) {
+    uint32_t before;
+    __asm__ volatile("amominu.w %0, %2, (%1)" : "=r"(before) : "r"(word), "r"(value) : "memory");
+    return before;
+}
+
+/* Goes on with a CRC-32 (of Ethernet and zlib) over the bytes of a word, the lowest first; `crc` is 0 for the first.
+ * The core computes meanwhile: no other context runs. */
+NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
+    register uint32_t a0 __asm__("a0") = crc;
+    register uint32_t a1 __asm__("a1") = word;
+    register uint32_t a7 __asm__("a7") = NFP_CALL_CRC32;
+    __asm__("ecall" : "+r"(a0) : "r"(a1), "r"(a7));
+    return a0;
+}
+
+/* Signals: each context has sixteen, numbered from 0. One that comes stays until it is waited for; coming twice
+ * before that is coming once. */
+NFP_INLINE void nfp_signal(uint32_t microengine, uint32_t context, uint32_t signal) {
+    nfp_call(NFP_CALL_SIGNAL, microengine, context, signal);
+}
+/* Waits until all signals of the set have come; bit n is signal n. They are used up, and returned. */
+NFP_INLINE uint32_t nfp_wait_all(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ALL, signals, 0, 0); }
+/* Waits until one of them has come at least. Those that have are used up, and returned. */
+NFP_INLINE uint32_t nfp_wait_any(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ANY, signals, 0, 0); }
+
+/* Lets the other contexts of the microengine that are ready go first. */
+NFP_INLINE void nfp_yield(void) { nfp_call(NFP_CALL_YIELD, 0, 0, 0); }
+
+/* Where the process runs. */
+NFP_INLINE uint32_t nfp_hart(void) {
+    uint32_t id;
+    __asm__("csrr %0, mhartid" : "=r"(id));
+    return id;
+}
+NFP_INLINE uint32_t nfp_microengine(void) { return nfp_hart() >> 3; }
+NFP_INLINE uint32_t nfp_context(void) { return nfp_hart() & 7; }
+
+/* Cycles since the card began, the low 32 bits. */
+NFP_INLINE uint32_t nfp_cycle(void) {
+    uint32_t cycle;
+    __asm__ volatile("csrr %0, cycle" : "=r"(cycle));
+    return cycle;
+}
+
+/* From the runtime, linked with every program; for local memory. */
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memmove(void *to, const void *from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+int memcmp(const void *a, const void *b, size_t bytes);
+
+#endif

@@ -1,0 +1,169 @@
+/* The travelling salesman, by 2-opt with random restarts: the best tour of many climbs.
+ *
+ * A climb shuffles the cities and then makes the 2-opt move that shortens the tour most, until none does. A move
+ * takes two roads out of the tour, (i, i + 1) and (j, j + 1), and joins their ends the other way round.
+ *
+ * Climbers take climbs from a counter in IMEM until there are none left, each with a tour buffer of its own there;
+ * the shortest length so far is one word, kept by an atomic minimum. One climber a microengine: its cities and tour
+ * fill much of the local memory.
+ *
+ * Distances are those of TSPLIB's EUC_2D, rounded to the nearest whole number. The processor has no square root:
+ * either an exact integer root is computed each time, or it is looked up in a table of all pairs in CLS, which the
+ * climbers of an island compute together at the start. */
+#include "tsp.h"
+
+static uint32_t city[TSP_CITIES];
+static uint16_t road[TSP_CITIES]; /* road[k] joins the cities at k and k + 1 of the tour */
+static uint8_t tour[TSP_CITIES];
+static uint32_t cities;
+
+/* In CLS: climbers of the island that have filled their part of the table, then the table. */
+#define arrived ((volatile uint32_t *)NFP_CLS)
+#define distances ((volatile uint16_t *)(NFP_CLS + NFP_TRANSFER))
+
+#define FILLED 0    /* the signal that the table is filled */
+#define FINISHED 1  /* the signal to the manager */
+
+/* The square root, rounded to nearest. A bit at a time: root and rest always have root^2 + rest = square. */
+static uint32_t rounded_root(uint32_t square) {
+    if (square == 0) return 0;
+    uint32_t root = 0, rest = square;
+    for (uint32_t bit = 1u << ((31 - __builtin_clz(square)) & ~1); bit; bit >>= 2) {
+        uint32_t next = root + bit;
+        root >>= 1;
+        if (rest >= next) {
+            rest -= next;
+            root += bit;
+        }
+    }
+    return root + (rest > root); /* (root + 1/2)^2 = root^2 + root + 1/4 */
+}
+
+NFP_INLINE uint32_t computed(uint32_t a, uint32_t b) {
+    int32_t dx = (int32_t)(a & 0xffff) - (int32_t)(b & 0xffff), dy = (int32_t)(a >> 16) - (int32_t)(b >> 16);
+    return rounded_root((uint32_t)(dx * dx) + (uint32_t)(dy * dy));
+}
+
+NFP_INLINE uint32_t distance(uint32_t a, uint32_t b, bool by_table) {
+    return by_table ? distances[a * cities + b] : computed(city[a], city[b]);
+}
+
+static uint32_t random_state;
+
+/* Below `bound`, evenly but for one part in 2^32 / bound. */
+static uint32_t random_below(uint32_t bound) {
+    uint32_t x = random_state;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    random_state = x;
+    return (uint32_t)((uint64_t)x * bound >> 32);
+}
+
+static void shuffle(void) {
+    for (uint32_t k = 0; k < cities; k++) tour[k] = (uint8_t)k;
+    for (uint32_t k = cities - 1; k > 0; k--) {
+        uint32_t other = random_below(k + 1);
+        uint8_t kept = tour[k];
+        tour[k] = tour[other];
+        tour[other] = kept;
+    }
+}
+
+/* Turns the cities from `from` to `to` round. */
+static void reverse(uint32_t from, uint32_t to) {
+    for (; from < to; from++, to--) {
+        uint8_t kept = tour[from];
+        tour[from] = tour[to];
+        tour[to] = kept;
+    }
+}
+
+NFP_INLINE void measure(uint32_t from, uint32_t to, bool by_table) {
+    for (uint32_t k = from; k <= to; k++)
+        road[k] = (uint16_t)distance(tour[k], tour[k + 1 < cities ? k + 1 : 0], by_table);
+}
+
+/* Climbs from a random tour to one that no 2-opt move shortens; its length. */
+NFP_INLINE uint32_t climb(bool by_table) {
+    shuffle();
+    measure(0, cities - 1, by_table);
+    for (;;) {
+        int32_t most = 0;
+        uint32_t first = 0, last = 0;
+        for (uint32_t i = 0; i + 2 < cities; i++) {
+            uint32_t a = tour[i], b = tour[i + 1];
+            uint32_t end = i > 0 ? cities : cities - 1; /* the roads at i and j share no city */
+            for (uint32_t j = i + 2; j < end; j++) {
+                uint32_t c = tour[j], d = tour[j + 1 < cities ? j + 1 : 0];
+                int32_t saved = road[i] + road[j] - (int32_t)distance(a, c, by_table) - (int32_t)distance(b, d, by_table);
+                if (saved > most) {
+                    most = saved;
+                    first = i;
+                    last = j;
+                }
+            }
+        }
+        if (most == 0) break;
+        reverse(first + 1, last);
+        measure(first, last, by_table);
+    }
+    uint32_t length = 0;
+    for (uint32_t k = 0; k < cities; k++) length += road[k];
+    return length;
+}
+
+/* Computes every `members`-th row of the table from `member` on, and waits until the others of the island, which are
+ * the microengines from `first` on, have computed theirs. */
+static void fill_table(uint32_t first, uint32_t member, uint32_t members) {
+    for (uint32_t a = member; a < cities; a += members)
+        for (uint32_t b = 0; b < cities; b++) distances[a * cities + b] = (uint16_t)computed(city[a], city[b]);
+    if (nfp_fetch_add(arrived, 1) + 1 == members)
+        for (uint32_t m = 0; m < members; m++) nfp_signal(first + m, 0, FILLED);
+    nfp_wait_all(1 << FILLED);
+}
+
+/* Copies between local memory and a memory in as many references as it takes. */
+static void read_all(void *local, const volatile void *memory, uint32_t bytes) {
+    for (uint32_t at = 0; at < bytes; at += NFP_TRANSFER) {
+        uint32_t left = bytes - at;
+        nfp_read((char *)local + at, (const volatile char *)memory + at, left < NFP_TRANSFER ? left : NFP_TRANSFER);
+    }
+}
+
+static void write_all(volatile void *memory, const void *local, uint32_t bytes) {
+    for (uint32_t at = 0; at < bytes; at += NFP_TRANSFER) {
+        uint32_t left = bytes - at;
+        nfp_write((volatile char *)memory + at, (const char *)local + at, left < NFP_TRANSFER ? left : NFP_TRANSFER);
+    }
+}
+
+/* Climbs until there is nothing left to do, as number `climber`; one of `members` of the island, whose first
+ * microengine that climbs is `first`. Returns how many climbs it made. */
+__process uint32_t tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
+    uint32_t climbs = job->climbs, seed = job->seed, made = 0, shortest = ~0u;
+    bool by_table = job->table;
+    cities = job->cities;
+    read_all(city, job->city, 4 * cities);
+    if (by_table) fill_table(first, nfp_microengine() - first, members);
+    for (;;) {
+        uint32_t number = nfp_fetch_add(&job->next, 1);
+        if (number >= climbs) break; /* more climbers than climbs that are left */
+        random_state = nfp_crc32(seed, number) | 1;
+        uint32_t length = by_table ? climb(true) : climb(false);
+        made++;
+        if (length < shortest) {
+            shortest = length;
+            write_all(job->tour[climber], tour, cities);
+            nfp_fetch_min(&job->best, length * TSP_CLIMBERS + climber);
+        }
+    }
+    if (nfp_fetch_add(&job->done, 1) + 1 == job->climbers) nfp_signal(job->manager, 0, FINISHED);
+    return made;
+}
+
+/* Waits for the climbers; the word with the shortest length and whose it is. */
+__process uint32_t tsp_manager(volatile tsp_job_t *job) {
+    nfp_wait_all(1 << FINISHED);
+    return job->best;
+}
