@@ -241,27 +241,31 @@ impl EngineState {
         account.counters(slot.cpu.instret())
     }
 
-    /// Local memory with the context's own stack in it, code, and the memories outside as devices; the context; and
-    /// the reservations on local memory.
+    /// Gives a context's address space what it may touch: local memory with its own stack in it, code, and the
+    /// memories outside as devices. The rest is the context, and the reservations on local memory.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
         memories: &Memories,
-    ) -> (AddressSpace<'a>, &'a mut Context, &'a mut Reservations) {
+        space: &mut AddressSpace<'a>,
+    ) -> (&'a mut Context, &'a mut Reservations) {
         let program = self.program.as_ref().expect("a program is loaded");
         let bottom = program.data + self.stack * number as u32;
         let (below, rest) = self.local.split_at_mut(bottom as usize);
         let (stack, above) = rest.split_at_mut(self.stack as usize);
         let base = map::LOCAL + bottom;
-        let mut space = AddressSpace::new()
-            .with(Region::stack("the stack", base, stack, STACK_GUARD))
-            .with(Region::memory("local memory", map::LOCAL, below))
-            .with(Region::memory("local memory", base + self.stack, above))
-            .with(Region::read_only("the code store", map::CODE, &program.code));
+        let above_base = base + self.stack;
+        space.push(Region::stack("the stack", base, stack, STACK_GUARD));
+        for (base, bytes) in [(map::LOCAL, below), (above_base, above)] {
+            if !bytes.is_empty() {
+                space.push(Region::memory("local memory", base, bytes));
+            }
+        }
         for memory in &memories.0 {
             space.push(Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32));
         }
-        (space, &mut self.slots[number].cpu, &mut self.reservations)
+        space.push(Region::read_only("the code store", map::CODE, &program.code));
+        (&mut self.slots[number].cpu, &mut self.reservations)
     }
 }
 

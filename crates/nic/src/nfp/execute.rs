@@ -85,7 +85,8 @@ impl Nfp {
     fn compute(&self, state: &mut EngineState, slot: usize, memories: &Memories) -> Exit {
         let program = state.program.clone().expect("a program is loaded");
         let image = &program.image;
-        let (mut space, cpu, reservations) = state.open(slot, memories);
+        let mut space = AddressSpace::new();
+        let (cpu, reservations) = state.open(slot, memories, &mut space);
         let until = cpu.cycle().saturating_add(SLICE);
         loop {
             let exit = cpu.run(image, &mut space, reservations, until);
@@ -230,7 +231,8 @@ fn transfer(
     let outside =
         || TrapKind::OutOfRegion { access, address: far, size: len, nearest: nearest(&engine.memories, far) };
     let (memory, offset) = found.ok_or_else(outside)?;
-    let (mut space, ..) = state.open(slot, &engine.memories);
+    let mut space = AddressSpace::new();
+    state.open(slot, &engine.memories, &mut space);
     match reference {
         Reference::Read => memory.peek(offset, space.write(own, len)?),
         _ => memory.poke(offset, space.read(own, len)?),
