@@ -21,6 +21,10 @@ from nicety.errors import CompileError, InputError
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+# The committed programs of the card's own tests, and the isa of nfp-4000.
+FLOW_PROGRAMS = Path(__file__).parent.parent / "crates" / "nic" / "tests" / "data"
+FLOW_ISA = "rv32ia_zicsr_zmmul_zba_zbb"
+
 HANDLERS = """
 #include <nicety.h>
 #include <string.h>
@@ -190,6 +194,33 @@ def test_the_library_compiles_without_a_warning(capfd: pytest.CaptureFixture[str
         functions = read_symbols(compile_handlers([library_source(name)]).elf).functions
         assert "payload_handler" in functions
     assert capfd.readouterr().err == ""
+
+
+def code_of(elf: bytes) -> bytes:
+    """The contents of the segments that can be executed."""
+    (start,), (size, count) = struct.unpack_from("<I", elf, 28), struct.unpack_from("<HH", elf, 42)
+    headers = [struct.unpack_from("<8I", elf, start + size * number) for number in range(count)]
+    return b"".join(elf[h[1] : h[1] + h[4]] for h in headers if h[0] == 1 and h[6] & 1)
+
+
+@pytest.mark.parametrize("name", ["pcsa", "tsp"])
+def test_flow_processor_programs_are_those_that_the_cards_tests_run(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compiled = compile_handlers([library_source(f"nfp/{name}.c")], isa=FLOW_ISA)
+    assert capfd.readouterr().err == ""
+    assert code_of(compiled.elf) == code_of((FLOW_PROGRAMS / f"{name}.elf").read_bytes()), (
+        f"handlers/nfp/{name}.c has changed: nicety cc --isa {FLOW_ISA} -o crates/nic/tests/data/{name}.elf"
+    )
+
+
+def test_a_flow_processor_divides_in_software() -> None:
+    source = Path("divide.c")
+    source.write_text("#include <nfp.h>\n__process uint32_t divide(uint32_t a, uint32_t b) { return a / b + a * b; }\n")
+    elf = compile_handlers([source], isa=FLOW_ISA).elf
+    words = [word for (word,) in struct.iter_unpack("<I", code_of(elf)[: len(code_of(elf)) & ~3])]
+    multiplications = [word >> 12 & 7 for word in words if word & 0xFE00_007F == 0x0200_0033]
+    assert multiplications and max(multiplications) < 4, "divisions"
 
 
 def test_an_unknown_handler_of_the_library() -> None:

@@ -101,17 +101,17 @@ def compile_handlers(
 
 
 def library_source(name: str) -> Path:
-    """Where a handler of nicety's own library lies, for example `pingpong_stream.c`.
+    """Where a handler of nicety's own library lies, for example `pingpong_stream.c` or `nfp/pcsa.c`.
 
     Raises:
         InputError: the library has no such handler.
     """
     library = _library()
-    path = library / name
-    if path.parent != library or not path.is_file():
-        known = ", ".join(sorted(found.name for found in library.glob("*.c")))
-        raise InputError(f"no handler {name!r} in the library; it has {known}")
-    return path
+    found = (path.relative_to(library) for path in library.rglob("*.c"))
+    known = sorted(path.as_posix() for path in found if path.parts[0] != "runtime")
+    if name not in known:
+        raise InputError(f"no handler {name!r} in the library; it has {', '.join(known)}")
+    return library / name
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,6 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CardSpec;
     use nicety_spec::{SHIPPED, Spec};
 
     fn bus(card: &str, overrides: &[&str]) -> Result<BusSpec, String> {
@@ -131,7 +130,8 @@ mod tests {
             .map(|text| text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap())
             .collect();
         let spec = Spec::load(card, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-        let (CardSpec::Spin(spec), _) = crate::read(&spec).map_err(|errors| errors.to_string())?;
+        let (card, _) = crate::read(&spec).map_err(|errors| errors.to_string())?;
+        let spec = card.portals().expect("a card with a Portals interface").clone();
         Ok(spec.bus)
     }
 

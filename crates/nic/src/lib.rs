@@ -13,4 +13,4 @@ mod spec;
 pub mod spin;
 pub mod transport;
 
-pub use spec::{CardSpec, SpinSpec, read};
+pub use spec::{CardSpec, SpinSpec, WrongDesign, read};

@@ -1,5 +1,6 @@
 //! What a card's specification says, as the numbers its parts take.
 
+use crate::nfp::{NfpSpec, read_processor};
 use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
@@ -7,12 +8,63 @@ use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
 use nicety_portals::{Features, Limits};
 use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
 use nicety_types::{Duration, Frequency};
+use std::fmt;
 
 /// A card of one of the designs.
 #[derive(Clone, Debug)]
 pub enum CardSpec {
     /// Portals 4 with packet handlers.
     Spin(Box<SpinSpec>),
+    /// Long-running processes on microengines.
+    Nfp(Box<NfpSpec>),
+}
+
+/// A card of another design than the one that something needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongDesign {
+    /// Its design.
+    pub found: &'static str,
+}
+
+impl fmt::Display for WrongDesign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WrongDesign { found } = self;
+        write!(
+            f,
+            "a card of design {found} has no Portals interface; name one of design portals, for example spin-discrete"
+        )
+    }
+}
+
+impl std::error::Error for WrongDesign {}
+
+impl CardSpec {
+    /// The parts of a card with a Portals interface.
+    ///
+    /// # Errors
+    /// When the card is of another design.
+    pub fn portals(&self) -> Result<&SpinSpec, WrongDesign> {
+        match self {
+            CardSpec::Spin(spec) => Ok(spec),
+            CardSpec::Nfp(_) => Err(WrongDesign { found: "nfp" }),
+        }
+    }
+
+    /// The kind of core that runs its programs.
+    pub fn core(&self) -> &Core {
+        match self {
+            CardSpec::Spin(spec) => &spec.hpu.core,
+            CardSpec::Nfp(spec) => &spec.core,
+        }
+    }
+
+    /// The instruction set to compile its programs for.
+    pub fn isa(&self) -> &str {
+        match self {
+            CardSpec::Spin(spec) => &spec.hpu.isa,
+            CardSpec::Nfp(spec) => &spec.isa,
+        }
+    }
 }
 
 /// A Portals 4 card with packet handlers.
@@ -101,12 +153,13 @@ pub struct HpuSpec {
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to write instead.
 pub fn read(spec: &Spec) -> Result<(CardSpec, Listing), SpecErrors> {
-    // One design so far; each will read its own sections.
-    let "portals" = spec.design_among(&["portals"])? else { unreachable!("it is among those named") };
+    let design = spec.design_among(&["portals", "nfp"])?;
     let reader = spec.reader();
-    let card = read_spin(&reader);
-    let listing = reader.finish()?;
-    Ok((CardSpec::Spin(Box::new(card)), listing))
+    let card = match design {
+        "nfp" => CardSpec::Nfp(Box::new(read_processor(&reader))),
+        _ => CardSpec::Spin(Box::new(read_spin(&reader))),
+    };
+    Ok((card, reader.finish()?))
 }
 
 fn read_spin(reader: &Reader<'_>) -> SpinSpec {

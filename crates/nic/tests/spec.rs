@@ -1,14 +1,14 @@
 //! Reading cards: what is wrong is named, with what to write.
 
-use nicety_nic::{CardSpec, SpinSpec, read};
+use nicety_nic::{SpinSpec, read};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::Duration;
 
 fn with(name: &str, overrides: &[&str]) -> Result<SpinSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-    let (CardSpec::Spin(spec), _) = read(&spec).map_err(|errors| errors.to_string())?;
-    Ok(*spec)
+    let (card, _) = read(&spec).map_err(|errors| errors.to_string())?;
+    card.portals().cloned().map_err(|error| error.to_string())
 }
 
 #[test]

@@ -37,3 +37,24 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     let (spec, listing) = nicety_nic::read(&spec)?;
     Ok(Card { spec, listing })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cluster, ClusterConfig};
+
+    #[test]
+    fn a_card_of_another_design_is_refused_where_portals_is_needed() {
+        for (name, _) in shipped().unwrap() {
+            let card = load(&name, &[]).unwrap_or_else(|error| panic!("{error}"));
+            let portals = card.listing.design == "portals";
+            match Cluster::new(ClusterConfig::new(2, card)) {
+                Ok(_) => assert!(portals, "{name}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(!portals && error.contains("has no Portals interface; name one of"), "{error}");
+                }
+            }
+        }
+    }
+}

@@ -13,8 +13,8 @@ use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
+use nicety_nic::SpinSpec;
 use nicety_nic::transport::TransportStatistics;
-use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
 use nicety_types::{Level, NodeId, Recorder, Time};
 use std::cell::RefCell;
@@ -157,8 +157,7 @@ impl Cluster {
             recording,
             recorded_rows,
         } = config;
-        let CardSpec::Spin(spec) = card.spec;
-        let spec: Rc<SpinSpec> = Rc::from(spec);
+        let spec: Rc<SpinSpec> = Rc::new(card.spec.portals()?.clone());
         topology.check(nodes as usize, &spec.switch)?;
         if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
             return Err(Error::Input(format!(

@@ -87,6 +87,12 @@ impl From<FaultsError> for Error {
     }
 }
 
+impl From<nicety_nic::WrongDesign> for Error {
+    fn from(error: nicety_nic::WrongDesign) -> Error {
+        Error::Input(error.to_string())
+    }
+}
+
 impl From<HandlerError> for Error {
     fn from(error: HandlerError) -> Error {
         Error::Input(error.to_string())

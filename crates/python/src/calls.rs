@@ -134,10 +134,7 @@ pub fn hpu_run(
         guarded(|| {
             let core = match spec {
                 None => Core::default(),
-                Some(name) => {
-                    let nicety::CardSpec::Spin(card) = cards::load(name, &[])?.spec;
-                    card.hpu.core
-                }
+                Some(name) => *cards::load(name, &[])?.spec.core(),
             };
             let wrong = |text: String| Error::Input(text);
             let image = Image::load(elf, &core).map_err(|error| wrong(error.to_string()))?;

@@ -111,8 +111,7 @@ impl Simulation {
 
     /// The instruction set that handlers are compiled for.
     fn isa(&self) -> String {
-        let nicety::CardSpec::Spin(spec) = &self.config.card.spec;
-        spec.hpu.isa.clone()
+        self.config.card.spec.isa().to_owned()
     }
 
     /// Starts programs on these ranks.

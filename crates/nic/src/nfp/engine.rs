@@ -48,6 +48,23 @@ pub(super) enum State {
     Ended(Outcome),
 }
 
+impl State {
+    /// What a context in this state does, to follow 'which'.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            State::Free => "has no process".to_owned(),
+            State::Ready { .. } | State::Running => "runs".to_owned(),
+            State::Waiting { mask, all } => {
+                let numbers =
+                    (0..SIGNALS).filter(|number| mask >> number & 1 != 0).map(|number| number.to_string());
+                let word = if *all { "all" } else { "any" };
+                format!("waits for {word} of its signals {}", numbers.collect::<Vec<_>>().join(", "))
+            }
+            State::Ended(_) => "has ended".to_owned(),
+        }
+    }
+}
+
 /// A context and its process.
 pub(super) struct Slot {
     pub(super) cpu: Context,

@@ -41,7 +41,8 @@ pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
 pub use program::{LEAST_STACK, Program, ProgramError};
-pub use spec::{MemorySpec, NfpSpec, read, read_processor};
+pub(crate) use spec::read_processor;
+pub use spec::{MemorySpec, NfpSpec};
 
 /// The numbers of the calls, in a7, for hand-made code.
 pub mod number {
@@ -51,7 +52,7 @@ pub mod number {
 use engine::{Engine, State};
 use memory::Memories;
 use nicety_hpu::Trap;
-use nicety_kernel::{Signal, Sim};
+use nicety_kernel::{Signal, Sim, describe};
 use nicety_types::Time;
 use std::fmt;
 use std::rc::Rc;
@@ -201,7 +202,11 @@ impl Nfp {
     /// # Errors
     /// When it trapped.
     pub async fn finished(&self, core: usize, context: usize) -> Result<u32, Fault> {
-        self.ended.wait_until(|| self.outcome(core, context).is_some()).await;
+        let waiting = || {
+            let what = self.engines[core].state.borrow().slots[context].state.describe();
+            format!("the end of microengine {core}, context {context}, which {what}")
+        };
+        describe(waiting, self.ended.wait_until(|| self.outcome(core, context).is_some())).await;
         match self.outcome(core, context).expect("just seen") {
             Outcome::Returned(value) => Ok(value),
             Outcome::Trapped(trap) => Err(Fault { core, context, trap }),

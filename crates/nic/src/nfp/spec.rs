@@ -4,7 +4,7 @@ use super::map;
 use super::memory::MemoryKind;
 use crate::spec::{read_costs, read_isa, read_misaligned};
 use nicety_hpu::{Core, Extension, Isa};
-use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
+use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
 
 /// A network flow processor. Durations are in cycles of its one clock.
@@ -74,19 +74,8 @@ impl NfpSpec {
     }
 }
 
-/// Reads the specification of a card with a flow processor.
-///
-/// # Errors
-/// Everything that is wrong with it, each with its place and what to write instead.
-pub fn read(spec: &Spec) -> Result<(NfpSpec, Listing), SpecErrors> {
-    spec.design_among(&["nfp"])?;
-    let reader = spec.reader();
-    let card = read_processor(&reader);
-    Ok((card, reader.finish()?))
-}
-
 /// Reads the sections of a flow processor: `hpu`, `hpu.cycles` and `memory`.
-pub fn read_processor(reader: &Reader<'_>) -> NfpSpec {
+pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
     let switch = s.count("switch", 0..=10_000, "from one context to another");

@@ -80,6 +80,19 @@ fn a_fault_stops_its_context_alone() {
 }
 
 #[test]
+fn a_signal_that_never_comes_is_a_deadlock() {
+    let words = [addi(A7, ZERO, number::WAIT_ANY as i32), ecall(), ret()];
+    let mut rig = Rig::running(&spec(&[]), &words, &[(5, 1)], &[0b101]);
+    let nfp = rig.nfp.clone();
+    rig.world.sim(nicety_types::NodeId(0)).spawn_program("card", async move {
+        let _ = nfp.finished(5, 0).await;
+    });
+    let error = rig.world.run().unwrap_err().to_string();
+    let text = "the end of microengine 5, context 0, which waits for any of its signals 0, 2";
+    assert!(error.contains(text), "{error}");
+}
+
+#[test]
 fn a_stack_belongs_to_its_context() {
     // The second context of two has the upper half of local memory; 16 bytes below it is the first one's stack.
     let spec = spec(&[]);

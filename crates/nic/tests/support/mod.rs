@@ -7,8 +7,8 @@ pub mod code;
 use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
+use nicety_nic::SpinSpec;
 use nicety_nic::spin::{CallError, Card, Fault, Handlers, LogLine};
-use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Request,
@@ -28,8 +28,8 @@ pub const START: Time = Time::from_ps(100_000_000);
 pub fn spec(overrides: &[&str]) -> SpinSpec {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("spin-discrete", &overrides, SHIPPED).unwrap();
-    let (CardSpec::Spin(spec), _) = nicety_nic::read(&spec).unwrap();
-    *spec
+    let (card, _) = nicety_nic::read(&spec).unwrap();
+    card.portals().unwrap().clone()
 }
 
 /// `START` and that many picoseconds.

@@ -30,7 +30,6 @@ use crate::record::{Level, Recording};
 use crate::{Cluster, ClusterConfig, Error, HandlerNames, Handlers, Log, VERSION};
 use figures::Spread;
 use nicety_host::{Memory, Traffic};
-use nicety_nic::CardSpec;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -385,7 +384,7 @@ fn load_handlers(
     let elf = environment.compiled.get(&key).ok_or_else(|| {
         Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
     })?;
-    let CardSpec::Spin(spec) = &card.spec;
+    let spec = card.spec.portals()?;
     let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
     handlers.check(&spec.hpu)?;
     Ok(Some(handlers))

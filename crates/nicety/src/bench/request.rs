@@ -3,7 +3,6 @@
 use super::{Mode, Pattern, load_cards};
 use crate::cards::Card;
 use crate::{Error, Faults, Noise, Topology, faults};
-use nicety_nic::CardSpec;
 use serde::{Deserialize, Serialize};
 
 /// A benchmark.
@@ -201,7 +200,7 @@ impl Request {
             return wrong(format!("--window is at most 65536, not {window}"));
         }
         for (_, card) in &cards {
-            let CardSpec::Spin(spec) = &card.spec;
+            let spec = card.spec.portals()?;
             let nodes = pattern.nodes();
             topology.check(nodes as usize, &spec.switch).map_err(|error| {
                 Error::Input(match topology {
@@ -263,7 +262,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { cards, modes, .. } = request.resolve()?;
     let mut compile = Vec::new();
     for (nic, card) in &cards {
-        let CardSpec::Spin(spec) = &card.spec;
+        let spec = card.spec.portals()?;
         for &mode in &modes {
             if let Some(source) = mode.handlers(request.benchmark) {
                 compile.push(PlannedHandlers {

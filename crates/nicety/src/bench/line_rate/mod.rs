@@ -17,7 +17,6 @@ pub use row::{HandlerRow, RefusedRow, Row};
 use super::{CardManifest, Environment};
 use crate::record::Recording;
 use crate::{Error, HandlerNames, Handlers, VERSION};
-use nicety_nic::CardSpec;
 use request::Resolved;
 use rig::Rig;
 use serde::Serialize;
@@ -64,7 +63,7 @@ pub fn run(
         let elf = environment.compiled.get(nic).ok_or_else(|| {
             Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
         })?;
-        let CardSpec::Spin(spec) = &card.spec;
+        let spec = card.spec.portals()?;
         let names = HandlerNames {
             header: request.names.header.clone(),
             payload: request.names.payload.clone(),

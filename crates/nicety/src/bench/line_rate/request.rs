@@ -3,7 +3,6 @@
 use super::super::load_cards;
 use crate::Error;
 use crate::cards::Card;
-use nicety_nic::CardSpec;
 use serde::{Deserialize, Serialize};
 
 /// Names of handlers in the program, where they are not the usual ones.
@@ -181,7 +180,7 @@ impl Request {
     }
 
     fn check_sizes(&self, name: &str, card: &Card, messages: Messages) -> Result<(), Error> {
-        let CardSpec::Spin(spec) = &card.spec;
+        let spec = card.spec.portals()?;
         let most = spec.packet_payload;
         for &size in &self.packet_sizes {
             if size == 0 {
@@ -237,10 +236,10 @@ pub struct Plan {
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { cards } = request.resolve()?;
     let planned = |(name, card): &(String, Card)| {
-        let CardSpec::Spin(spec) = &card.spec;
-        Planned { key: name.clone(), isa: spec.hpu.isa.clone() }
+        let spec = card.spec.portals()?;
+        Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone() })
     };
-    Ok(Plan { compile: cards.iter().map(planned).collect() })
+    Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
 }
 
 #[cfg(test)]

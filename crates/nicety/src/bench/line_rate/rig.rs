@@ -7,7 +7,6 @@ use super::row::{Load, Measured, RefusedRow};
 use crate::cards::Card;
 use crate::record::{Level, Recording};
 use crate::{Cluster, ClusterConfig, Error, Handlers};
-use nicety_nic::CardSpec;
 use nicety_nic::spin::Generated;
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
@@ -52,7 +51,7 @@ impl Rig<'_> {
             return Err(error);
         }
         let run = run?;
-        let CardSpec::Spin(spec) = &self.card.spec;
+        let spec = self.card.spec.portals()?;
         let load = Load {
             packet_bytes: self.packet_bytes,
             messages,
