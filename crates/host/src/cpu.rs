@@ -118,6 +118,11 @@ impl Cpus {
         self.run(duration, Stage::Compute, path, None).await;
     }
 
+    /// Works for `duration` on what `stage` says: a library's code, a copy, the operating system's.
+    pub async fn spend(&self, duration: Duration, stage: Stage, path: &mut Path) {
+        self.run(duration, stage, path, None).await;
+    }
+
     async fn run(&self, duration: Duration, stage: Stage, path: &mut Path, message: Option<MessageId>) {
         let core = self.cores.acquire().await;
         path.advance(Stage::CpuQueued, self.sim.now());

@@ -5,12 +5,14 @@
 //! - [`Bus`]: the way between host and card: two directions of latency and gap, or a PCI Express link ([`pcie`]).
 //! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
 //!   where the computation goes through any, and the noise on them.
+//! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, wake-ups.
 //!
 //! What programs see of it is put together by the `nicety` crate; what a card does with it, by `nic`.
 
 mod bus;
 mod cache;
 mod cpu;
+mod kernel;
 mod memory;
 mod noise;
 pub mod pcie;
@@ -18,5 +20,6 @@ pub mod pcie;
 pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
 pub use cache::Lines;
 pub use cpu::{Cpus, HostSpec, Work};
+pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
 pub use noise::{NoiseSpec, Regularity};

@@ -3,7 +3,7 @@
 use crate::nfp::{NfpSpec, read_processor};
 use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
-use nicety_host::{BusSpec, HostSpec};
+use nicety_host::{BusSpec, HostSpec, KernelSpec};
 use nicety_hpu::{Core, CycleCosts, Isa, Misaligned};
 use nicety_portals::{Features, Limits};
 use nicety_spec::{Listing, Reader, Section, Spec, SpecErrors};
@@ -247,6 +247,26 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         transport,
         hpu,
         barrier,
+    }
+}
+
+/// The host's operating system, for cards whose software enters it.
+#[expect(dead_code, reason = "the designs that enter the kernel are not read yet")]
+pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
+    let s = reader.section("kernel");
+    let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");
+    if !page.is_power_of_two() {
+        s.refuse("page", "a page is a power of two", "write for example \"4 KiB\"");
+    }
+    KernelSpec {
+        call: s.time("call", "a system call that does nothing: into the kernel and out of it"),
+        pin: s.time("pin", "locking and translating pages, the part for all of them together"),
+        pin_page: s.time("pin_page", "locking and translating, for each page"),
+        unpin: s.time("unpin", "giving pages free again, the part for all of them together"),
+        unpin_page: s.time("unpin_page", "giving pages free again, for each page"),
+        interrupt: s.time("interrupt", "the handler of an interrupt, from the interrupt to its end"),
+        wake: s.time("wake", "from waking a thread in a wait queue to the thread running"),
+        page,
     }
 }
 

@@ -33,6 +33,12 @@ stages! {
     CpuQueued = "cpu, queued";
     /// Background noise holds the CPU that the program is on.
     Noise = "noise";
+    /// A library's own work on the host's CPU: finding a pointer, looking for a process.
+    Library = "library";
+    /// The host's CPU enters the operating system's kernel, and leaves it.
+    SystemCall = "system call";
+    /// The kernel locks pages in memory and translates their addresses for the card.
+    Pin = "pin";
     /// The host's CPU posts a command.
     Post = "post";
     /// A command and its payload cross the host bus to the card.
@@ -77,6 +83,14 @@ stages! {
     DepositQueued = "deposit, queued";
     /// A completed message waits for the ones before it.
     InOrder = "completion order";
+    /// The kernel's handler of the card's interrupt.
+    Interrupt = "interrupt";
+    /// Waiting for the handlers of earlier interrupts.
+    InterruptQueued = "interrupt, queued";
+    /// The kernel gives pages free again.
+    Unpin = "unpin";
+    /// A thread comes from its wait queue onto a CPU.
+    Wake = "wake";
     /// The host's CPU notices an event.
     Notice = "notice";
 }

@@ -1,0 +1,276 @@
+//! The operating system of a host, as far as communication meets it: system calls, pages that are locked and
+//! translated for a card, interrupts, and threads that wake up.
+//!
+//! Cards of different designs enter it for different things: a driver at each message, a card with user-level
+//! interfaces only where memory is registered. What each entry costs is the host's business and exists once. All of it
+//! is work of a CPU, so it waits for one that is free and holds it; nothing is preempted.
+
+use crate::cpu::Cpus;
+use nicety_kernel::{Server, Sim};
+use nicety_types::{Duration, Path, Stage};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What the operating system's services cost a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSpec {
+    /// A system call that does nothing: entering the kernel and leaving it.
+    pub call: Duration,
+    /// Locking and translating pages: the part that does not depend on how many there are.
+    pub pin: Duration,
+    /// Locking and translating: the part for each page.
+    pub pin_page: Duration,
+    /// Giving pages free again: the part that does not depend on how many there are.
+    pub unpin: Duration,
+    /// Giving pages free again: the part for each page.
+    pub unpin_page: Duration,
+    /// The handler of an interrupt, from the interrupt to the handler's end.
+    pub interrupt: Duration,
+    /// From the wake-up of a thread in a wait queue to the thread running.
+    pub wake: Duration,
+    /// Bytes of a page.
+    pub page: u64,
+}
+
+impl KernelSpec {
+    /// The pages that the bytes from `address` on lie in.
+    pub const fn pages(&self, address: u64, bytes: u64) -> u64 {
+        if bytes == 0 {
+            return 0;
+        }
+        (address % self.page + bytes).div_ceil(self.page)
+    }
+}
+
+/// How often the kernel was entered, and what for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounters {
+    /// System calls.
+    pub calls: u64,
+    /// Times that pages were locked and translated.
+    pub pins: u64,
+    /// Pages that were locked and translated.
+    pub pages_pinned: u64,
+    /// Times that pages were given free again.
+    pub unpins: u64,
+    /// Interrupts whose handlers ran.
+    pub interrupts: u64,
+    /// Threads that were woken up.
+    pub wakes: u64,
+}
+
+/// An interrupt vector: its handlers run one after another, in the order of their interrupts. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Vector(Server);
+
+/// The operating system of a host.
+pub struct Kernel {
+    sim: Sim,
+    cpus: Rc<Cpus>,
+    spec: KernelSpec,
+    counters: Cell<KernelCounters>,
+}
+
+impl Kernel {
+    /// The operating system on these CPUs.
+    pub fn new(sim: &Sim, cpus: &Rc<Cpus>, spec: KernelSpec) -> Kernel {
+        Kernel { sim: sim.clone(), cpus: cpus.clone(), spec, counters: Cell::default() }
+    }
+
+    /// What its services cost.
+    pub const fn spec(&self) -> &KernelSpec {
+        &self.spec
+    }
+
+    /// The CPUs it runs on.
+    pub const fn cpus(&self) -> &Rc<Cpus> {
+        &self.cpus
+    }
+
+    /// How often it was entered so far.
+    pub const fn counters(&self) -> KernelCounters {
+        self.counters.get()
+    }
+
+    /// Enters the kernel by a system call and leaves it again. What the call does comes to it.
+    pub async fn call(&self, path: &mut Path) {
+        self.count(|counters| counters.calls += 1);
+        self.cpus.spend(self.spec.call, Stage::SystemCall, path).await;
+    }
+
+    /// Locks `pages` in memory and translates their addresses for the card, inside a system call or a handler.
+    pub async fn pin(&self, pages: u64, path: &mut Path) {
+        self.count(|counters| {
+            counters.pins += 1;
+            counters.pages_pinned += pages;
+        });
+        let time = whole(self.spec.pin, self.spec.pin_page, pages);
+        self.cpus.spend(time, Stage::Pin, path).await;
+    }
+
+    /// Gives `pages` free again, inside a system call or a handler.
+    pub async fn unpin(&self, pages: u64, path: &mut Path) {
+        self.count(|counters| counters.unpins += 1);
+        let time = whole(self.spec.unpin, self.spec.unpin_page, pages);
+        self.cpus.spend(time, Stage::Unpin, path).await;
+    }
+
+    /// A vector for the interrupts of a card.
+    pub fn vector(&self) -> Vector {
+        Vector(Server::new(&self.sim))
+    }
+
+    /// An interrupt: its handler waits for those of the same vector before it, and for a CPU, and runs. Ready at its
+    /// end; `path` is that of what the card raised it for.
+    pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
+        self.count(|counters| counters.interrupts += 1);
+        let running = vector.0.acquire().await;
+        path.advance(Stage::InterruptQueued, self.sim.now());
+        self.cpus.spend(self.spec.interrupt, Stage::Interrupt, path).await;
+        drop(running);
+    }
+
+    /// Wakes a thread that waits in a wait queue. Ready when the thread runs again.
+    pub async fn wake(&self, path: &mut Path) {
+        self.count(|counters| counters.wakes += 1);
+        self.cpus.spend(self.spec.wake, Stage::Wake, path).await;
+    }
+
+    fn count(&self, change: impl FnOnce(&mut KernelCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+}
+
+/// A cost with a fixed part and one for each page.
+fn whole(fixed: Duration, each: Duration, pages: u64) -> Duration {
+    Duration::from_ps(fixed.ps().saturating_add(each.ps().saturating_mul(pages)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HostSpec;
+    use nicety_kernel::{Config, World, join_all};
+    use nicety_types::{Frequency, Gap, Recorder, Time};
+
+    const SPEC: KernelSpec = KernelSpec {
+        call: Duration::from_ps(100),
+        pin: Duration::from_ps(1000),
+        pin_page: Duration::from_ps(70),
+        unpin: Duration::from_ps(500),
+        unpin_page: Duration::from_ps(30),
+        interrupt: Duration::from_ps(2000),
+        wake: Duration::from_ps(3000),
+        page: 4096,
+    };
+
+    const HOST: HostSpec = HostSpec {
+        cores: 2,
+        clock: Frequency::from_hz(1_000_000_000),
+        post: Duration::ZERO,
+        notice: Duration::ZERO,
+        memory: 1 << 20,
+        memory_latency: Duration::ZERO,
+        memory_gap: Gap::new(1, 1),
+        cache: 0,
+        line: 64,
+        line_fills: 1,
+    };
+
+    /// Runs a program on a host with so many cores.
+    fn run<F: Future<Output = ()> + 'static>(cores: usize, program: impl FnOnce(Rc<Kernel>, Sim) -> F) {
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let cpus = Rc::new(Cpus::new(&sim, HostSpec { cores, ..HOST }, &Recorder::off()));
+        let kernel = Rc::new(Kernel::new(&sim, &cpus, SPEC));
+        sim.spawn_program("test", program(kernel, sim.clone()));
+        world.run().unwrap();
+    }
+
+    #[test]
+    fn a_range_lies_in_the_pages_that_it_touches() {
+        for (address, bytes, pages) in [
+            (0, 0, 0),
+            (100, 0, 0),
+            (0, 1, 1),
+            (0, 4096, 1),
+            (0, 4097, 2),
+            (4095, 1, 1),
+            (4095, 2, 2),
+            (1, 4096, 2),
+            (8192, 2 << 20, 512),
+            (8193, 2 << 20, 513),
+        ] {
+            assert_eq!(SPEC.pages(address, bytes), pages, "{bytes} bytes from {address} on");
+        }
+    }
+
+    #[test]
+    fn each_service_takes_its_time_and_is_counted() {
+        run(1, |kernel, sim| async move {
+            let mut path = Path::from(Time::ZERO);
+            kernel.call(&mut path).await;
+            kernel.pin(3, &mut path).await;
+            kernel.pin(0, &mut path).await;
+            kernel.unpin(3, &mut path).await;
+            kernel.interrupt(&kernel.vector(), &mut path).await;
+            kernel.wake(&mut path).await;
+            let stages: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
+            let expected = [
+                ("system call", 100),
+                ("pin", 1000 + 3 * 70 + 1000),
+                ("interrupt", 2000),
+                ("unpin", 500 + 3 * 30),
+                ("wake", 3000),
+            ];
+            assert_eq!(stages, expected);
+            assert_eq!((path.at(), sim.now().ps()), (sim.now(), 7900));
+            let expected =
+                KernelCounters { calls: 1, pins: 2, pages_pinned: 3, unpins: 1, interrupts: 1, wakes: 1 };
+            assert_eq!(kernel.counters(), expected);
+        });
+    }
+
+    #[test]
+    fn handlers_of_one_vector_run_one_after_another_and_of_two_at_once() {
+        run(2, |kernel, sim| async move {
+            let one = kernel.vector();
+            let ends = join_all((0..3).map(|_| {
+                let (kernel, one) = (kernel.clone(), one.clone());
+                async move {
+                    let mut path = Path::from(Time::ZERO);
+                    kernel.interrupt(&one, &mut path).await;
+                    (path.total(Stage::InterruptQueued).ps(), path.at().ps())
+                }
+            }));
+            assert_eq!(ends.await, [(0, 2000), (2000, 4000), (4000, 6000)]);
+            let start = sim.now();
+            let vectors = [kernel.vector(), kernel.vector()];
+            let ends = join_all(vectors.iter().map(|vector| async {
+                let mut path = Path::from(start);
+                kernel.interrupt(vector, &mut path).await;
+                path.at().since(start).ps()
+            }));
+            assert_eq!(ends.await, [2000, 2000]);
+        });
+    }
+
+    #[test]
+    fn the_kernel_works_on_a_cpu_that_is_free() {
+        run(1, |kernel, sim| async move {
+            let other = kernel.clone();
+            let work =
+                async { other.cpus().compute(Duration::from_ps(5000), &mut Path::from(Time::ZERO)).await };
+            let call = async {
+                let mut path = Path::from(Time::ZERO);
+                kernel.call(&mut path).await;
+                assert_eq!(path.total(Stage::CpuQueued).ps(), 5000);
+                assert_eq!(sim.now().ps(), 5100);
+            };
+            nicety_kernel::join(work, call).await;
+        });
+    }
+}
