@@ -9,8 +9,10 @@
 
 mod bus;
 pub mod nfp;
+mod node;
 mod spec;
 pub mod spin;
 pub mod transport;
 
+pub use node::NodeSpec;
 pub use spec::{CardSpec, SpinSpec, WrongDesign, read};

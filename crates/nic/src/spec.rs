@@ -1,6 +1,7 @@
 //! What a card's specification says, as the numbers its parts take.
 
 use crate::nfp::{NfpSpec, read_processor};
+use crate::node::{NodeSpec, read_node};
 use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec, KernelSpec};
@@ -47,6 +48,16 @@ impl CardSpec {
         match self {
             CardSpec::Spin(spec) => Ok(spec),
             CardSpec::Nfp(_) => Err(WrongDesign { found: "nfp" }),
+        }
+    }
+
+    /// What is around the card.
+    pub fn node(&self) -> NodeSpec {
+        match self {
+            CardSpec::Spin(spec) => {
+                NodeSpec { host: spec.host, link: spec.link, switch: spec.switch, barrier: spec.barrier }
+            }
+            CardSpec::Nfp(spec) => spec.node,
         }
     }
 
@@ -163,40 +174,12 @@ pub fn read(spec: &Spec) -> Result<(CardSpec, Listing), SpecErrors> {
 }
 
 fn read_spin(reader: &Reader<'_>) -> SpinSpec {
-    let s = reader.section("host");
-    let host = HostSpec {
-        cores: s.count("cores", 1..=1024, "CPU cores") as usize,
-        clock: s.frequency("clock", "clock of the CPU cores"),
-        post: s.time("post", "what posting an operation costs a CPU: o"),
-        notice: s.time("notice", "what noticing an event costs a CPU: o"),
-        memory: s.size("memory", 1 << 20..=1 << 44, "bytes of host memory"),
-        memory_latency: s.time("memory_latency", "what it takes a CPU core to get a line from host memory"),
-        memory_gap: s.gap("memory_gap", "host memory's bandwidth"),
-        cache: s.size("cache", 0..=1 << 32, "the cache that all CPU cores share"),
-        line: s.size_or("line", 8..=4096, "64 B", "a line of the CPU cores' cache"),
-        line_fills: s.count_or("line_fills", 1..=1024, 10, "lines that a CPU core may be fetching at a time"),
-    };
-
     let bus = crate::bus::read(reader);
-    let s = reader.section("buffer");
-    let buffer = s.count("packets", 1..=1 << 20, "packets that the card's packet buffer holds") as u32;
     let transport = read_transport(reader);
-    let s = reader.section("link");
-    let mut link = LinkSpec {
-        latency: positive_time(&s, "latency", "flight time of a link; at least 1 ps"),
-        gap: s.gap("gap", "per byte on the link: G"),
-        header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
-        buffer,
-    };
+    let NodeSpec { host, mut link, switch, barrier } = read_node(reader);
     if transport.reliable {
         link.header += transport.header;
     }
-    let s = reader.section("switch");
-    let switch = SwitchSpec {
-        latency: s.time("latency", "through a switch, for a packet's head; pair has none"),
-        ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
-        buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
-    };
     let s = reader.section("send");
     let send_gap = s.time("gap", "between the starts of messages: g");
     let send_queue = s.count("queue", 1..=1 << 20, "messages that handlers may have waiting to be sent");
@@ -228,8 +211,6 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let atomic =
         s.time("compute", "computing an atomic operation, between reading host memory and writing it");
     let hpu = read_hpu(reader);
-    let s = reader.section("barrier");
-    let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
     SpinSpec {
         host,
         bus,
@@ -291,19 +272,6 @@ fn read_transport(reader: &Reader<'_>) -> TransportSpec {
         header: s.size_or("header", 0..=4096, "20 B", "bytes that a packet has more on the link"),
         ack: s.size_or("ack", 0..=4096, "0 B", "bytes of an acknowledgement beside headers"),
     }
-}
-
-/// A time that is not zero: nodes run apart by it.
-fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
-    let time = section.time(key, doc);
-    if time.is_zero() {
-        section.refuse(
-            key,
-            "a wire takes at least 1 ps",
-            "write a latency above zero, for example \"33.4 ns\"",
-        );
-    }
-    time
 }
 
 fn read_hpu(reader: &Reader<'_>) -> HpuSpec {

@@ -2,7 +2,9 @@
 
 use super::map;
 use super::memory::MemoryKind;
+use crate::node::{NodeSpec, read_node};
 use crate::spec::{read_costs, read_isa, read_misaligned};
+use nicety_host::BusSpec;
 use nicety_hpu::{Core, Extension, Isa};
 use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
@@ -10,6 +12,10 @@ use nicety_types::Frequency;
 /// A network flow processor. Durations are in cycles of its one clock.
 #[derive(Clone, Debug)]
 pub struct NfpSpec {
+    /// What is around the card.
+    pub node: NodeSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
     /// Microengines.
     pub cores: usize,
     /// Microengines of an island, which share a CLS and a CTM.
@@ -74,7 +80,7 @@ impl NfpSpec {
     }
 }
 
-/// Reads the sections of a flow processor: `hpu`, `hpu.cycles` and `memory`.
+/// Reads the sections of a flow processor: what is around it, `bus`, `hpu`, `hpu.cycles` and `memory`.
 pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
@@ -107,6 +113,8 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let memories =
         MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
     NfpSpec {
+        node: read_node(reader),
+        bus: crate::bus::read(reader),
         cores,
         island,
         contexts,

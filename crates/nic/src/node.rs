@@ -1,0 +1,70 @@
+//! What the spec of a card of any design says of what is around it: the host, the network, the job launcher.
+
+use nicety_fabric::{LinkSpec, SwitchSpec};
+use nicety_host::HostSpec;
+use nicety_spec::{Reader, Section};
+use nicety_types::Duration;
+
+/// What is around a card.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeSpec {
+    /// The host.
+    pub host: HostSpec,
+    /// The link.
+    pub link: LinkSpec,
+    /// The switches of topologies that have any.
+    pub switch: SwitchSpec,
+    /// One way to or from the job launcher.
+    pub barrier: Duration,
+}
+
+/// Reads the sections `host`, `buffer`, `link`, `switch` and `barrier`.
+pub(crate) fn read_node(reader: &Reader<'_>) -> NodeSpec {
+    let host = read_host(&reader.section("host"));
+    let s = reader.section("buffer");
+    let buffer = s.count("packets", 1..=1 << 20, "packets that the card's packet buffer holds") as u32;
+    let s = reader.section("link");
+    let link = LinkSpec {
+        latency: positive_time(&s, "latency", "flight time of a link; at least 1 ps"),
+        gap: s.gap("gap", "per byte on the link: G"),
+        header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
+        buffer,
+    };
+    let s = reader.section("switch");
+    let switch = SwitchSpec {
+        latency: s.time("latency", "through a switch, for a packet's head; pair has none"),
+        ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
+        buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
+    };
+    let s = reader.section("barrier");
+    let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
+    NodeSpec { host, link, switch, barrier }
+}
+
+fn read_host(s: &Section<'_>) -> HostSpec {
+    HostSpec {
+        cores: s.count("cores", 1..=1024, "CPU cores") as usize,
+        clock: s.frequency("clock", "clock of the CPU cores"),
+        post: s.time("post", "what posting an operation costs a CPU: o"),
+        notice: s.time("notice", "what noticing an event costs a CPU: o"),
+        memory: s.size("memory", 1 << 20..=1 << 44, "bytes of host memory"),
+        memory_latency: s.time("memory_latency", "what it takes a CPU core to get a line from host memory"),
+        memory_gap: s.gap("memory_gap", "host memory's bandwidth"),
+        cache: s.size("cache", 0..=1 << 32, "the cache that all CPU cores share"),
+        line: s.size_or("line", 8..=4096, "64 B", "a line of the CPU cores' cache"),
+        line_fills: s.count_or("line_fills", 1..=1024, 10, "lines that a CPU core may be fetching at a time"),
+    }
+}
+
+/// A time that is not zero: nodes run apart by it.
+fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
+    let time = section.time(key, doc);
+    if time.is_zero() {
+        section.refuse(
+            key,
+            "a wire takes at least 1 ps",
+            "write a latency above zero, for example \"33.4 ns\"",
+        );
+    }
+    time
+}
