@@ -19,13 +19,18 @@ const PONG: u64 = 2;
 const AHEAD: u64 = 64;
 
 /// What a rank that pings has measured.
-#[derive(Default)]
 struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: [Duration; Stage::ALL.len()],
     /// Paths that did not begin where their round trip did, and so explain another time.
     strays: u64,
+}
+
+impl Default for Measured {
+    fn default() -> Measured {
+        Measured { round_trips: Vec::new(), stages: [Duration::ZERO; Stage::ALL.len()], strays: 0 }
+    }
 }
 
 pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
