@@ -1,6 +1,8 @@
-//! The way between host and card: a plain bus, or PCI Express.
+//! The way between host and card: a plain bus, PCI Express or PCI.
 
-use crate::pcie::{Arrivals, Link, PcieSpec};
+use crate::arrivals::Arrivals;
+use crate::pci::{PciSpec, Shared};
+use crate::pcie::{Link, PcieSpec};
 use nicety_kernel::Sim;
 use nicety_types::{
     Burst, Duration, Flight, Gap, Handover, MessageId, Path, Recorder, Resource, Stage, Stream,
@@ -15,6 +17,8 @@ pub enum BusSpec {
     Plain(PlainSpec),
     /// TLPs over lanes.
     Pcie(PcieSpec),
+    /// Transactions on wires that both directions share.
+    Pci(PciSpec),
 }
 
 /// What a plain bus is described by.
@@ -52,6 +56,7 @@ enum Kind {
         to_host: RefCell<Stream>,
     },
     Pcie(Rc<Link>),
+    Pci(Rc<Shared>),
 }
 
 /// A message on its way over the bus to the card, packet behind packet.
@@ -62,7 +67,7 @@ pub struct Transfer(Arriving);
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 enum Arriving {
     Plain(Burst),
-    Pcie(Rc<Arrivals>),
+    Packets(Rc<Arrivals>),
 }
 
 impl Transfer {
@@ -71,7 +76,7 @@ impl Transfer {
     pub async fn packet(&self, offset: u64) -> Flight {
         match &self.0 {
             Arriving::Plain(burst) => burst.packet(offset),
-            Arriving::Pcie(arrivals) => arrivals.packet(offset).await,
+            Arriving::Packets(arrivals) => arrivals.packet(offset).await,
         }
     }
 }
@@ -80,7 +85,7 @@ impl Bus {
     /// An idle bus.
     ///
     /// # Panics
-    /// When a PCI Express spec has [problems](PcieSpec::problems).
+    /// When the spec has [problems](PcieSpec::problems), of PCI Express or [of PCI](PciSpec::problems).
     pub fn new(sim: &Sim, spec: BusSpec) -> Bus {
         Bus(match spec {
             BusSpec::Plain(PlainSpec { latency, gap }) => {
@@ -92,6 +97,7 @@ impl Bus {
                 }
             }
             BusSpec::Pcie(spec) => Kind::Pcie(Rc::new(Link::new(sim, spec))),
+            BusSpec::Pci(spec) => Kind::Pci(Rc::new(Shared::new(sim, spec))),
         })
     }
 
@@ -103,6 +109,7 @@ impl Bus {
                 to_host.borrow_mut().record(recorder, Resource::BusToHost);
             }
             Kind::Pcie(link) => link.record(recorder),
+            Kind::Pci(bus) => bus.record(recorder),
         }
     }
 
@@ -114,8 +121,24 @@ impl Bus {
                 let burst = to_card.burst(message, bytes, packet_bytes, flight, Stage::Bus, Stage::BusQueued);
                 Arriving::Plain(burst)
             }
-            Kind::Pcie(link) => Arriving::Pcie(link.push(message, bytes, packet_bytes, path)),
+            Kind::Pcie(link) => Arriving::Packets(link.push(message, bytes, packet_bytes, path)),
+            Kind::Pci(bus) => Arriving::Packets(bus.push(message, bytes, packet_bytes, path)),
         })
+    }
+
+    /// A CPU writes `bytes` into the card by programmed I/O, with no command in front of them. Returns when the CPU has
+    /// handed over the last one; other users of a shared bus take turns with it.
+    pub async fn store(&self, message: MessageId, bytes: u64, path: Path) -> Handover {
+        match &self.0 {
+            Kind::Plain { sim, to_card, .. } => {
+                let handover =
+                    to_card.borrow_mut().hand_over(message, bytes, path, Stage::Bus, Stage::BusQueued);
+                sim.until(handover.path.at()).await;
+                handover
+            }
+            Kind::Pcie(link) => link.store(message, bytes, path).await,
+            Kind::Pci(bus) => bus.store(message, bytes, path).await,
+        }
     }
 
     /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory from `address` on.
@@ -125,7 +148,21 @@ impl Bus {
                 to_host.borrow_mut().hand_over(message, bytes, path, Stage::Deposit, Stage::DepositQueued)
             }
             Kind::Pcie(link) => link.write(message, address, bytes, path),
+            Kind::Pci(bus) => bus.write(message, address, bytes, path),
         }
+    }
+
+    /// As [`Bus::write`], and returns when the last byte has been handed over; other users of a shared bus take turns with
+    /// it.
+    pub async fn deposit(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
+        let sim = match &self.0 {
+            Kind::Plain { sim, .. } => sim,
+            Kind::Pcie(link) => link.sim(),
+            Kind::Pci(bus) => return bus.deposit(message, address, bytes, path).await,
+        };
+        let handover = self.write(message, address, bytes, path);
+        sim.until(handover.path.at()).await;
+        handover
     }
 
     /// The card posts an event or a counter behind the writes before it. Returns the path up to the instant at which the
@@ -137,6 +174,7 @@ impl Bus {
                 path
             }
             Kind::Pcie(link) => link.post(notice, path),
+            Kind::Pci(bus) => bus.post(notice, path),
         }
     }
 
@@ -160,7 +198,10 @@ impl Bus {
                 Transfer(Arriving::Plain(burst))
             }
             Kind::Pcie(link) => {
-                Transfer(Arriving::Pcie(link.read(message, address, bytes, packet_bytes, path).await))
+                Transfer(Arriving::Packets(link.read(message, address, bytes, packet_bytes, path).await))
+            }
+            Kind::Pci(bus) => {
+                Transfer(Arriving::Packets(bus.read(message, address, bytes, packet_bytes, path).await))
             }
         }
     }
@@ -170,6 +211,7 @@ impl Bus {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => (to_card.borrow().busy(), to_host.borrow().busy()),
             Kind::Pcie(link) => link.busy(),
+            Kind::Pci(bus) => bus.busy(),
         }
     }
 }

@@ -47,13 +47,12 @@
 
 mod spec;
 mod split;
-mod transfer;
 mod wire;
 
 pub use spec::{Addressing, Credits, Cut, Generation, LANES, PcieSpec, Problem, UNSCALED};
-pub(crate) use transfer::Arrivals;
 
 use crate::Notice;
+use crate::arrivals::{Arrivals, Packets};
 use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, Handover, Level, MessageId, Path, Recorder, Resource, Stage, Time};
 use split::Piece;
@@ -142,7 +141,7 @@ impl Link {
         mut path: Path,
     ) -> Rc<Arrivals> {
         let command = self.spec.command;
-        let mut packets = transfer::Packets::new(bytes, packet_bytes);
+        let mut packets = Packets::new(bytes, packet_bytes);
         let from = path.at();
         let mut span = None;
         for piece in split::requests(0, command + bytes, self.spec.push_payload) {
@@ -161,6 +160,31 @@ impl Link {
         let (start, end) = span.expect("a transfer is one TLP at least");
         self.used(Way::ToCard, start, end, Some(message), BUS.0);
         Rc::new(Arrivals::complete(&self.sim, BUS.0, path, packets))
+    }
+
+    /// A CPU writes `bytes` to the card, as [`Link::push`] does without a command. Returns when the last TLP has left.
+    pub(crate) async fn store(&self, message: MessageId, bytes: u64, mut path: Path) -> Handover {
+        let from = path.at();
+        let mut span = None;
+        for piece in split::requests(0, bytes, self.spec.push_payload).filter(|_| bytes > 0) {
+            let sent = self.send(Way::ToCard, from, Class::Posted, piece.padded);
+            if span.is_none() {
+                self.waited(Way::ToCard, Some(message), sent, &mut path, BUS);
+            }
+            let (start, _) = span.unwrap_or((sent.start, sent.end));
+            span = Some((start, sent.end));
+        }
+        if let Some((start, end)) = span {
+            self.used(Way::ToCard, start, end, Some(message), BUS.0);
+            path.advance(BUS.0, end);
+            self.sim.until(end).await;
+        }
+        Handover { path, landed: path.at() + self.spec.latency_to_card }
+    }
+
+    /// The clock.
+    pub(crate) const fn sim(&self) -> &Sim {
+        &self.sim
     }
 
     /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory.
@@ -206,7 +230,7 @@ impl Link {
         packet_bytes: u64,
         mut path: Path,
     ) -> Rc<Arrivals> {
-        let packets = transfer::Packets::new(bytes, packet_bytes);
+        let packets = Packets::new(bytes, packet_bytes);
         let arrivals = Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path, packets));
         let mut pieces = split::requests(address, bytes, self.spec.mrrs);
         let first = pieces.next().expect("a transfer is one TLP at least");

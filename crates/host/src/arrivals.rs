@@ -1,4 +1,4 @@
-//! When the packets of a transfer arrive, TLP by TLP.
+//! When the packets of a transfer arrive, piece by piece: a TLP of PCI Express, a transaction of PCI.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Flight, Path, Stage, Time};
@@ -6,23 +6,23 @@ use std::cell::RefCell;
 
 /// The packets of a transfer as far as their bytes' arrival is known.
 #[derive(Debug)]
-pub(super) struct Packets {
+pub(crate) struct Packets {
     bytes: u64,
     packet_bytes: u64,
     /// When the first and the last known byte of each packet are there.
     known: Vec<(Time, Time)>,
-    /// Bytes whose arrival is known, from the start on; none before the first TLP.
+    /// Bytes whose arrival is known, from the start on; none before the first piece.
     up_to: Option<u64>,
 }
 
 impl Packets {
-    pub(super) fn new(bytes: u64, packet_bytes: u64) -> Packets {
+    pub(crate) fn new(bytes: u64, packet_bytes: u64) -> Packets {
         assert!(packet_bytes > 0, "a packet carries at least one byte");
         Packets { bytes, packet_bytes, known: Vec::new(), up_to: None }
     }
 
     /// The bytes from `begin` to `end` are there at `at`; those before `begin` were told before.
-    pub(super) fn arrived(&mut self, begin: u64, end: u64, at: Time) {
+    pub(crate) fn arrived(&mut self, begin: u64, end: u64, at: Time) {
         debug_assert_eq!(self.up_to.unwrap_or(0), begin, "bytes arrive in order");
         let packets = begin / self.packet_bytes..end.div_ceil(self.packet_bytes).max(1);
         for packet in packets {
@@ -54,20 +54,20 @@ pub(crate) struct Arrivals {
 
 #[derive(Debug)]
 struct State {
-    /// Accounts for the time until the first TLP with bytes leaves.
+    /// Accounts for the time until the first piece with bytes leaves.
     path: Path,
     packets: Packets,
 }
 
 impl Arrivals {
     /// A transfer that has been laid out whole.
-    pub(super) fn complete(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
+    pub(crate) fn complete(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         debug_assert_eq!(packets.up_to, Some(packets.bytes));
         Arrivals::under_way(sim, stage, path, packets)
     }
 
     /// A transfer of which the first bytes are still to come.
-    pub(super) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
+    pub(crate) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         Arrivals {
             sim: sim.clone(),
             stage,
@@ -76,9 +76,9 @@ impl Arrivals {
         }
     }
 
-    /// A TLP with the bytes from `begin` to `end` arrives at `at`; `path` accounts for the time until it, or the first
-    /// TLP of the same request, left.
-    pub(super) fn arrived(&self, path: Path, begin: u64, end: u64, at: Time) {
+    /// A piece with the bytes from `begin` to `end` arrives at `at`; `path` accounts for the time until it, or the first
+    /// piece of the same request, left.
+    pub(crate) fn arrived(&self, path: Path, begin: u64, end: u64, at: Time) {
         let mut state = self.state.borrow_mut();
         if begin == 0 {
             state.path = path;
@@ -88,7 +88,7 @@ impl Arrivals {
         self.changed.notify_all();
     }
 
-    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the link. Returns as soon as the
+    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns as soon as the
     /// arrival of its last byte is known: where tags or credits hold its later requests back, a packet
     /// is not sent on before all of it is on its way.
     pub(crate) async fn packet(&self, offset: u64) -> Flight {

@@ -1,0 +1,102 @@
+//! What a PCI bus is described by, and how many clocks its transactions take.
+
+use nicety_types::{Duration, Frequency};
+
+/// The clock of the address phase.
+const ADDRESS: u64 = 1;
+
+/// The clock in which nobody drives the bus, between one who did and the next.
+const TURNAROUND: u64 = 1;
+
+/// A PCI bus, and the bridge that joins it to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PciSpec {
+    /// The bus's clock.
+    pub clock: Frequency,
+    /// Bytes that a data phase moves: 4 or 8.
+    pub width: u64,
+    /// Clocks of a transaction in which neither an address nor data are on the bus.
+    pub wait: u64,
+    /// Clocks until somebody may begin on a bus that nobody uses; otherwise they pass while others do.
+    pub arbitration: u64,
+    /// Bytes that the host's write-combining buffers gather into one burst; a data phase if they gather nothing.
+    pub combine: u64,
+    /// Bytes of the longest burst of the card, which ends at a multiple of them.
+    pub burst: u64,
+    /// Through the bridge, either way.
+    pub latency: Duration,
+    /// Bytes that the host pushes in front of any payload: a command.
+    pub command: u64,
+    /// Bytes of an event that the card writes to the host.
+    pub event: u64,
+    /// Bytes of a counter that the card writes to the host.
+    pub counter: u64,
+}
+
+/// Something a PCI bus cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key of `[bus.pci]`.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: &'static str,
+}
+
+impl PciSpec {
+    /// Everything that cannot be. A bus is only made of a spec without problems.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut refuse = |key, message, help| problems.push(Problem { key, message, help });
+        if self.width != 4 && self.width != 8 {
+            refuse("width", format!("no PCI bus has {} bits", 8 * self.width), "write 32 or 64");
+            return problems;
+        }
+        for (key, bytes) in [("combine", self.combine), ("burst", self.burst)] {
+            if !bytes.is_power_of_two() || bytes < self.width {
+                let message = format!("a burst is not {bytes} B");
+                refuse(key, message, "write a power of two, a data phase (width) at least");
+            }
+        }
+        problems
+    }
+
+    /// Clocks of a transaction that moves `bytes` from `address` on; whole data phases, whatever is enabled in them.
+    pub const fn transaction(&self, address: u64, bytes: u64) -> u64 {
+        let phases = (address % self.width + bytes).div_ceil(self.width);
+        ADDRESS + self.wait + phases + TURNAROUND
+    }
+
+    /// Clocks of `bytes` that the host writes from an aligned address on: a burst for each full write-combining buffer,
+    /// and a transaction of one data phase for each part of the last one.
+    pub const fn programmed(&self, bytes: u64) -> u64 {
+        let full = self.transaction(0, self.combine);
+        let single = self.transaction(0, self.width);
+        bytes / self.combine * full + (bytes % self.combine).div_ceil(self.width) * single
+    }
+
+    /// Where the host's transaction ends that begins with byte `begin` of `bytes`.
+    pub const fn gathered(&self, begin: u64, bytes: u64) -> u64 {
+        let full = bytes / self.combine * self.combine;
+        let step = if begin < full { self.combine } else { self.width };
+        let end = (begin / step + 1) * step;
+        if end < bytes { end } else { bytes }
+    }
+
+    /// Clocks of `bytes` of host memory from `address` on that the card reads or writes.
+    pub fn mastered(&self, address: u64, bytes: u64) -> u64 {
+        self.bursts(address, bytes).map(|(begin, end)| self.transaction(address + begin, end - begin)).sum()
+    }
+
+    /// The card's bursts of a transfer: their first bytes and those behind their last, from the transfer's start.
+    pub fn bursts(&self, address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let most = self.burst;
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let begin = next;
+            next = ((address + begin) / most * most + most - address).min(bytes);
+            (begin < bytes).then_some((begin, next))
+        })
+    }
+}
