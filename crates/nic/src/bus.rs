@@ -1,34 +1,83 @@
 //! How a card's spec describes its bus.
 
+use nicety_host::pci::PciSpec;
 use nicety_host::pcie::{Addressing, Credits, Cut, Generation, PcieSpec, UNSCALED};
 use nicety_host::{BusSpec, PlainSpec};
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// Reads `[bus]`, and `[bus.pcie]` where that is its kind or something stands there. Every key of `[bus.pcie]` may be
-/// left out.
+/// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` where that is its kind or something stands there. Every key of those
+/// two may be left out.
 pub(crate) fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
-    let plain = PlainSpec {
-        latency: s.time("latency", "one crossing between host and card, either way"),
-        gap: s.gap("gap", "per byte on the host bus, each direction; PCI Express has its own"),
-    };
+    let latency = s.time("latency", "one crossing between host and card, either way");
+    let read_gap =
+        || s.gap("gap", "per byte on a plain bus, each direction; the others have rates of their own");
+    // A bus of another kind needs none.
+    let early = (s.has("gap") || !s.has("kind")).then(read_gap);
     let written = s.has("kind");
-    let kind = s.choice_or("kind", &["plain", "pcie"], "plain", "latency and gap, or PCI Express TLPs");
-    let p = reader.section("bus.pcie");
-    let present = KEYS.iter().find(|key| p.has(key));
-    if kind == "plain" && present.is_none() {
-        return BusSpec::Plain(plain);
+    let kind = s.choice_or(
+        "kind",
+        &["plain", "pcie", "pci"],
+        "plain",
+        "latency and gap, PCI Express TLPs, or PCI transactions",
+    );
+    let (e, p) = (reader.section("bus.pcie"), reader.section("bus.pci"));
+    let pcie = read_where(&e, &KEYS, kind == "pcie", written, "PCI Express", || read_pcie(&e, latency));
+    let pci = read_where(&p, &PCI_KEYS, kind == "pci", written, "PCI", || read_pci(&p, latency));
+    match (kind, pcie, pci) {
+        ("pcie", Some(pcie), _) => BusSpec::Pcie(pcie),
+        ("pci", _, Some(pci)) => BusSpec::Pci(pci),
+        _ => BusSpec::Plain(PlainSpec { latency, gap: early.unwrap_or_else(read_gap) }),
     }
-    let pcie = read_pcie(&p, plain.latency);
-    if kind == "pcie" {
-        return BusSpec::Pcie(pcie);
+}
+
+/// Reads what a section says of a kind of bus, if the bus is of that kind or something stands there, which is a slip
+/// unless the kind was chosen.
+fn read_where<T>(
+    s: &Section<'_>,
+    keys: &[&str],
+    chosen: bool,
+    written: bool,
+    what: &str,
+    read: impl FnOnce() -> T,
+) -> Option<T> {
+    let present = keys.iter().find(|key| s.has(key));
+    if !chosen && present.is_none() {
+        return None;
     }
-    if let Some(key) = present.filter(|_| !written) {
-        let help = "write kind = \"pcie\" under [bus], or --set bus.kind=pcie";
-        p.refuse(key, "this says something about PCI Express, and the bus is a plain one", help);
+    if let Some(key) = present.filter(|_| !chosen && !written) {
+        let kind = s.path().trim_start_matches("bus.");
+        let help = format!("write kind = \"{kind}\" under [bus], or --set bus.kind={kind}");
+        s.refuse(key, &format!("this says something about {what}, and the bus is a plain one"), &help);
     }
-    BusSpec::Plain(plain)
+    Some(read())
+}
+
+const PCI_KEYS: [&str; 9] =
+    ["clock", "width", "wait", "arbitration", "combine", "burst", "command", "event", "counter"];
+
+fn read_pci(s: &Section<'_>, latency: Duration) -> PciSpec {
+    let bits = s.count_or("width", 8..=1024, 64, "bits of a data phase");
+    if bits != 32 && bits != 64 {
+        s.refuse("width", &format!("no PCI bus has {bits} bits"), "write 32 or 64");
+    }
+    let spec = PciSpec {
+        clock: s.frequency_or("clock", "66.666667 MHz", "the bus's clock"),
+        width: if bits == 32 { 4 } else { 8 },
+        wait: s.count_or("wait", 0..=1024, 12, "clocks of a transaction without an address or data"),
+        arbitration: s.count_or("arbitration", 0..=1024, 2, "clocks until a transaction on an idle bus"),
+        combine: s.size_or("combine", 4..=4096, "32 B", "a write-combining buffer of the host"),
+        burst: s.size_or("burst", 4..=4096, "128 B", "the longest burst of the card"),
+        latency,
+        command: s.size_or("command", 0..=4096, "64 B", "what the host pushes in front of any payload"),
+        event: s.size_or("event", 4..=4096, "64 B", "an event that the card writes to the host"),
+        counter: s.size_or("counter", 4..=4096, "16 B", "a counter that the card writes to the host"),
+    };
+    for problem in spec.problems() {
+        s.refuse(problem.key, &problem.message, problem.help);
+    }
+    spec
 }
 
 const KEYS: [&str; 24] = [
@@ -138,7 +187,7 @@ mod tests {
     fn pcie(card: &str, overrides: &[&str]) -> PcieSpec {
         match bus(card, &[&["bus.kind=pcie"], overrides].concat()).unwrap() {
             BusSpec::Pcie(spec) => spec,
-            BusSpec::Plain(_) => panic!("a plain bus"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -231,6 +280,57 @@ mod tests {
         assert!(kind.contains("pcie"), "{kind}");
         let key = refused(&["bus.kind=pcie", "bus.pcie.lane=8"]);
         assert!(key.contains("unknown key") && key.contains("bus.pcie.lanes"), "{key}");
+    }
+
+    fn pci(overrides: &[&str]) -> PciSpec {
+        match bus("spin-discrete", &[&["bus.kind=pci"], overrides].concat()).unwrap() {
+            BusSpec::Pci(spec) => spec,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_card_takes_pci_too() {
+        let spec = pci(&[]);
+        assert_eq!((spec.clock.hz(), spec.width, spec.wait, spec.arbitration), (66_666_667, 8, 12, 2));
+        assert_eq!((spec.combine, spec.burst), (32, 128));
+        assert_eq!((spec.command, spec.event, spec.counter), (64, 64, 16));
+        assert_eq!(spec.latency, Duration::from_ns(250));
+        let spec = pci(&[
+            "bus.pci.clock=33 MHz",
+            "bus.pci.width=32",
+            "bus.pci.wait=3",
+            "bus.pci.arbitration=4",
+            "bus.pci.combine=64 B",
+            "bus.pci.burst=256 B",
+            "bus.pci.command=16 B",
+            "bus.pci.event=24 B",
+            "bus.pci.counter=8 B",
+        ]);
+        assert_eq!((spec.clock.hz(), spec.width, spec.wait, spec.arbitration), (33_000_000, 4, 3, 4));
+        assert_eq!((spec.combine, spec.burst), (64, 256));
+        assert_eq!((spec.command, spec.event, spec.counter), (16, 24, 8));
+    }
+
+    #[test]
+    fn what_no_pci_bus_is_is_refused() {
+        for (text, expected) in [
+            ("bus.pci.width=16", ["no PCI bus has 16 bits", "write 32 or 64"]),
+            ("bus.pci.burst=100 B", ["a burst is not 100 B", "write a power of two"]),
+            ("bus.pci.combine=4 B", ["a burst is not 4 B", "a data phase (width) at least"]),
+            ("bus.pci.bursts=64 B", ["unknown key", "bus.pci.burst"]),
+        ] {
+            let error = refused(&["bus.kind=pci", text]);
+            assert!(expected.iter().all(|part| error.contains(part)), "{text}: {error}");
+            assert_eq!(error.matches("error:").count(), 1, "one slip is one error: {error}");
+        }
+        let slip = refused(&["bus.pci.burst=64 B"]);
+        assert!(slip.contains("about PCI, and the bus is a plain one"), "{slip}");
+        assert!(slip.contains("--set bus.kind=pci"), "{slip}");
+        assert!(matches!(
+            bus("spin-discrete", &["bus.kind=pcie", "bus.pci.burst=64 B"]),
+            Ok(BusSpec::Pcie(_))
+        ));
     }
 
     #[test]
