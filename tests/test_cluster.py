@@ -222,7 +222,7 @@ def test_an_exception_of_a_program_comes_out_as_it_is() -> None:
 
 def test_a_call_that_fails_can_be_handled() -> None:
     async def program(host: nicety.Host) -> str:
-        with pytest.raises(nicety.RunError) as caught:
+        with pytest.raises(nicety.InputError) as caught:
             await host.send(host.alloc(8), to=7)
         return str(caught.value)
 

@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_posted_receive_is_told() -> None:
     for programs, error, text in (
         ({0: twice, 1: other}, nicety.InputError, "awaited before; post another receive"),
         ({0: forgotten}, nicety.InputError, r"write await host.post_recv\(\.\.\.\)"),
-        ({0: nobody}, nicety.RunError, "there is no rank 2"),
+        ({0: nobody}, nicety.InputError, "there is no rank 2"),
         ({0: never}, nicety.Deadlock, "a message from rank 1, tag 4"),
     ):
         with pytest.raises(error, match=text):

@@ -232,7 +232,7 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         ),
         (
             "async def main(host):\n    await host.send(host.alloc(8), to=9)\n",
-            1,
+            2,
             ["there is no rank 9; the cluster has ranks 0 to 1\n  mine.py:2, in main: await host.send("],
         ),
         (

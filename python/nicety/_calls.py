@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -22,10 +23,13 @@ _T = TypeVar("_T")
 class Call(Generic[_T]):
     """A call whose virtual time passes while it is awaited."""
 
-    def __init__(self, host: Caller, command: Mapping[str, Any], result: Callable[[Any], _T]) -> None:
+    def __init__(
+        self, host: Caller, command: Mapping[str, Any], result: Callable[[Any], _T], forgotten: list[str]
+    ) -> None:
         self.host = host
         self.command = command
         self._result = result
+        self._forgotten = forgotten
         self._awaited = False
         # The line of the program: behind this, Host._call and the method of Host.
         frame = sys._getframe(3)  # noqa: SLF001, the cheap way to know it
@@ -41,9 +45,7 @@ class Call(Generic[_T]):
         # Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
         if not getattr(self, "_awaited", True) and hasattr(self, "_line"):
             name = _METHODS.get(self.command["op"], self.command["op"])
-            self.host._forgotten.append(  # noqa: SLF001, two halves of one thing
-                f"rank {self.host.rank}: {self!r} was never awaited; write await host.{name}(...)"
-            )
+            self._forgotten.append(f"rank {self.host.rank}: {self!r} was never awaited; write await host.{name}(...)")
 
     def __repr__(self) -> str:
         name = _METHODS.get(self.command["op"], self.command["op"])
@@ -56,6 +58,19 @@ _METHODS = {"work": "compute"}
 
 def nothing(_: Any) -> None:
     """The result of a call that has none."""
+
+
+@dataclass
+class Progress:
+    """What a host and those who drive it both know.
+
+    Attributes:
+        now_ps: the instant of virtual time.
+        forgotten: what to say of calls that were never awaited.
+    """
+
+    now_ps: int = 0
+    forgotten: list[str] = field(default_factory=list)
 
 
 class Turns(Protocol):
@@ -71,13 +86,12 @@ class Turns(Protocol):
 class Caller:
     """A host as far as its calls go."""
 
-    def __init__(self, turns: Turns, rank: int, ranks: int, uid: int = 0) -> None:
+    def __init__(self, turns: Turns, rank: int, ranks: int, progress: Progress, uid: int = 0) -> None:
         self._turns = turns
         self._uid = uid
         self._rank = rank
         self._ranks = ranks
-        self._now_ps = 0
-        self._forgotten: list[str] = []
+        self._progress = progress
 
     @property
     def rank(self) -> int:
@@ -95,7 +109,7 @@ class Caller:
         return self._ranks
 
     def _call(self, operation: str, result: Callable[[Any], Any] = nothing, /, **arguments: Any) -> Call[Any]:
-        return Call(self, command(operation, **arguments), result)
+        return Call(self, command(operation, **arguments), result, self._progress.forgotten)
 
     def _ask(self, operation: str, /, **arguments: Any) -> tuple[Any, Any]:
         return self._turns.at_once(self, command(operation, **arguments))

@@ -27,7 +27,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
 from nicety import _native
-from nicety._calls import Call
+from nicety._calls import Call, Progress
 from nicety._checks import U32, Overrides, changes, text, whole
 from nicety.applications import ApplicationReport
 from nicety.buffers import Buffer
@@ -75,6 +75,7 @@ class _Turns:
         self.uids = uids
         self.ranks = ranks
         self.hosts: dict[int, Host] = {}
+        self.progress: dict[int, Progress] = {}
         self.loaded: dict[Handlers, int] = {}
         self.running: Host | None = None
         # What is wrong with a program that uses its host before it is driven.
@@ -120,7 +121,7 @@ class _Turns:
             while (step := self.simulation.next()) is not None:
                 rank, now_ps, result, error, _ = step
                 host = self.running = self.hosts[rank]
-                host._now_ps = now_ps  # noqa: SLF001, the host's clock is set by its turns
+                self.progress[rank].now_ps = now_ps
                 self._go_on(coroutines[rank], host, None if result is None else json.loads(result), error, results)
                 self.running = None
             stop = False
@@ -139,7 +140,8 @@ class _Turns:
         return Run(**report, nodes=nodes, results=results, links=links, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
-        self.hosts[rank] = Host(self, rank, self.ranks, self.uids[rank] if self.uids else 0)
+        progress = self.progress[rank] = Progress()
+        self.hosts[rank] = Host(self, rank, self.ranks, progress, self.uids[rank] if self.uids else 0)
         name = getattr(program, "__name__", repr(program))
         text = f"the program of rank {rank} is no async function; write: async def {name}(host):"
         self.beginning = text
@@ -158,13 +160,14 @@ class _Turns:
         results: dict[int, Any],
     ) -> None:
         """Run a program until it awaits a call of its host."""
+        forgotten = self.progress[host.rank].forgotten
         try:
             awaited = coroutine.send(result) if error is None else coroutine.throw(error)
-            while (wrong := _wrong(awaited, host)) is not None:
+            while (wrong := _wrong(awaited, host, forgotten)) is not None:
                 awaited = coroutine.throw(wrong)
         except StopIteration as end:
-            if host._forgotten:  # noqa: SLF001, two classes of one module
-                raise InputError(host._forgotten[0]) from None  # noqa: SLF001
+            if forgotten:
+                raise InputError(forgotten[0]) from None
             results[host.rank] = end.value
             self.simulation.finished()
         except RuntimeError as raised:
@@ -182,10 +185,10 @@ class _Turns:
 _AWAITABLE = "a host program may await only what its own host offers, such as host.recv(...) or host.compute(ns=...)"
 
 
-def _wrong(awaited: object, host: Host) -> InputError | None:
+def _wrong(awaited: object, host: Host, forgotten: list[str]) -> InputError | None:
     """What is wrong with what a program awaits, or has not awaited before."""
-    if host._forgotten:  # noqa: SLF001, two classes of one module
-        return InputError(host._forgotten.pop(0))  # noqa: SLF001
+    if forgotten:
+        return InputError(forgotten.pop(0))
     if isinstance(awaited, Call) and awaited.host is host:
         return None
     if isinstance(awaited, Call):

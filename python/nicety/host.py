@@ -42,7 +42,7 @@ class PendingRecv:
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; post another receive")
         self._awaited = True
-        call: Call[Received] = self._host._call("received", _received, posted=self._posted)  # noqa: SLF001
+        call: Call[Received] = self._host._call("received", _received, posted=self._posted)  # noqa: SLF001, its own call
         return call.__await__()
 
     def __repr__(self) -> str:
@@ -59,12 +59,12 @@ class Host(Operations, Portals, HandlerCalls):
     @property
     def now_ps(self) -> int:
         """The current instant of virtual time in picoseconds."""
-        return self._now_ps
+        return self._progress.now_ps
 
     @property
     def now_ns(self) -> float:
         """The current instant of virtual time in nanoseconds."""
-        return self._now_ps / 1000
+        return self._progress.now_ps / 1000
 
     def alloc(self, length_bytes: int) -> Buffer:
         """Allocate zeroed host memory.
@@ -82,7 +82,7 @@ class Host(Operations, Portals, HandlerCalls):
         The receive has to be there when the message comes: `post_recv`.
 
         Raises:
-            RunError: where there is no such rank.
+            InputError: where there is no such rank.
         """
         return self._call("send", part=self._own(buffer), to=to, tag=tag)
 
@@ -93,7 +93,8 @@ class Host(Operations, Portals, HandlerCalls):
         the receive first: `post_recv`.
 
         Raises:
-            RunError: where the message is longer than the buffer, or there is no such rank.
+            InputError: where there is no such rank.
+            RunError: where the message is longer than the buffer.
         """
         return self._call("recv", _received, part=self._own(buffer), source=source, tag=tag)
 
@@ -109,7 +110,7 @@ class Host(Operations, Portals, HandlerCalls):
             received = await pending
 
         Raises:
-            RunError: where there is no such rank.
+            InputError: where there is no such rank.
         """
         return self._call(
             "post_recv", lambda posted: PendingRecv(self, posted), part=self._own(buffer), source=source, tag=tag

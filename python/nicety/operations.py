@@ -54,7 +54,8 @@ class Operations(Caller):
             ack: what to hear of it: `True` or `ack` is a full event and a count, `ct_ack` and `oc_ack` a count.
 
         Raises:
-            RunError: where it cannot be: no such rank, no such descriptor, not inside its memory.
+            InputError: where there is no such rank.
+            RunError: where it cannot be: no such descriptor, not inside its memory.
         """
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
         return self._call("put", put=put, trigger=None)
@@ -77,6 +78,7 @@ class Operations(Caller):
         there must have the option `op_get`. The arguments are those of `put`.
 
         Raises:
+            InputError: as `put`.
             RunError: as `put`.
         """
         get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
@@ -105,6 +107,7 @@ class Operations(Caller):
         arguments are those of `put`.
 
         Raises:
+            InputError: as `put`; where there is no such operator or type.
             RunError: as `put`; where the operator does not work on the type, or the length is no whole items.
         """
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
@@ -134,6 +137,7 @@ class Operations(Caller):
         same. The other arguments are those of `atomic`. It ends with a `PTL_EVENT_REPLY` of `get_md`.
 
         Raises:
+            InputError: as `atomic`.
             RunError: as `atomic`.
         """
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")
@@ -166,6 +170,7 @@ class Operations(Caller):
         `fetch_atomic`.
 
         Raises:
+            InputError: as `atomic`.
             RunError: as `atomic`; where the operator needs an operand, or takes none.
         """
         put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety.faults import faults_line
@@ -141,7 +142,7 @@ def _directions(report: Report) -> list[_Table]:
     tables: list[_Table] = []
     for index, way in enumerate(rows[0]["flows"] if rows else []):
         title = f"{_UNITS[report['benchmark']]} from rank {way['source']} to rank {way['target']}"
-        tables += _tables(report, title, lambda row, index=index: _figure(report, row["flows"][index]))  # type: ignore[misc]
+        tables += _tables(report, title, partial(_flow_figure, report, index))
     return tables
 
 
@@ -163,6 +164,10 @@ def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Tabl
 def _grid(columns: list[str], cells: dict[tuple[str, int], str]) -> list[list[str]]:
     sizes = _distinct(size for _column, size in cells)
     return [["Size", *columns], *([str(size), *(cells.get((c, size), "-") for c in columns)] for size in sizes)]
+
+
+def _flow_figure(report: Report, index: int, row: Row) -> str:
+    return _figure(report, row["flows"][index])
 
 
 def _figure(report: Report, figures: Row | Flow, verified: bool = True) -> str:

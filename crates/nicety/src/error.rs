@@ -101,7 +101,11 @@ impl From<HandlerError> for Error {
 
 impl From<CallError> for Error {
     fn from(error: CallError) -> Error {
-        Error::Program(error.to_string())
+        match error {
+            // Known without asking the card.
+            CallError::Rank { .. } => Error::Input(error.to_string()),
+            _ => Error::Program(error.to_string()),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ from nicety.cli.options import (
     Overrides,
     Seed,
     TopologyName,
+    TraceScale,
     group,
 )
 
@@ -166,10 +167,7 @@ def _run(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
     ] = None,
-    trace_scale: Annotated[
-        str | None,
-        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
-    ] = None,
+    trace_scale: TraceScale = None,
     as_json: Json = False,
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""

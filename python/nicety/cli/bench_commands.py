@@ -21,6 +21,7 @@ from nicety.cli.options import (
     Nics,
     Noise,
     Overrides,
+    OwnHandlers,
     Plot,
     Seed,
     TopologyName,
@@ -60,9 +61,7 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
             int | None,
             typer.Option(min=1, max=MOST_WINDOW, metavar="N", help="Messages under way at once; not for latency."),
         ] = None,
-        handlers: Annotated[
-            Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
-        ] = None,
+        handlers: OwnHandlers = None,
         cc: Compiler = None,
         overrides: Overrides = None,
         pattern: Annotated[

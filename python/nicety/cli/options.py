@@ -70,6 +70,9 @@ Compiler = Annotated[
 ]
 IncludeDirs = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")]
 Defines = Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")]
+OwnHandlers = Annotated[
+    Path | None, typer.Option("--handlers", metavar="FILE.c", help="Your own handlers, instead of nicety's.")
+]
 Nics = Annotated[
     list[str], typer.Option("--nic", metavar="A[,B]", help="Cards: names of nicety specs, or paths of files.")
 ]

@@ -37,7 +37,8 @@ class Bar:
             task = self._shown.task_ids[0]
             self._shown.update(task, description=self._description, completed=self._done, total=self._total)
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Draw it, unless it has ended."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -57,7 +58,8 @@ class Bar:
             self._update()
             self._shown.start()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Take it away."""
         with self._lock:
             self._ended = True
             if self._shown is not None:
@@ -71,11 +73,11 @@ def progress(description: str) -> Iterator[Bar]:
     if not sys.stderr.isatty():
         yield bar
         return
-    timer = threading.Timer(_AFTER_S, bar._show)  # noqa: SLF001, a function of this class's module
+    timer = threading.Timer(_AFTER_S, bar.show)
     timer.daemon = True
     timer.start()
     try:
         yield bar
     finally:
         timer.cancel()
-        bar._end()  # noqa: SLF001, a function of this class's module
+        bar.end()

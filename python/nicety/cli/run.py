@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,10 +100,6 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
 
 
 def _failures(report: ProgramReport) -> list[str]:
-    """What went wrong on cards while the programs came to their end, each thing once."""
-    counts = Counter((failure["nic"], failure["rank"], failure["text"]) for failure in report["failures"])
-    lines = [
-        f"{nic}: rank {rank}: {text}{f' ({count} times)' if count > 1 else ''}"
-        for (nic, rank, text), count in counts.items()
-    ]
+    """What went wrong on cards while the programs came to their end."""
+    lines = [f"{failure['nic']}: rank {failure['rank']}: {failure['text']}" for failure in report["failures"]]
     return lines if len(lines) <= _MOST else [*lines[:_MOST], f"and {len(lines) - _MOST} more"]

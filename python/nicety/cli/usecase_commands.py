@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,9 +18,12 @@ from nicety.cli.options import (
     Nics,
     Noise,
     Overrides,
+    OwnHandlers,
     Plot,
     Seed,
     TopologyName,
+    Trace,
+    TraceScale,
 )
 
 
@@ -32,9 +34,7 @@ def _shared(
         list[str] | None, typer.Option(metavar="M[,N]", help="Who does the work; all modes if left out.")
     ] = None,
     iterations: Iterations = None,
-    handlers: Annotated[
-        Path | None, typer.Option(metavar="FILE.c", help="Your own handlers, instead of nicety's.")
-    ] = None,
+    handlers: OwnHandlers = None,
     cc: Compiler = None,
     overrides: Overrides = None,
     topology: TopologyName = None,
@@ -47,13 +47,8 @@ def _shared(
     plot: Plot = None,
     csv: Csv = None,
     arrow: Arrow = None,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline of the first run for ui.perfetto.dev.")
-    ] = None,
-    trace_scale: Annotated[
-        str | None,
-        typer.Option(metavar="ns|ps", help="What a tick of the timeline is; ps cuts nothing off. Default ns."),
-    ] = None,
+    trace: Trace = None,
+    trace_scale: TraceScale = None,
     as_json: Json = False,
 ) -> tuple[Any, Any, dict[str, bool]]:
     """The options of every use case, as the request, the files, and what is shown."""
@@ -90,9 +85,19 @@ def register(bench: typer.Typer, name: str, text: str, build: Callable[..., Any]
 
     nic, *others = shared.values()
     parameters = [nic, *own.values(), *others]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     bench.command(name, help=text)(command)
+
+
+def _one(text: str, option: str, wanted: str = "one number, as in 1Ki") -> int:
+    from nicety.errors import InputError
+    from nicety.ranges import parse_ranges
+
+    numbers = parse_ranges(text, option)
+    if len(numbers) != 1:
+        raise InputError(f"{option} {text}: {wanted}")
+    return numbers[0]
 
 
 def _broadcast(
@@ -131,15 +136,13 @@ def _datatype(
         str, typer.Option(metavar="vector|list", help="Blocks twice their length apart, or of random lengths anywhere.")
     ] = "vector",
 ) -> Any:
-    from nicety.errors import InputError
     from nicety.ranges import parse_ranges
     from nicety.usecases import Datatype
 
-    sizes = parse_ranges(size, "--size")
-    if len(sizes) != 1:
-        raise InputError(f"--size {size}: one size, as in 4Mi; a range is for --blocks")
     lengths = None if blocks is None else parse_ranges(blocks, "--blocks")
-    return Datatype(size=sizes[0], blocks=lengths, layout=layout)
+    return Datatype(
+        size=_one(size, "--size", "one size, as in 4Mi; a range is for --blocks"), blocks=lengths, layout=layout
+    )
 
 
 def _matching(
@@ -156,16 +159,12 @@ def _matching(
     ] = False,
 ) -> Any:
     from nicety.cli.output import parse_names
-    from nicety.errors import InputError
     from nicety.ranges import parse_ranges
     from nicety.usecases import Matching, Overlap
 
-    threshold = [0] if eager == "0" else parse_ranges(eager, "--eager")
-    if len(threshold) != 1:
-        raise InputError(f"--eager {eager}: one number of bytes, as in 8Ki")
     return (Overlap if overlap else Matching)(
         sizes=parse_ranges(sizes, "--sizes"),
-        eager_bytes=threshold[0],
+        eager_bytes=0 if eager == "0" else _one(eager, "--eager", "one number of bytes, as in 8Ki"),
         arrivals=parse_names([arrival], "--arrival"),
     )
 
@@ -185,16 +184,6 @@ def _storage(
 
     operations = parse_names([operation], "--operation")
     return Storage(sizes=parse_ranges(sizes, "--sizes"), operations=operations, servers=servers, requests=requests)
-
-
-def _one(text: str, option: str) -> int:
-    from nicety.errors import InputError
-    from nicety.ranges import parse_ranges
-
-    numbers = parse_ranges(text, option)
-    if len(numbers) != 1:
-        raise InputError(f"{option} {text}: one number, as in 1Ki")
-    return numbers[0]
 
 
 def _kv(

@@ -408,7 +408,7 @@ fn one_of<N: AsRef<str>, T>(
         }
         others.push(own.as_ref().to_owned());
     }
-    Err(Error::Program(format!("'{name}' is no {what}; there are {}", others.join(", "))))
+    Err(Error::Input(format!("'{name}' is no {what}; there are {}", others.join(", "))))
 }
 
 /// A set of options by their names in the specification.
@@ -421,7 +421,7 @@ pub(super) fn named<O: bitflags::Flags>(
     for name in names {
         let option = find(&name.to_uppercase()).ok_or_else(|| {
             let known: Vec<String> = O::all().iter_names().map(|(n, _)| n.to_lowercase()).collect();
-            Error::Program(format!("'{name}' is no option of a {of}; there are {}", known.join(", ")))
+            Error::Input(format!("'{name}' is no option of a {of}; there are {}", known.join(", ")))
         })?;
         options.insert(option);
     }

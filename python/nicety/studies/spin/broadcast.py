@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from nicety.studies.claims import Ours
@@ -130,7 +130,7 @@ def broadcast(options: Options) -> Measured:
             **{
                 f"broadcast-{size}-{nic.removeprefix('spin-')}": (
                     f"Broadcast of {size} B on {nic}",
-                    lambda nic=nic, size=size: figure(nic, size),  # type: ignore[misc]
+                    partial(figure, nic, size),
                 )
                 for size in _SIZES
                 for nic in (DISCRETE, INTEGRATED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
@@ -116,8 +116,7 @@ def ping_pong(options: Options) -> Measured:
             ),
         },
         figures={
-            f"ping-pong-{nic.removeprefix('spin-')}": (f"Ping-pong on {nic}", lambda nic=nic: figure(nic))  # type: ignore[misc]
-            for nic in CARDS
+            f"ping-pong-{nic.removeprefix('spin-')}": (f"Ping-pong on {nic}", partial(figure, nic)) for nic in CARDS
         },
         data={"ping-pong": report},
     )
