@@ -158,6 +158,17 @@ def test_a_bus_too_slow_is_named(tmp_path: Path) -> None:
     assert row["sustains_line_rate"]
 
 
+def test_a_packet_buffer_too_small_is_named(nops: Path) -> None:
+    (row,) = check(nops, 10, [4096], overrides=["buffer.packets=1"])["rows"]
+    assert row["limited_by"] == "packet buffer"
+    # One packet at a time: its bytes, the flight, a match, the handler, and the credit's way back.
+    assert row["packets_per_s"] == pytest.approx(1e9 / (81.92 + 33.4 + 2 + 4 + 33.4), rel=1e-2)
+    text = line_rate_text(check(nops, 10, [4096], overrides=["buffer.packets=1"]))
+    assert "1 place is too few for that" in text.replace("\n# ", " ")
+    (row,) = check(nops, 10, [4096], overrides=["buffer.packets=2"])["rows"]
+    assert row["sustains_line_rate"]
+
+
 def test_answers_that_do_not_fit_the_link(tmp_path: Path) -> None:
     source = write(
         tmp_path,

@@ -98,6 +98,12 @@ def _what_happens(row: LineRateRow) -> str:
             f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {row['hpus_needed']} processors "
             f"would keep up, and the card has {row['hpus']}."
         )
+    elif limit == "packet buffer":
+        return (
+            f"{comes} keeps a place of the packet buffer from when it leaves until its credit is back; "
+            f"{row['buffer_packets']} {'place is' if row['buffer_packets'] == 1 else 'places are'} too few for that, and "
+            f"{_gets_through(row)}"
+        )
     elif limit == "waiting":
         why = f"{comes} no part of the card has too much to do: handlers wait for one another."
     else:
@@ -113,5 +119,9 @@ def _what_happens(row: LineRateRow) -> str:
             why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
     return (
         f"{why} The packet buffer, of {row['buffer_packets']}, fills up; then the sender waits for credits, and "
-        f"{fixed(100 * row['line_rate_fraction'], 1)}% of the wire's rate gets through. Nothing is lost."
+        f"{_gets_through(row)}"
     )
+
+
+def _gets_through(row: LineRateRow) -> str:
+    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the wire's rate gets through. Nothing is lost."

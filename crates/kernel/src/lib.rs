@@ -47,6 +47,7 @@ mod combine;
 mod describe;
 mod error;
 mod memory;
+mod messages;
 mod prefetch;
 mod queue;
 mod rng;

@@ -1,6 +1,7 @@
 //! Wires: the only way from one node to another. One direction, at least one latency long.
 
 use crate::describe;
+use crate::messages::Messages;
 use crate::prefetch::prefetch;
 use crate::queue::Key;
 use crate::shard::{Arrival, Arrivals, PARTS, TaskRef, UNIT};
@@ -26,52 +27,6 @@ pub(crate) struct Envelope<M> {
 
 /// What a shard sends to others, until all have come to the end of the window.
 pub(crate) type Outbox<M> = Rc<RefCell<Vec<Envelope<M>>>>;
-
-/// The messages on all wires that end in a shard, by slot. Those that are used again were used a moment ago.
-pub(crate) struct Messages<M>(RefCell<Slots<M>>);
-
-struct Slots<M> {
-    slots: Vec<Option<M>>,
-    free: Vec<u32>,
-}
-
-impl<M> Messages<M> {
-    pub(crate) fn new() -> Rc<Messages<M>> {
-        Rc::new(Messages(RefCell::new(Slots { slots: Vec::new(), free: Vec::new() })))
-    }
-
-    fn put(&self, message: M) -> u32 {
-        let Slots { slots, free } = &mut *self.0.borrow_mut();
-        match free.pop() {
-            Some(slot) => {
-                slots[slot as usize] = Some(message);
-                slot
-            }
-            None => {
-                slots.push(Some(message));
-                // Room for all of them to be free, so that freeing never allocates.
-                free.reserve(slots.capacity());
-                u32::try_from(slots.len() - 1).expect("fewer than 2^32 messages on wires")
-            }
-        }
-    }
-
-    fn prefetch(&self, slot: u32) {
-        prefetch(&self.0.borrow().slots[slot as usize]);
-    }
-
-    fn look(&self, slot: u32, look: impl FnOnce(&M)) {
-        if let Some(message) = &self.0.borrow().slots[slot as usize] {
-            look(message);
-        }
-    }
-
-    fn take(&self, slot: u32) -> M {
-        let Slots { slots, free } = &mut *self.0.borrow_mut();
-        free.push(slot);
-        slots[slot as usize].take().expect("a message is taken once")
-    }
-}
 
 /// The far end of a wire.
 pub(crate) struct Receiver<M> {

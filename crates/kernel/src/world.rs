@@ -6,10 +6,11 @@
 //! any number of shards.
 
 use crate::error::{RunError, Waiting};
+use crate::messages::Messages;
 use crate::queue::QueueKind;
 use crate::shard::Shard;
 use crate::sim::Sim;
-use crate::wire::{Envelope, Messages, Outbox, Receiver, WireRx, WireTx};
+use crate::wire::{Envelope, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::rc::Rc;
 use std::sync::Arc;

@@ -7,7 +7,10 @@ use nicety_host::Allocation;
 use nicety_kernel::{Config, RunError};
 use nicety_nic::spin::Unusable;
 use nicety_nic::transport::TransportStatistics;
-use nicety_portals::{AckRequest, EventKind, FailType, Md, PutRequest};
+use nicety_portals::{
+    AckRequest, Atomic, AtomicOp, Datatype, EventKind, FailType, FetchRequest, GetRequest, Md, Me, MeOptions,
+    Operand, PutRequest, Request,
+};
 use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
 use support::*;
@@ -166,6 +169,93 @@ fn what_cannot_be_delivered_fails_at_its_initiator() {
     assert_eq!(undelivered.iter().map(|message| message.bytes).collect::<Vec<_>>(), [10_000, 10_000]);
     assert_eq!(undelivered[0].destination, NodeId(1));
     assert_eq!(rig.nodes[0].card.transport_statistics().timeouts, 3);
+}
+
+/// A get of 8 bytes from 1 while the `lost` packets from there are lost, the acknowledgement of the get being the first:
+/// when 0 has noticed that it has failed, and the transports' statistics.
+fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
+    let mut rig = rig(&["transport.retries=2"], vec![lose(1, lost)]);
+    let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
+    let when = noted.clone();
+    rig.program(0, async move |a| {
+        let memory = a.alloc(&vec![0; len as usize]);
+        let (start, length) = (memory.address(), memory.len());
+        let md = a.card.md_bind(Md { start, length, eq: Some(a.eq), ..Md::default() }).unwrap();
+        a.start().await;
+        a.post(GetRequest::new(md, len, NodeId(1), PT, 5)).await.unwrap();
+        let event = a.event(EventKind::Reply).await;
+        assert_eq!((event.fail, event.mlength), (FailType::Undeliverable, 0));
+        when.set(a.sim.now());
+        a.card.md_release(md).unwrap();
+        assert_eq!(a.card.pending_operations(), 0);
+    });
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&pattern(len as usize, 3));
+        b.append(Me { options: MeOptions::OP_GET, ..entry(&memory, 5) }).await.unwrap();
+        b.start().await;
+    });
+    rig.run();
+    let lost = rig.nodes[1].card.undelivered();
+    assert_eq!(lost.len(), 1, "the reply");
+    (noted.get(), [0, 1].map(|rank| rig.nodes[rank].card.transport_statistics()))
+}
+
+#[test]
+fn a_get_whose_reply_is_given_up_fails_at_its_initiator() {
+    // The get goes out at 315 ns, 20 B of header, and its acknowledgement is back at 315 + 2 (0.4 + 33.4). The reply is lost
+    // three times and given up after 10 + 20 + 40 us. As long after the acknowledgement the initiator asks, a moment too early:
+    // the reply went out half a microsecond behind the acknowledgement. The second time it hears it, and the event crosses the
+    // bus.
+    let acknowledged = 315_000 + 2 * 33_800;
+    let asked = acknowledged + 70_000_000;
+    let (time, [asking, giving_up]) = failed_get(&[2, 3, 4], 8);
+    assert_eq!(time, after(asked + 2 * 33_800 + 70_000_000 + 2 * 33_800 + 250_000 + 65_000));
+    assert_eq!((asking.timeouts, giving_up.timeouts), (0, 3));
+    // From a card of which nothing comes at all: the question is given up after as long.
+    let nothing: Vec<u64> = (2..100).collect();
+    let (time, [asking, _]) = failed_get(&nothing, 8);
+    assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
+    assert_eq!((asking.timeouts, asking.retransmitted), (3, 2));
+    // Of two packets of a reply the first one comes.
+    let second: Vec<u64> = (3..100).collect();
+    let (time, _) = failed_get(&second, 8192);
+    assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
+}
+
+#[test]
+fn an_answer_may_take_its_time() {
+    // A card computes for a millisecond before it answers. It is asked once, as often as timeouts are borne and once more, and
+    // then left alone; the answer takes as long as if it had not been asked.
+    let late = |overrides: &[&str]| {
+        let mut rig = rig(&[&["atomic.compute=1 ms"], overrides].concat(), vec![]);
+        let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
+        let when = noted.clone();
+        rig.program(0, async move |a| {
+            let request = a.request(&a.alloc(&[1; 8]), 5);
+            let memory = a.alloc(&[0; 8]);
+            let (start, length) = (memory.address(), memory.len());
+            let get_md = a.card.md_bind(Md { start, length, eq: Some(a.eq), ..Md::default() }).unwrap();
+            let atomic = Atomic::new(AtomicOp::Sum, Datatype::Uint64).unwrap();
+            let (put, operand) = (request, Operand::NONE);
+            a.start().await;
+            let fetch = FetchRequest { get_md, local_get_offset: 0, put, atomic, operand };
+            a.post(Request::FetchAtomic(fetch)).await.unwrap();
+            assert_eq!(a.event(EventKind::Reply).await.fail, FailType::Ok);
+            when.set(a.sim.now());
+            assert_eq!(a.read(&memory), [7; 8]);
+        });
+        rig.program(1, async move |b| {
+            let options = MeOptions::OP_PUT | MeOptions::OP_GET;
+            b.append(Me { options, ..entry(&b.alloc(&[7; 8]), 5) }).await.unwrap();
+            b.start().await;
+        });
+        rig.run();
+        (noted.get(), rig.nodes[1].card.transport_statistics().acknowledgements)
+    };
+    let (often, acknowledgements) = late(&["transport.retries=0"]);
+    assert_eq!(acknowledgements, 2);
+    assert_eq!(late(&["transport.retries=1"]), (often, 3));
+    assert_eq!(late(&["transport.timeout=2 ms"]), (often, 1));
 }
 
 fn any_rates() -> impl Strategy<Value = Rates> {

@@ -5,6 +5,7 @@ use crate::{
     AckRequest, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, MdOptions,
     OperationHandle, Reply,
 };
+use nicety_types::NodeId;
 
 impl Interface {
     /// The card has read the last byte of the message, or given it up: the source memory may be used again.
@@ -35,6 +36,8 @@ impl Interface {
         let reply = reply.map(|(to, event)| (self.md(to), event));
         if ended {
             self.forget(operation);
+        } else {
+            self.unanswered += 1;
         }
         if let Some((md, event)) = send {
             if !md.options.contains(MdOptions::EVENT_SEND_DISABLE) {
@@ -81,6 +84,18 @@ impl Interface {
         self.complete_reply(&reply, outcome, effects)
     }
 
+    /// Operations that are sent and whose answer is not here, or not whole, with their targets; of the latter,
+    /// which end with [`Interface::complete_reply`], true.
+    pub fn unanswered(&self) -> impl Iterator<Item = (OperationHandle, NodeId, bool)> + '_ {
+        self.operations.values().filter_map(|op| match op.state {
+            State::Started { sent: true, answer: answer @ (Answer::Awaited | Answer::Arriving) } => {
+                let operation = OperationHandle::from_bits(op.header.operation);
+                Some((operation, op.header.target, answer == Answer::Arriving))
+            }
+            _ => None,
+        })
+    }
+
     /// Every byte of a reply is deposited, or will not be: `outcome` says which. The REPLY event, the count
     /// and triggered operations follow.
     ///
@@ -109,6 +124,7 @@ impl Interface {
         };
         let md = self.md(to);
         if ended {
+            self.unanswered -= 1;
             self.forget(reply.operation);
         }
         self.post_initiator(&md, event, effects);
@@ -130,6 +146,7 @@ impl Interface {
         let header = op.header;
         let md = self.md(from);
         if ended {
+            self.unanswered -= 1;
             self.forget(OperationHandle::from_bits(answer.operation));
         }
         if answer.ack == AckRequest::None {

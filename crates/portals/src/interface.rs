@@ -114,6 +114,8 @@ pub struct Interface {
     pub(crate) counters: Counters,
     pub(crate) descriptors: Slab<MdHandle, Descriptor>,
     pub(crate) operations: Slab<OperationHandle, Operation>,
+    /// Of these, those that are sent and whose answer is not here, or not whole.
+    pub(crate) unanswered: u32,
     pub(crate) entries: Slab<MeHandle, Entry>,
     pub(crate) table: Vec<Option<PortalEntry>>,
     /// Unexpected headers on all portal table entries.
@@ -138,6 +140,7 @@ impl Interface {
             counters: Slab::new(limits.counters),
             descriptors: Slab::new(limits.descriptors),
             operations: Slab::new(limits.operations),
+            unanswered: 0,
             entries: Slab::new(limits.entries),
             table: Vec::new(),
             unexpected: 0,
@@ -182,6 +185,11 @@ impl Interface {
     /// Operations of this initiator that have not ended.
     pub fn pending_operations(&self) -> usize {
         self.operations.len()
+    }
+
+    /// Operations of this initiator that are sent and whose answer is not here, or not whole.
+    pub const fn unanswered_operations(&self) -> u32 {
+        self.unanswered
     }
 
     /// Triggered operations that wait.

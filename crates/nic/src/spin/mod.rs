@@ -38,6 +38,7 @@ mod refusals;
 mod reply;
 mod run;
 mod send;
+mod silence;
 mod view;
 mod wait;
 
@@ -67,6 +68,7 @@ use receive::IncomingTable;
 use refusals::Refusals;
 use reply::Atomics;
 use send::SendEngine;
+use silence::Answers;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -152,6 +154,7 @@ pub struct Card {
     atomics: Atomics,
     /// Messages under way that are answered by a reply.
     replies: Cell<u32>,
+    answers: Answers,
     hpus: Hpus,
     attachments: Attachments,
     contexts: Contexts,
@@ -205,6 +208,7 @@ impl Card {
             incoming: RefCell::default(),
             atomics: Atomics::new(sim),
             replies: Cell::new(0),
+            answers: Answers::new(sim),
             hpus: Hpus::new(sim, &spec.hpu),
             attachments: Attachments::new(&spec.hpu),
             contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
@@ -226,6 +230,7 @@ impl Card {
         sim.spawn(card.clone().listen());
         sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
+        sim.spawn(card.clone().watch_answers());
         for core in 0..card.spec.hpu.cores {
             sim.spawn(card.clone().serve_thread(card.hpus.first_thread(core)));
         }
@@ -317,7 +322,13 @@ impl Card {
             "a path that ends in the past would show its effects too early"
         );
         let mut effects = self.effects.take();
-        act(&mut self.interface.borrow_mut(), &mut effects);
+        let (before, after) = {
+            let mut interface = self.interface.borrow_mut();
+            let before = interface.unanswered_operations();
+            act(&mut interface, &mut effects);
+            (before, interface.unanswered_operations())
+        };
+        self.answers.count(before, after);
         let mut visible = path;
         for effect in effects.drain() {
             if let Some(seen) = self.apply(effect, Seen { path, message }) {

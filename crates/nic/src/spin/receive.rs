@@ -8,7 +8,7 @@ use super::Card;
 use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
-use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, Reply};
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, OperationHandle, Reply};
 use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Resource, Stage, Time};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -130,6 +130,19 @@ impl IncomingTable {
             self.order.entry((header.source, header.pt)).or_default().push_back(place);
         }
         place
+    }
+
+    /// The reply to this operation ends where it is, and has failed. Returns its place.
+    pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
+        let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
+        let place = self.by_message.values().copied().find(is_its)?;
+        let incoming = &mut self.places[place];
+        incoming.received = incoming.header.payload_bytes();
+        incoming.path.advance(Stage::Transport, now);
+        if let Some(reply) = &mut incoming.reply {
+            reply.fail = FailType::Undeliverable;
+        }
+        Some(place)
     }
 
     fn remove(&mut self, place: usize) {

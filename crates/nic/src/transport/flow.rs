@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Most times in a row that the timeout doubles.
-const DOUBLINGS: u32 = 6;
+pub(super) const DOUBLINGS: u32 = 6;
 
 /// The sending end.
 #[derive(Clone, Debug)]
@@ -120,6 +120,11 @@ impl<P> Sending<P> {
     /// Whether something is to be sent again.
     pub const fn is_behind(&self) -> bool {
         self.again.is_some()
+    }
+
+    /// The packet that is to be sent again next.
+    pub fn behind(&self) -> Option<&P> {
+        self.kept.get((self.again? - self.base) as usize)
     }
 
     /// The packet that is sent again now, with its number.

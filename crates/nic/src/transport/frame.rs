@@ -2,10 +2,10 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal |
+//! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal, 4 question, 5 farewell |
 //! | 1..4 | zero |
 //! | 4..8 | rank of the sender |
-//! | 8..16 | data: the packet's number; otherwise: the number that is expected next |
+//! | 8..16 | data and question: the packet's number; otherwise: the number that is expected next |
 //! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
 //!
 //! The number is wide enough never to come round. A phantom payload counts as so many zeros, of which only the length is
@@ -28,6 +28,14 @@ pub enum Kind {
     Acknowledgement = 2,
     /// The same, and packets behind it had to be discarded.
     Refusal = 3,
+    /// Nothing but a number, which asks whether the far card is still there.
+    Question = 4,
+    /// An acknowledgement of a card that sends nothing else any more: it has given up.
+    Farewell = 5,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Data, Kind::Acknowledgement, Kind::Refusal, Kind::Question, Kind::Farewell];
 }
 
 /// What transport adds to a packet's header, the CRC aside.
@@ -59,8 +67,7 @@ impl Frame {
             return None;
         }
         let frame = rest.last_chunk::<{ FRAME_BYTES - 4 }>()?;
-        let kind =
-            [Kind::Data, Kind::Acknowledgement, Kind::Refusal].into_iter().find(|k| *k as u8 == frame[0])?;
+        let kind = Kind::ALL.into_iter().find(|k| *k as u8 == frame[0])?;
         let source = NodeId(u32::from_le_bytes(*frame[4..].first_chunk()?));
         Some(Frame { kind, source, number: u64::from_le_bytes(*frame[8..].first_chunk()?) })
     }

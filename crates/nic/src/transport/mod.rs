@@ -13,7 +13,11 @@
 //!   [`TransportSpec::timeout`] without progress, it sends everything from the missing packet on again. The timeout
 //!   doubles each time, six times at most; after [`TransportSpec::retries`] in a row nothing more is sent to that
 //!   card, and the messages that it has not acknowledged have failed.
-//! - Acknowledgements and refusals go over the control channel, which needs no place in any buffer, so they never wait for
+//! - A card that waits for an answer to what was acknowledged asks whether the other is still there, each time after the time
+//!   that the other needs to give up. It asks with a packet that has a number and nothing else, which has to be acknowledged
+//!   as any other. A card that has given up says so in its acknowledgements. So answers that will never come are known to be
+//!   missing after a bounded time ([`Wire::answers`]).
+//! - Acknowledgements, refusals and questions go over the control channel, which needs no place in any buffer, so they never wait for
 //!   data that waits for them. They may be lost themselves.
 //!
 //! A packet out of order is discarded, not kept: to keep it would take a place in the packet buffer until the missing one
@@ -29,6 +33,7 @@ mod flow;
 mod frame;
 mod wire;
 
+use flow::DOUBLINGS;
 pub use flow::{Arrived, Expired, Receiving, Sending};
 pub use frame::{FRAME_BYTES, Frame, Kind};
 pub use wire::{Launched, Turn, Undelivered, Wire};
@@ -71,6 +76,15 @@ pub struct TransportStatistics {
     pub refusals: u64,
     /// How often nothing had come in time.
     pub timeouts: u64,
+}
+
+impl TransportSpec {
+    /// How long a card tries until it gives up.
+    pub fn patience(&self) -> Duration {
+        let (doubling, longest) = (u64::from(self.retries.min(DOUBLINGS)), u64::from(self.retries));
+        let timeouts = (2 << doubling) - 1 + (longest - doubling) * (1 << DOUBLINGS);
+        Duration::from_ps(self.timeout.ps().saturating_mul(timeouts))
+    }
 }
 
 impl TransportStatistics {

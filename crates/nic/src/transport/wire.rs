@@ -25,6 +25,9 @@ pub struct Undelivered {
     pub bytes: u64,
 }
 
+/// The message of packets that are none's.
+const NO_MESSAGE: u64 = u64::MAX;
+
 /// A packet's turn on the link; dropped without a launch, its credit goes back.
 pub struct Turn {
     turn: fabric::Turn,
@@ -70,6 +73,8 @@ struct Flow {
     work: Signal,
     /// What is to be sent to the peer, where anything is.
     owed: Option<Kind>,
+    /// The peer has said that it sends nothing any more.
+    left: bool,
 }
 
 /// A packet that may have to be sent again.
@@ -147,7 +152,11 @@ impl Wire {
     }
 
     /// Puts a packet on the link whose turn it is. To a card that does not answer any more nothing is sent.
-    pub fn launch(self: &Rc<Wire>, mut packet: Packet, turn: Turn) -> Launched {
+    pub fn launch(self: &Rc<Wire>, packet: Packet, turn: Turn) -> Launched {
+        self.launch_as(Kind::Data, packet, turn)
+    }
+
+    fn launch_as(self: &Rc<Wire>, kind: Kind, mut packet: Packet, turn: Turn) -> Launched {
         let Some(reliable) = &self.reliable else {
             return Launched { path: self.port.launch(packet, turn.turn), number: None };
         };
@@ -159,7 +168,7 @@ impl Wire {
             path.advance(Stage::LinkQueued, now);
             return Launched { path, number: Some((to, u64::MAX)) };
         }
-        let frame = Frame { kind: Kind::Data, source: self.sim.node(), number };
+        let frame = Frame { kind, source: self.sim.node(), number };
         packet.header = frame.seal(packet.header, &packet.payload);
         let copy = packet.share();
         let path = self.port.launch(packet, turn.turn);
@@ -190,6 +199,32 @@ impl Wire {
         (path, if failed { FailType::Undeliverable } else { FailType::Ok })
     }
 
+    /// How long to wait for the answer to what was acknowledged, before it is asked whether it will come; none where there
+    /// is no transport that could give up.
+    pub fn patience(&self) -> Option<Duration> {
+        self.reliable.as_ref().map(|reliable| reliable.spec.patience())
+    }
+
+    /// Whether a card is still there and has not given up what it sends here. It is asked, unless it is known.
+    pub async fn answers(self: &Rc<Wire>, peer: NodeId) -> bool {
+        let gone = || self.with_flow(peer, |flow| flow.left || flow.sending.has_failed());
+        if gone() {
+            return false;
+        }
+        let flight = Flight::resting(Path::from(self.sim.now()));
+        let turn = Turn { turn: self.port.control_turn(flight).await, path: flight.path };
+        let (source, channel) = (self.sim.node(), Channel::Control);
+        let message = MessageId { source, sequence: NO_MESSAGE };
+        let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
+        let path = flight.path;
+        let packet = Packet { source, destination: peer, message, channel, offset: 0, header, payload, path };
+        let Some((_, number)) = self.launch_as(Kind::Question, packet, turn).number else { return true };
+        let progress = self.with_flow(peer, |flow| flow.progress.clone());
+        let known = || gone() || self.with_flow(peer, |flow| flow.sending.is_acknowledged(number));
+        progress.wait_until(known).await;
+        !gone()
+    }
+
     /// The next packet for the card, whole.
     pub async fn receive(self: &Rc<Wire>) -> Packet {
         loop {
@@ -216,7 +251,7 @@ impl Wire {
             reliable.count(|s| s.corrupted += 1);
             return false;
         };
-        if kind != Kind::Data {
+        if !matches!(kind, Kind::Data | Kind::Question) {
             self.told(reliable, source, kind, number);
             return false;
         }
@@ -224,7 +259,7 @@ impl Wire {
         match arrived {
             Arrived::Next => {
                 self.owe(reliable, source, Kind::Acknowledgement);
-                return true;
+                return kind == Kind::Data;
             }
             Arrived::Before => {
                 reliable.count(|s| s.duplicated += 1);
@@ -244,6 +279,7 @@ impl Wire {
     fn told(self: &Rc<Wire>, reliable: &Reliable, from: NodeId, kind: Kind, expected: u64) {
         let now = self.sim.now();
         self.with_flow(from, |flow| {
+            flow.left |= kind == Kind::Farewell;
             let news = match kind {
                 Kind::Refusal => flow.sending.refused(expected),
                 _ => flow.sending.acknowledged(expected),
@@ -276,6 +312,9 @@ impl Wire {
             let Some(to) = reliable.owed.borrow_mut().pop_front() else { continue };
             let (kind, number) = self.with_flow(to, |flow| (flow.owed.take(), flow.receiving.expected()));
             let kind = kind.expect("one place in line for each that is owed");
+            let given_up =
+                kind == Kind::Acknowledgement && self.with_flow(to, |flow| flow.sending.has_failed());
+            let kind = if given_up { Kind::Farewell } else { kind };
             reliable.count(|s| match kind {
                 Kind::Refusal => s.refusals += 1,
                 _ => s.acknowledgements += 1,
@@ -283,7 +322,7 @@ impl Wire {
             let source = self.sim.node();
             let payload = Payload::phantom(reliable.spec.ack);
             let header = Frame { kind, source, number }.seal(HeaderBytes::new(&[]), &payload);
-            let message = MessageId { source, sequence: u64::MAX };
+            let message = MessageId { source, sequence: NO_MESSAGE };
             let channel = Channel::Control;
             self.port.launch(
                 Packet { source, destination: to, message, channel, offset: 0, header, payload, path },
@@ -313,9 +352,15 @@ impl Wire {
 
     /// Sends the first packet again that has to be.
     async fn send_again(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) {
-        let turn = self.port.turn(Flight::resting(Path::from(self.sim.now()))).await;
+        let is_control = |flow: &mut Flow| Some(flow.sending.behind()?.packet.is_control());
+        let Some(control) = self.with_flow(to, is_control) else { return };
+        let flight = Flight::resting(Path::from(self.sim.now()));
+        let turn = if control { self.port.control_turn(flight).await } else { self.port.turn(flight).await };
         let now = self.sim.now();
         let again = self.with_flow(to, |flow| {
+            if is_control(flow) != Some(control) {
+                return None;
+            }
             let (number, kept) = flow.sending.send_again()?;
             let mut path = kept.handed;
             path.advance(Stage::Retransmit, now);
@@ -362,6 +407,7 @@ impl Wire {
                 progress: Signal::new(&self.sim),
                 work: Signal::new(&self.sim),
                 owed: None,
+                left: false,
             })
         });
         act(flow)
@@ -381,6 +427,9 @@ impl Reliable {
 
     /// A packet will never be acknowledged.
     fn lose(&self, time: Time, packet: &Packet) {
+        if packet.message.sequence == NO_MESSAGE {
+            return;
+        }
         let (message, destination, bytes) = (packet.message, packet.destination, packet.payload.len());
         let mut undelivered = self.undelivered.borrow_mut();
         // The packets of a message are behind each other.

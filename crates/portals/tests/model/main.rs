@@ -3,11 +3,13 @@
 //! what is due. Effects, placements, refusals and the state left behind must all agree.
 
 mod reference;
+mod values;
 
 use nicety_portals::*;
 use nicety_types::NodeId;
 use proptest::prelude::*;
 use reference::*;
+use values::*;
 
 #[derive(Clone, Debug)]
 enum Op {

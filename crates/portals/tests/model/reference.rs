@@ -1,5 +1,6 @@
 //! The naive reference model of a target.
 
+use crate::values::*;
 use nicety_portals::*;
 use nicety_types::NodeId;
 
@@ -21,8 +22,6 @@ pub const LIMITS: Limits = Limits {
     features: Features::all(),
 };
 pub const DEPTH: u32 = 12;
-const ACKS: [AckRequest; 4] =
-    [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
 
 #[derive(Clone)]
 pub struct ModelEntry {
@@ -73,37 +72,6 @@ pub struct Model {
     /// Operations are known by their match bits.
     pub puts: u64,
     pub effects: Vec<Effect>,
-}
-
-/// An effect, with a started operation known by its match bits and not by its handle.
-pub fn plain(effect: &Effect) -> Effect {
-    match *effect {
-        Effect::Start(out) => Effect::Start(outgoing(out.header.match_bits)),
-        other => other,
-    }
-}
-
-pub fn outgoing(match_bits: u64) -> Outgoing {
-    let header = Header { match_bits, ..header(0, 0, 0, 0, 0) };
-    Outgoing { operation: OperationHandle::from_bits(0), header, start: 0, operand: Operand::NONE }
-}
-
-pub fn header(source: u32, match_bits: u64, length: u64, remote_offset: u64, ack: u8) -> Header {
-    Header {
-        kind: HeaderKind::Put,
-        ack: ACKS[ack as usize],
-        fail: FailType::Ok,
-        source: NodeId(source),
-        target: NODE,
-        pt: 0,
-        match_bits,
-        length,
-        remote_offset,
-        hdr_data: 99,
-        operation: 1234,
-        uid: 0,
-        atomic: None,
-    }
 }
 
 impl Model {
@@ -583,23 +551,4 @@ fn kind_of(header: &Header, overflow: bool) -> EventKind {
         _ => (FetchAtomic, FetchAtomicOverflow),
     };
     if overflow { found } else { plain }
-}
-
-pub fn blank(kind: EventKind, initiator: NodeId, user_ptr: u64, list: List) -> Event {
-    Event {
-        kind,
-        fail: FailType::Ok,
-        initiator,
-        pt: 0,
-        list,
-        match_bits: 0,
-        uid: 0,
-        atomic: None,
-        hdr_data: 0,
-        rlength: 0,
-        mlength: 0,
-        remote_offset: 0,
-        start: 0,
-        user_ptr,
-    }
 }

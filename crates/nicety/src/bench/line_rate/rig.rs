@@ -58,6 +58,7 @@ impl Rig<'_> {
             interval: cluster.host(0).card().wire_interval(self.packet_bytes),
             hpus: spec.hpu.cores as u64,
             buffer_packets: u64::from(spec.link.buffer),
+            credit: spec.link.latency,
             busy: cluster.host(1).card().busy(),
         };
         let refused = cluster.host(1).card().refused_commands();

@@ -133,6 +133,8 @@ pub(super) struct Load {
     pub(super) interval: Duration,
     pub(super) hpus: u64,
     pub(super) buffer_packets: u64,
+    /// What a credit takes back to the sender.
+    pub(super) credit: Duration,
     /// How long the card's resources were occupied in the whole run.
     pub(super) busy: Busy,
 }
@@ -148,6 +150,9 @@ pub(super) struct Measured<'r> {
     /// From when the last packet before was done with until the last one measured was.
     took: Duration,
     buffer_used: u64,
+    /// How long the packets measured had a place of the packet buffer, all together, from the instant at which they left
+    /// until it was known there that the place was free again.
+    places: Duration,
 }
 
 const KINDS: [&str; 3] = ["header", "payload", "completion"];
@@ -167,6 +172,11 @@ impl<'r> Measured<'r> {
             }
         }
         let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
+        let places = packets
+            .clone()
+            .filter(|packet| measured.contains(&packet.message.sequence))
+            .filter_map(|packet| Some(packet.settled?.since(packet.sent) + load.credit))
+            .sum();
         let mut done: Vec<Time> = packets.clone().filter_map(|packet| packet.settled).collect();
         if (done.len() as u64) < messages.total() * messages.packets_each {
             return Err(Error::Program(format!(
@@ -179,7 +189,7 @@ impl<'r> Measured<'r> {
         let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
         let took = last_of(measured.end).since(last_of(measured.start));
         let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
-        Ok(Measured { runs, took, buffer_used: most_at_once(stays) })
+        Ok(Measured { runs, took, buffer_used: most_at_once(stays), places })
     }
 
     pub(super) fn row(&self, load: &Load) -> Row {
@@ -201,7 +211,10 @@ impl<'r> Measured<'r> {
             bus_to_card: of(load.busy.bus_to_card),
             bus_to_host: of(load.busy.bus_to_host),
         };
-        let limited_by = limit(&loads, hpus_needed > hpus, fraction);
+        let parked = self.runs.iter().flatten().any(|run| !run.parked.is_zero());
+        let taken = self.places.ps() as f64 / (self.took.ps() * load.buffer_packets) as f64;
+        let buffer_full = !parked && taken >= CLOSE;
+        let limited_by = limit(&loads, hpus_needed > hpus, buffer_full, fraction);
         let handlers: Vec<HandlerRow> = self
             .runs
             .iter()
@@ -242,7 +255,7 @@ impl<'r> Measured<'r> {
 
 /// What keeps a card from keeping up. Processors that wait for a bus or a link are short because of that: where such a
 /// resource has as much to do as explains the rate, it is named.
-fn limit(loads: &Loads, hpus_short: bool, fraction: f64) -> Option<&'static str> {
+fn limit(loads: &Loads, hpus_short: bool, buffer_full: bool, fraction: f64) -> Option<&'static str> {
     let others = [
         ("matching unit", loads.matching),
         ("link", loads.link),
@@ -253,7 +266,8 @@ fn limit(loads: &Loads, hpus_short: bool, fraction: f64) -> Option<&'static str>
     match most > 1.0 && most * fraction >= CLOSE {
         true => Some(name),
         false if hpus_short => Some("handler processors"),
-        // Nothing has too much to do, and yet packets wait: for handlers that wait for one another, for one.
+        // Nothing has too much to do, and yet packets wait: for a place, or for handlers that wait for one another.
+        false if fraction < CLOSE && buffer_full => Some("packet buffer"),
         false if fraction < CLOSE => Some("waiting"),
         false => None,
     }
@@ -312,17 +326,18 @@ mod tests {
     #[test]
     fn what_limits() {
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
-        assert_eq!(limit(&idle, false, 1.0), None);
-        assert_eq!(limit(&idle, false, 0.9), Some("waiting"));
-        assert_eq!(limit(&idle, true, 0.5), Some("handler processors"));
+        assert_eq!(limit(&idle, false, true, 1.0), None);
+        assert_eq!(limit(&idle, false, false, 0.9), Some("waiting"));
+        assert_eq!(limit(&idle, false, true, 0.9), Some("packet buffer"));
+        assert_eq!(limit(&idle, true, true, 0.5), Some("handler processors"));
         let matching = Loads { matching: 4.0, ..idle };
-        assert_eq!(limit(&matching, false, 0.25), Some("matching unit"));
+        assert_eq!(limit(&matching, false, true, 0.25), Some("matching unit"));
         // The bus has too much to do, but the processors have more.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
-        assert_eq!(limit(&both, true, 0.25), Some("handler processors"));
+        assert_eq!(limit(&both, true, true, 0.25), Some("handler processors"));
         // The processors have as much to do as they wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
-        assert_eq!(limit(&bus, true, 0.5), Some("bus to host"));
+        assert_eq!(limit(&bus, true, true, 0.5), Some("bus to host"));
     }
 
     #[test]
