@@ -54,9 +54,9 @@ class LineRateRow(TypedDict):
     `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
     `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
     `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
-    `bus to host`; `packet buffer` where none of them has too much to do and there are too few places for the packets under
-    way; or `waiting`. `refused_commands` are those that handlers gave and the card refused, in the whole run: messages
-    before and after those measured are in it.
+    `bus to host`; `packet buffer` where none of them has too much to do and there are too few places for the packets
+    under way; or `waiting`. `refused_commands` are those that handlers gave and the card refused, in the whole run:
+    messages before and after those measured are in it.
     """
 
     nic: str

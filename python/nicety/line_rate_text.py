@@ -99,10 +99,10 @@ def _what_happens(row: LineRateRow) -> str:
             f"would keep up, and the card has {row['hpus']}."
         )
     elif limit == "packet buffer":
+        few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
             f"{comes} keeps a place of the packet buffer from when it leaves until its credit is back; "
-            f"{row['buffer_packets']} {'place is' if row['buffer_packets'] == 1 else 'places are'} too few for that, and "
-            f"{_gets_through(row)}"
+            f"{few} too few for that, and {_gets_through(row)}"
         )
     elif limit == "waiting":
         why = f"{comes} no part of the card has too much to do: handlers wait for one another."

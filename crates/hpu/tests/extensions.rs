@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{Core, Exit, Extension, Illegal, Isa, TrapKind};
+use nicety_hpu::{Core, Extension, Illegal, Isa, TrapKind};
 
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;

@@ -6,11 +6,16 @@ use common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{Exit, Illegal, TrapKind};
 
+const MIN: u32 = 0x8000_0000;
+const MAX: u32 = 0x7fff_ffff;
+const ONES: u32 = 0xffff_ffff;
 const NX: u32 = 1;
 const UF: u32 = 2;
 const OF: u32 = 4;
 const DZ: u32 = 8;
 const NV: u32 = 16;
+
+type One = fn(u32, u32) -> u32;
 
 const ONE: u32 = 0x3f80_0000;
 const TWO: u32 = 0x4000_0000;
