@@ -8,7 +8,9 @@
  * Any number of contexts count at the same time. */
 #include <nfp.h>
 
-#define INDEX_BITS 11
+#ifndef INDEX_BITS
+#define INDEX_BITS 11 /* of the hash, to choose a sketch: 4 at least, and as many as CLS has room for */
+#endif
 #define SKETCHES (1u << INDEX_BITS)
 
 #define sketches ((volatile uint32_t *)NFP_CLS)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
+    from nicety.cardinality import bench_pcsa
     from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
@@ -52,6 +53,7 @@ __all__ = [
     "RunError",
     "Table",
     "__version__",
+    "bench_pcsa",
     "check_line_rate",
     "compile_handlers",
     "reproduce",
@@ -83,6 +85,7 @@ _HOMES = {
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",
     "Table": "nicety.results",
+    "bench_pcsa": "nicety.cardinality",
     "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",
     "reproduce": "nicety.studies",

@@ -14,6 +14,7 @@ from nicety.tables import figure_tables
 if TYPE_CHECKING:
     from nicety.applications import ApplicationReport
     from nicety.benchmarks import Report
+    from nicety.cardinality import ContextReport
     from nicety.faults import TransportReport
     from nicety.line_rate import LineRateReport
     from nicety.outcomes import Run
@@ -41,6 +42,14 @@ def line_rate_html(report: LineRateReport) -> str:
         text += "".join(_table(title, rows) for title, rows in tables_of(nic, own))
         text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *shortfalls(own)])
     return text
+
+
+def context_html(report: ContextReport) -> str:
+    """What contexts do for a program: a table for each card."""
+    from nicety.cardinality_text import context_tables
+
+    about = f"pcsa, nicety {report['version']}, {report['rows'][0]['updates']} updates"
+    return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in context_tables(report))
 
 
 def run_html(run: Run) -> str:

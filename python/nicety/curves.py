@@ -25,6 +25,7 @@ from nicety.plots import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nicety.cardinality import ContextReport, ContextRow
     from nicety.line_rate import LineRateReport, LineRateRow
 
 # How often a line that can be computed is, between the smallest and the largest size.
@@ -112,6 +113,21 @@ def line_rate_figure(report: LineRateReport) -> Figure:
         ]
     title = "Line-rate check: handler time a packet, and the most it may be"
     return figure_of(curves, title=title, x="Packet size (B)", y="Time a packet (ns)")
+
+
+def context_figure(report: ContextReport) -> Figure:
+    """What contexts do for a program: the cycles of its updates, and which of them something computed."""
+    by_nic: dict[str, list[ContextRow]] = {}
+    for row in report["rows"]:
+        by_nic.setdefault(row["nic"], []).append(row)
+    curves = []
+    for number, (nic, rows) in enumerate(by_nic.items()):
+        totals = {row["contexts"]: float(row["cycles_total"]) for row in rows}
+        computing = {row["contexts"]: float(row["cycles_computing"]) for row in rows}
+        curves.append(Curve(f"{nic}: all cycles", totals, colour=number))
+        curves.append(Curve(f"{nic}: computing", computing, colour=number, style=1))
+    title = f"{report['rows'][0]['updates']} updates in all on one microengine"
+    return figure_of(curves, title=title, x="Contexts", y="Cycles")
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:

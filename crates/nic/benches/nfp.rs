@@ -67,7 +67,7 @@ fn main() {
 
     let addresses: Vec<u32> = (0..400_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     best("cardinality, 60 x 8 contexts", ["updates_per_s", "references_per_s"], || {
-        let run = pcsa::run(&spec, PCSA, &addresses, 60, 8).unwrap();
+        let run = pcsa::run(&spec, PCSA, &addresses, 60, 8, None).unwrap();
         [addresses.len() as u64, run.contexts.references]
     });
 

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use nicety_nic::CardSpec;
+use nicety_nic::nfp::NfpSpec;
 use nicety_spec::{Listing, SHIPPED, Spec, parse_override};
 
 /// A card's specification, read and checked.
@@ -11,6 +12,22 @@ pub struct Card {
     pub spec: CardSpec,
     /// Every parameter with its value, unit, kind and source, and the hash that names the card.
     pub listing: Listing,
+}
+
+impl Card {
+    /// The microengines of a card with a network flow processor, which results call `name`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when it has none.
+    pub fn processor(&self, name: &str) -> Result<&NfpSpec, Error> {
+        match &self.spec {
+            CardSpec::Nfp(spec) => Ok(spec),
+            _ => Err(Error::Input(format!(
+                "{name}: a card of design {} has no microengines; name one of design nfp, for example nfp-4000",
+                self.listing.design
+            ))),
+        }
+    }
 }
 
 /// Names and titles of the cards that come with nicety.

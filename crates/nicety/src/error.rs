@@ -1,6 +1,8 @@
 //! What can go wrong, sorted by whose mistake it is.
 
 use nicety_fabric::{FaultsError, TopologyError};
+use nicety_kernel::RunError;
+use nicety_nic::nfp::ExperimentError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
 use std::fmt;
@@ -105,6 +107,21 @@ impl From<CallError> for Error {
             // Known without asking the card.
             CallError::Rank { .. } => Error::Input(error.to_string()),
             _ => Error::Program(error.to_string()),
+        }
+    }
+}
+
+impl From<ExperimentError> for Error {
+    fn from(error: ExperimentError) -> Error {
+        let text = error.to_string();
+        match error {
+            ExperimentError::Run(RunError::Interrupted { .. }) => Error::Interrupted,
+            ExperimentError::Run(RunError::Deadlock { .. }) => Error::Deadlock(text),
+            ExperimentError::Run(_) => Error::Program(text),
+            ExperimentError::Fault(_) => Error::HandlerTrap(text),
+            ExperimentError::Input(_) | ExperimentError::Program(_) | ExperimentError::Memory(_) => {
+                Error::Input(text)
+            }
         }
     }
 }

@@ -174,7 +174,7 @@ pub fn bench_plan(request: &str) -> PyResult<String> {
 }
 
 /// JSON with the fields in the order of the type.
-fn text(value: &impl Serialize) -> String {
+pub fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys")
 }
 
@@ -184,12 +184,12 @@ pub fn print_line(line: &LogLine) {
 }
 
 /// A benchmark under way: what it may ask for and has to give.
-type Benchmark<R> =
+pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
 /// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes on;
 /// Ctrl-C ends it. With `record` it gives the recording of its first point as well.
-fn measure<R: Serialize + Send + 'static>(
+pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
     progress: Option<Py<PyAny>>,

@@ -3,6 +3,7 @@
 
 mod calls;
 mod errors;
+mod processes;
 mod simulation;
 mod tables;
 
@@ -18,6 +19,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};
+    #[pymodule_export]
+    use crate::processes::{pcsa_bench, pcsa_plan};
     #[pymodule_export]
     use crate::simulation::{HostMemory, Simulation};
     #[pymodule_export]

@@ -23,6 +23,7 @@ from nicety.cli.options import (
     TraceScale,
     group,
 )
+from nicety.cli.process_commands import register as register_processes
 
 app = group("Simulate programs that run on network cards: right, fast enough, and worth it?")
 specs = group("The cards that nicety knows, and the user's own.")
@@ -30,6 +31,7 @@ hpu = group("Handler processors on their own.")
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
+register_processes(bench)
 
 
 def _version(wanted: bool) -> None:

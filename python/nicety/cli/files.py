@@ -12,6 +12,7 @@ from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
+    from nicety.cardinality import ContextReport
     from nicety.line_rate import LineRateReport
     from nicety.usecases import UseCaseReport
 
@@ -52,7 +53,7 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(self, report: Report | LineRateReport | UseCaseReport) -> None:
+    def write(self, report: Report | ContextReport | LineRateReport | UseCaseReport) -> None:
         """Write what is made from a report; the timeline is written by the benchmark."""
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
@@ -67,6 +68,10 @@ class Files:
                 from nicety.curves import line_rate_figure
 
                 figure = line_rate_figure(report)
+            elif report["benchmark"] == "pcsa":
+                from nicety.curves import context_figure
+
+                figure = context_figure(report)
             else:
                 figure = plots.report_figure(report)
             plots.save(figure, self.plot)

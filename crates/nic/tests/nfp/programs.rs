@@ -35,7 +35,7 @@ fn addresses_are_counted() {
     addresses.extend_from_within(..distinct / 2);
     let expected = expected_sum(&addresses);
     for (cores, contexts) in [(1, 1), (1, 8), (3, 5), (26, 2)] {
-        let run = pcsa::run(&spec(&[]), PCSA, &addresses, cores, contexts).unwrap();
+        let run = pcsa::run(&spec(&[]), PCSA, &addresses, cores, contexts, None).unwrap();
         assert_eq!(run.sum, expected, "{cores} x {contexts}");
         // Three standard errors of 0.78 / sqrt(2048).
         let error = run.estimate() / distinct as f64 - 1.0;
@@ -46,7 +46,7 @@ fn addresses_are_counted() {
 #[test]
 fn an_update_sleeps_for_two_accesses_to_cls() {
     let addresses: Vec<u32> = numbers(2).take(16).collect();
-    let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1).unwrap();
+    let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1, None).unwrap();
     let (one, two) = (run(1), run(2));
     // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC; the
     // RV32 code of the C program takes the same CRC and 17 cycles beside it.
@@ -59,13 +59,13 @@ fn an_update_sleeps_for_two_accesses_to_cls() {
 #[test]
 fn contexts_hide_the_sleep() {
     let addresses: Vec<u32> = numbers(3).take(512).collect();
-    let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts).unwrap().cycles;
+    let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap().cycles;
     let runs: Vec<u64> = (1..=8).map(cycles).collect();
     // An update computes for 56 cycles, and sleeps for 75, which a second context uses as far as it goes: two updates
     // take 131 cycles and switches at least. From three on the core is busy.
     assert!(runs[1] < runs[0] * 3 / 5, "{runs:?}");
     assert!(runs[2] < runs[1], "{runs:?}");
-    let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8).unwrap();
+    let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8, None).unwrap();
     assert!(eight.core.asleep < eight.cycles / 20, "{eight:?}");
     assert_eq!(eight.core.elapsed(), eight.cycles);
     assert_eq!(eight.contexts.elapsed(), 8 * eight.cycles);
@@ -74,11 +74,11 @@ fn contexts_hide_the_sleep() {
 #[test]
 fn a_process_that_reads_outside_names_its_line() {
     let short = spec(&["memory.ctm.size=64 B", "memory.emem.size=64 B", "memory.imem.size=64 B"]);
-    let error = pcsa::run(&short, PCSA, &[0; 100], 1, 1).unwrap_err().to_string();
+    let error = pcsa::run(&short, PCSA, &[0; 100], 1, 1, None).unwrap_err().to_string();
     assert!(error.contains("400 bytes at offset 0 reach over the end of EMEM"), "{error}");
     let no_cls = spec(&["memory.cls.size=4 KiB"]);
     let addresses: Vec<u32> = numbers(1).take(100).collect();
-    let error = pcsa::run(&no_cls, PCSA, &addresses, 1, 1).unwrap_err().to_string();
+    let error = pcsa::run(&no_cls, PCSA, &addresses, 1, 1, None).unwrap_err().to_string();
     assert!(error.contains("microengine 0, context 0: load of 4 bytes from 0x2000"), "{error}");
     assert!(error.contains("in update at pcsa.c:"), "{error}");
 }
@@ -88,7 +88,7 @@ fn a_process_that_reads_outside_names_its_line() {
 #[test]
 fn eight_updates() {
     let addresses: Vec<u32> = numbers(4).take(8).collect();
-    let run = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts).unwrap();
+    let run = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap();
     let one = run(1);
     assert_eq!((one.cycles, one.core.computing, one.core.asleep), (1157, 479, 678));
     // 8 x 75 in CLS, and the block of 32 bytes from CTM: four beats.
@@ -101,6 +101,52 @@ fn eight_updates() {
         assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
     }
     assert_eq!(run(8).core.asleep, 0);
+}
+
+#[test]
+fn fresh_addresses_each_set_a_bit() {
+    let addresses = pcsa::fresh(16_384);
+    let mut sketches = vec![0u32; 2048];
+    for &address in &addresses {
+        let hash = crc32(0, address);
+        let (sketch, bit) = (&mut sketches[hash as usize % 2048], 1 << (hash >> 11).trailing_ones());
+        assert_eq!(*sketch & bit, 0, "{address}");
+        *sketch |= bit;
+    }
+    assert_eq!(pcsa::fresh(100), addresses[..100]);
+}
+
+/// A block of 16 addresses: 16 updates of 56 + 75 cycles, and the read of 64 bytes from CTM, 75 + 7 cycles asleep and
+/// 16 cycles of instructions. Settled, an update is without its second reference: 38 cycles, 4 of instructions, and 2 more for
+/// the branch around it.
+#[test]
+fn the_rate_of_the_card_is_that_of_its_updates() {
+    let spec = spec(&["hpu.cores=1"]);
+    let rates = pcsa::rates(&spec, PCSA, 1, None).unwrap();
+    let cycles = |rate: f64| (16.0 * 600e6 / rate * 1e3).round() / 1e3;
+    assert_eq!(cycles(rates.fresh), 16.0 * 131.0 + 82.0 + 16.0);
+    assert_eq!(cycles(rates.settled), 16.0 * (131.0 - 38.0 - 4.0 + 2.0) + 82.0 + 16.0);
+}
+
+#[test]
+fn blocks_come_to_what_the_whole_does() {
+    let spec = spec(&["hpu.cores=14"]);
+    let addresses: Vec<u32> = numbers(6).take(70_000).collect();
+    let mut rest = addresses.clone();
+    let next = move |block: &mut Vec<u32>| {
+        assert!(block.is_empty());
+        let more = rest.len().min(65_536);
+        block.extend(rest.drain(..more));
+    };
+    let run = pcsa::stream(&spec, PCSA, 8, 2048, None, next).unwrap();
+    assert_eq!((run.addresses, run.blocks), (70_000, 2));
+    assert_eq!(run.sum, expected_sum(&addresses));
+    let none = pcsa::stream(&spec, PCSA, 8, 2048, None, |_| ()).unwrap();
+    assert_eq!((none.addresses, none.blocks, none.sum), (0, 0, 0));
+    for sketches in [0, 8, 2047, 32_768] {
+        let error = pcsa::stream(&spec, PCSA, 8, sketches, None, |_| ()).unwrap_err().to_string();
+        assert!(error.contains("a power of two from 16 to 16384 is possible"), "{error}");
+    }
 }
 
 fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {
@@ -170,8 +216,8 @@ fn jobs_that_cannot_be_are_refused() {
         let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
-    let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1).unwrap_err().to_string();
+    let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1, None).unwrap_err().to_string();
     assert!(error.contains("61 microengines, and the card has 60"), "{error}");
-    let error = pcsa::run(&spec(&[]), TSP, &[1], 1, 1).unwrap_err().to_string();
+    let error = pcsa::run(&spec(&[]), TSP, &[1], 1, 1, None).unwrap_err().to_string();
     assert!(error.contains("no symbol pcsa_count is defined"), "{error}");
 }

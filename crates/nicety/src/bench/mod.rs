@@ -7,7 +7,7 @@
 //! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
 //! so that they send at once.
 //!
-//! Apart from these, [`line_rate`] asks whether handlers keep up with the wire.
+//! Apart from these, [`line_rate`] asks whether handlers keep up with the wire, and [`pcsa`] what contexts do for a program.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
 //! [`Report`] of one row for each card, mode and size.
@@ -17,6 +17,7 @@ mod latency;
 pub mod line_rate;
 mod mode;
 mod pattern;
+pub mod pcsa;
 mod request;
 mod stream;
 

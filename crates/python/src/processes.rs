@@ -1,0 +1,27 @@
+//! The applications of a network flow processor: JSON to JSON, as in `calls.rs`.
+
+use crate::calls::{measure, text};
+use crate::errors::guarded;
+use nicety::bench::{Environment, pcsa};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+
+/// What must be compiled before `pcsa_bench`; JSON to JSON.
+#[pyfunction]
+pub fn pcsa_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| pcsa::plan(&pcsa::Request::from_json(request)?))?;
+    Ok(text(&plan))
+}
+
+/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+#[pyfunction]
+pub fn pcsa_bench(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| pcsa::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| pcsa::run(&request, environment);
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}

@@ -1,0 +1,115 @@
+"""How many distinct addresses went by? PCSA on a network flow processor.
+
+Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985) keeps a few thousand words, the sketches,
+in place of the addresses. The card's program is `nfp/pcsa.c` of the library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.compiler import compile_handlers, library_source
+
+Progress = Callable[[int, int], None]
+
+
+class ContextRow(TypedDict):
+    """A number of contexts on a card.
+
+    `cycles_total` is what one microengine takes for `updates` in all; it is the sum of the cycles in which some context
+    computed, all were asleep, and the microengine changed over. `context_cycles_*` are summed over contexts, which
+    sleep while others compute.
+
+    `updates_per_s` is what the whole card makes with as many contexts on every microengine, where each update sets a
+    bit that is new and so makes two references; `updates_per_s_settled` where the bits are set already, with one. The
+    line rate is the Ethernet that carries a packet of 64 bytes, 84 with preamble and gap, for each of the former.
+    """
+
+    nic: str
+    contexts: int
+    updates: int
+    cycles_total: int
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_switching: int
+    context_cycles_asleep: int
+    context_cycles_ready: int
+    time_ns: float
+    updates_per_s: float
+    updates_per_s_settled: float
+    line_rate_packets_per_s: float
+    line_rate_bits_per_s: float
+
+
+class ContextReport(TypedDict):
+    """What the benchmark of contexts gives; `nicety bench pcsa --json` prints just this."""
+
+    benchmark: Literal["pcsa"]
+    version: str
+    manifest: dict[str, Any]
+    rows: list[ContextRow]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from nicety._notebook import context_html
+
+        return context_html(cast(ContextReport, self))
+
+
+def bench_pcsa(
+    *,
+    nics: Names = ("nfp-4000",),
+    contexts: Numbers = range(1, 9),
+    updates: int = 8,
+    overrides: Overrides = (),
+    cc: str | None = None,
+    progress: Progress | None = None,
+) -> ContextReport:
+    """Measure what contexts do for the cardinality estimate: cycles of some updates, and updates a second of the card.
+
+    Args:
+        nics: cards with a network flow processor: names of specs, or paths of spec files.
+        contexts: numbers of contexts, each a row.
+        updates: updates in all on one microengine.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card without microengines, more contexts than they have, an override that cannot be.
+    """
+    request = json.dumps(
+        {
+            "nics": names(nics, "a card", "nfp-4000"),
+            "contexts": numbers(contexts, "a number of contexts"),
+            "updates": whole(updates, "updates", U64),
+            "overrides": changes(overrides),
+        }
+    )
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in json.loads(_native.pcsa_plan(request))["compile"]:
+        elfs[item["key"]], compiler[item["key"]] = compiled("nfp/pcsa.c", item["isa"], cc)
+    report = json.loads(_native.pcsa_bench(request, elfs, progress))
+    report["manifest"]["compiler"] = compiler
+    return cast(ContextReport, _Shown(report))
+
+
+def compiled(name: str, isa: str, cc: str | None, defines: tuple[str, ...] = ()) -> tuple[bytes, dict[str, Any]]:
+    """A program of the library for a card, and what a manifest says of it."""
+    source = library_source(name)
+    program = compile_handlers([source], isa=isa, cc=cc, defines=defines)
+    return program.elf, {
+        "source": name,
+        "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        "version": program.compiler,
+        "flags": program.flags,
+    }
