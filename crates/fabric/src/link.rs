@@ -134,3 +134,14 @@ pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec)
     };
     (end(a, b, a_to_b, a_from_b), end(b, a, b_to_a, b_from_a))
 }
+
+/// A port's cable that ends in the port itself.
+///
+/// # Panics
+/// As [`link`].
+pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) -> LinkEnd {
+    assert!(!spec.latency.is_zero(), "a link takes time");
+    assert!(at.buffer > 0, "a link without a buffer never carries a packet");
+    let (outgoing, incoming) = world.wire(at.node, at.node, spec.latency);
+    LinkEnd { sim: world.sim(at.node), spec, far: at, buffer: at.buffer, outgoing, incoming }
+}

@@ -2,6 +2,7 @@
 
 use crate::faults::{Faults, FaultsError, Injector, LostPacket};
 use crate::meter::{Meter, NetworkStatistics};
+use crate::link::loopback;
 use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
@@ -13,6 +14,8 @@ use std::str::FromStr;
 /// How hosts are joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Topology {
+    /// One host, whose port is plugged into itself.
+    Alone,
     /// Two hosts, one link.
     #[default]
     Pair,
@@ -51,7 +54,7 @@ impl Error for TopologyError {}
 
 impl Topology {
     /// The names of all topologies.
-    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree"];
+    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "alone"];
 
     /// Whether that many hosts can be joined so.
     ///
@@ -64,7 +67,12 @@ impl Topology {
             Topology::Pair if hosts > 2 => wrong(format!(
                 "a pair has 2 nodes, not {hosts}; write nodes = 2, or topology star for up to {ports}, or fat-tree"
             )),
-            Topology::Pair if hosts < 2 => wrong(format!("a pair has 2 nodes, not {hosts}; write nodes = 2")),
+            Topology::Pair if hosts < 2 => {
+                wrong(format!("a pair has 2 nodes, not {hosts}; write nodes = 2, or topology alone for one"))
+            }
+            Topology::Alone if hosts != 1 => wrong(format!(
+                "topology alone is of 1 node, not {hosts}; write nodes = 1, or topology pair or star"
+            )),
             Topology::Star if hosts < 2 => {
                 wrong(format!("a star has 2 nodes at least, not {hosts}; write nodes = 2 or more"))
             }
@@ -73,7 +81,7 @@ impl Topology {
                  nodes = {ports} or fewer, or set switch.ports={hosts}, or topology fat-tree"
             )),
             Topology::FatTree(tree) => tree.shape(hosts, spec).map(|_| ()),
-            Topology::Pair | Topology::Star => Ok(()),
+            Topology::Alone | Topology::Pair | Topology::Star => Ok(()),
         }
     }
 
@@ -95,6 +103,7 @@ impl Topology {
         let mut ports = Vec::with_capacity(hosts.len());
         let mut switches = Vec::new();
         match self {
+            Topology::Alone => ports.push(Port::new(loopback(world, host(&hosts[0]), spec.link))),
             Topology::Pair => {
                 let (a, b) = link(world, host(&hosts[0]), host(&hosts[1]), spec.link);
                 ports.extend([Port::new(a), Port::new(b)]);
@@ -124,6 +133,7 @@ impl Topology {
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Topology::Alone => f.write_str("alone"),
             Topology::Pair => f.write_str("pair"),
             Topology::Star => f.write_str("star"),
             Topology::FatTree(tree) => tree.fmt(f),
@@ -137,6 +147,7 @@ impl FromStr for Topology {
     fn from_str(text: &str) -> Result<Topology, TopologyError> {
         let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
         match (name, rest) {
+            ("alone", "") => return Ok(Topology::Alone),
             ("pair", "") => return Ok(Topology::Pair),
             ("star", "") => return Ok(Topology::Star),
             ("fat-tree", _) => return FatTree::parse(rest).map(Topology::FatTree),

@@ -15,4 +15,4 @@ pub mod spin;
 pub mod transport;
 
 pub use node::NodeSpec;
-pub use spec::{CardSpec, SpinSpec, WrongDesign, read};
+pub use spec::{CardSpec, Design, SpinSpec, WrongDesign, read};

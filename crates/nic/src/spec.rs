@@ -20,19 +20,65 @@ pub enum CardSpec {
     Nfp(Box<NfpSpec>),
 }
 
+/// The designs of cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Design {
+    /// Portals 4 with packet handlers.
+    Portals,
+    /// Long-running processes on microengines, and channels to them.
+    Nfp,
+}
+
+impl Design {
+    /// All of them.
+    pub const ALL: [Design; 2] = [Design::Portals, Design::Nfp];
+
+    /// Its name in specs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Design::Portals => "portals",
+            Design::Nfp => "nfp",
+        }
+    }
+
+    /// A card of it that is shipped.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Design::Portals => "spin-discrete",
+            Design::Nfp => "nfp-4000",
+        }
+    }
+
+    /// What a host has of its cards.
+    pub const fn interface(self) -> &'static str {
+        match self {
+            Design::Portals => "Portals interface",
+            Design::Nfp => "processes and channels",
+        }
+    }
+}
+
 /// A card of another design than the one that something needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongDesign {
     /// Its design.
-    pub found: &'static str,
+    pub found: Design,
+    /// The design that is needed.
+    pub wanted: Design,
 }
 
 impl fmt::Display for WrongDesign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WrongDesign { found } = self;
+        let WrongDesign { found, wanted } = self;
+        let article = if *found == Design::Portals { "a " } else { "" };
         write!(
             f,
-            "a card of design {found} has no Portals interface; name one of design portals, for example spin-discrete"
+            "a card of design {} has no {}, but {article}{}; name one of design {}, for example {}",
+            found.name(),
+            wanted.interface(),
+            found.interface(),
+            wanted.name(),
+            wanted.example()
         )
     }
 }
@@ -47,7 +93,26 @@ impl CardSpec {
     pub fn portals(&self) -> Result<&SpinSpec, WrongDesign> {
         match self {
             CardSpec::Spin(spec) => Ok(spec),
-            CardSpec::Nfp(_) => Err(WrongDesign { found: "nfp" }),
+            other => Err(WrongDesign { found: other.design(), wanted: Design::Portals }),
+        }
+    }
+
+    /// The parts of a network flow processor.
+    ///
+    /// # Errors
+    /// When the card is of another design.
+    pub fn nfp(&self) -> Result<&NfpSpec, WrongDesign> {
+        match self {
+            CardSpec::Nfp(spec) => Ok(spec),
+            other => Err(WrongDesign { found: other.design(), wanted: Design::Nfp }),
+        }
+    }
+
+    /// Its design.
+    pub const fn design(&self) -> Design {
+        match self {
+            CardSpec::Spin(_) => Design::Portals,
+            CardSpec::Nfp(_) => Design::Nfp,
         }
     }
 
@@ -164,7 +229,7 @@ pub struct HpuSpec {
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to write instead.
 pub fn read(spec: &Spec) -> Result<(CardSpec, Listing), SpecErrors> {
-    let design = spec.design_among(&["portals", "nfp"])?;
+    let design = spec.design_among(&Design::ALL.map(Design::name))?;
     let reader = spec.reader();
     let card = match design {
         "nfp" => CardSpec::Nfp(Box::new(read_processor(&reader))),

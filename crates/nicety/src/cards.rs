@@ -61,17 +61,20 @@ mod tests {
     use crate::{Cluster, ClusterConfig};
 
     #[test]
-    fn a_card_of_another_design_is_refused_where_portals_is_needed() {
+    fn every_card_makes_a_cluster_and_says_what_its_design_has_not() {
         for (name, _) in shipped().unwrap() {
             let card = load(&name, &[]).unwrap_or_else(|error| panic!("{error}"));
             let portals = card.listing.design == "portals";
-            match Cluster::new(ClusterConfig::new(2, card)) {
-                Ok(_) => assert!(portals, "{name}"),
-                Err(error) => {
-                    let error = error.to_string();
-                    assert!(!portals && error.contains("has no Portals interface; name one of"), "{error}");
-                }
-            }
+            let cluster = Cluster::new(ClusterConfig::new(1, card)).unwrap();
+            let (counter, process) = (cluster.host(0).ct_alloc(), cluster.host(0).load_processes(&[]));
+            assert_eq!(counter.is_ok(), portals, "{name}");
+            let errors = [counter.err(), process.err()];
+            let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            let expected = match portals {
+                true => "of design portals has no processes and channels, but a Portals interface; name one of design nfp",
+                false => "of design nfp has no Portals interface, but processes and channels; name one of design portals",
+            };
+            assert!(errors.contains(expected), "{errors}");
         }
     }
 }

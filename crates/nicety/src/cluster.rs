@@ -5,14 +5,17 @@ use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::failures;
 use crate::host::Host;
+use crate::node::{CardReport, NodeCard};
 use crate::noise::Noise;
+use crate::processes::{MicroengineReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
 use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::SpinSpec;
+use nicety_nic::{CardSpec, SpinSpec};
+use nicety_nic::nfp::Nfp;
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
 use nicety_nic::transport::TransportStatistics;
 use nicety_portals::Statistics;
@@ -59,13 +62,13 @@ pub struct ClusterConfig {
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// A pair of hosts without noise, seed 1, one shard; what handlers print goes to standard error, and nothing is
-    /// recorded.
+    /// Hosts without noise, a pair unless there is one alone, seed 1, one shard; what handlers print goes to standard
+    /// error, and nothing is recorded.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
             card,
-            topology: Topology::Pair,
+            topology: if nodes == 1 { Topology::Alone } else { Topology::Pair },
             uids: Vec::new(),
             noise: None,
             faults: Faults::default(),
@@ -87,7 +90,7 @@ impl ClusterConfig {
     }
 }
 
-/// What happened on a node during a run.
+/// What happened on a node during a run. What its card's design does not have is zero, and empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
     /// What the Portals interface counted.
@@ -98,7 +101,7 @@ pub struct NodeReport {
     pub applications: Vec<ApplicationReport>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
-    /// Handlers that failed.
+    /// Handlers and processes that failed.
     pub faults: Vec<Fault>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
@@ -106,6 +109,8 @@ pub struct NodeReport {
     pub transport: TransportStatistics,
     /// Packets that came damaged or out of place, where there is no such transport.
     pub unusable: Unusable,
+    /// The microengines that were given a program.
+    pub microengines: Vec<MicroengineReport>,
 }
 
 /// A run that came to its end.
@@ -131,7 +136,7 @@ pub struct Cluster {
     /// What each node keeps, by node.
     recorders: Vec<(NodeId, Recorder)>,
     hosts: Vec<Host>,
-    cards: Vec<Rc<Card>>,
+    cards: Vec<NodeCard>,
     memories: Vec<Rc<Memory>>,
     /// Programs that failed: rank and why.
     failed: Rc<RefCell<Vec<(u32, Error)>>>,
@@ -141,7 +146,7 @@ impl Cluster {
     /// Builds the cluster at time zero.
     ///
     /// # Errors
-    /// [`Error::Input`] when the topology cannot have that many nodes.
+    /// [`Error::Input`] when the topology cannot have that many nodes, or noise, faults or users cannot be.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
@@ -157,13 +162,16 @@ impl Cluster {
             recording,
             recorded_rows,
         } = config;
-        let spec: Rc<SpinSpec> = Rc::new(card.spec.portals()?.clone());
-        topology.check(nodes as usize, &spec.switch)?;
+        let around = card.spec.node();
+        topology.check(nodes as usize, &around.switch)?;
         if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
             return Err(Error::Input(format!(
                 "noise on rank {rank}: the cluster has ranks 0 to {}",
                 nodes - 1
             )));
+        }
+        if !uids.is_empty() {
+            card.spec.portals()?;
         }
         if !uids.is_empty() && uids.len() != nodes as usize {
             let many = uids.len();
@@ -175,10 +183,10 @@ impl Cluster {
         let mut world =
             World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
-        let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+        let parts = NetworkSpec { link: around.link, switch: around.switch };
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
         network.inject(&faults, &mut ports)?;
-        let barriers = Launcher::install(&mut world, &ids, spec.barrier);
+        let barriers = Launcher::install(&mut world, &ids, around.barrier);
         let mut recorders = Vec::new();
         let mut recorder_of = |node: NodeId| {
             let recorder = Recorder::new(recording, recorded_rows);
@@ -189,15 +197,21 @@ impl Cluster {
         for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
             let sim = world.sim(id);
             let recorder = recorder_of(id);
-            let memory = Rc::new(Memory::new(spec.host.memory));
-            let card =
-                Card::install(&sim, Rc::clone(&spec), memory.clone(), port, nodes, log.clone(), &recorder);
-            card.set_uid(uids.get(id.0 as usize).copied().unwrap_or_default());
-            let mut cpus = Cpus::new(&sim, spec.host, &recorder);
+            let memory = Rc::new(Memory::new(around.host.memory));
+            let card = match &card.spec {
+                CardSpec::Spin(spec) => {
+                    let (spec, log) = (Rc::new(SpinSpec::clone(spec)), log.clone());
+                    let card = Card::install(&sim, spec, memory.clone(), port, nodes, log, &recorder);
+                    card.set_uid(uids.get(id.0 as usize).copied().unwrap_or_default());
+                    NodeCard::Spin(card)
+                }
+                CardSpec::Nfp(spec) => NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, Nfp::new(&sim, spec)))),
+            };
+            let mut cpus = Cpus::new(&sim, around.host, &recorder);
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
             }
-            hosts.push(Host::new(sim.clone(), nodes, card.clone(), cpus, barrier, recorder)?);
+            hosts.push(Host::new(sim.clone(), nodes, card.clone(), memory.clone(), cpus, barrier, recorder)?);
             cards.push(card);
             memories.push(memory);
         }
@@ -302,15 +316,18 @@ impl Cluster {
     }
 }
 
-fn node_report((card, memory): (&Rc<Card>, &Rc<Memory>)) -> NodeReport {
+fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
+    let CardReport { portals, handlers, applications, refused_commands, transport, unusable, microengines } =
+        card.report();
     NodeReport {
-        portals: card.statistics(),
-        handlers: card.handler_statistics(),
-        applications: card.applications(),
+        portals,
+        handlers,
+        applications,
         memory: memory.traffic(),
         faults: card.faults(),
-        refused_commands: card.refused_commands(),
-        transport: card.transport_statistics(),
-        unusable: card.unusable(),
+        refused_commands,
+        transport,
+        unusable,
+        microengines,
     }
 }

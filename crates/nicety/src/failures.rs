@@ -1,15 +1,14 @@
 //! What a network with faults did not deliver, as the end of a run tells it.
 
+use crate::node::NodeCard;
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network};
-use nicety_nic::spin::Card;
-use std::rc::Rc;
 
 /// Most messages or packets that are listed.
 const LISTED: usize = 10;
 
 /// Who failed, and what was not delivered for it; none where a run need not end for it. Without reliable transport that is
 /// what a link or node that failed has lost: packets that are lost by chance may be nobody's loss.
-pub(crate) fn undelivered(network: &Network, cards: &[Rc<Card>]) -> Option<String> {
+pub(crate) fn undelivered(network: &Network, cards: &[NodeCard]) -> Option<String> {
     let lost: Vec<LostPacket> =
         network.lost_packets().into_iter().filter(|packet| packet.cause.is_failure()).collect();
     let messages: Vec<String> = cards
@@ -23,7 +22,7 @@ pub(crate) fn undelivered(network: &Network, cards: &[Rc<Card>]) -> Option<Strin
         })
         .collect();
     let who = who_failed(&lost);
-    let (what, lines) = if is_reliable(cards) {
+    let (what, lines) = if reliable(cards) == Some(true) {
         if messages.is_empty() {
             return None;
         }
@@ -35,14 +34,18 @@ pub(crate) fn undelivered(network: &Network, cards: &[Rc<Card>]) -> Option<Strin
     } else {
         let lines: Vec<String> = lost.iter().map(ToString::to_string).collect();
         let count = counted(lines.len() as u64, "packet", true);
-        (format!("{}; {count} not delivered, nor sent again: transport.reliable is false", who?), lines)
+        let why = match reliable(cards) {
+            Some(_) => "transport.reliable is false",
+            None => "cards of this design never do",
+        };
+        (format!("{}; {count} not delivered, nor sent again: {why}", who?), lines)
     };
     Some(what + &listed(&lines))
 }
 
 /// What faults did, as notes on a run that ended badly for another reason, perhaps.
-pub(crate) fn notes(network: &Network, cards: &[Rc<Card>]) -> String {
-    if is_reliable(cards) {
+pub(crate) fn notes(network: &Network, cards: &[NodeCard]) -> String {
+    if reliable(cards) == Some(true) {
         return String::new();
     }
     let faults = network.statistics().faults;
@@ -58,22 +61,26 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<Card>]) -> String {
     if happened.is_empty() {
         return String::new();
     }
-    let unusable: u64 = cards.iter().map(|card| card.unusable().total()).sum();
+    let unusable: u64 = cards.iter().map(|card| card.unusable()).sum();
     let unusable = match unusable {
         0 => String::new(),
         n => format!(", and the cards could not use {} that came", counted(n, "packet", false)),
     };
     let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
+    let makes_up = match reliable(cards) {
+        Some(_) => "a card makes up for that only with transport.reliable=true",
+        None => "a card of this design does not make up for that",
+    };
     format!(
-        "\n  note: of the packets, the network {}{unusable}; a card makes up for that only with \
-         transport.reliable=true{}",
+        "\n  note: of the packets, the network {}{unusable}; {makes_up}{}",
         happened.join(", "),
         listed(&lines)
     )
 }
 
-fn is_reliable(cards: &[Rc<Card>]) -> bool {
-    cards.first().is_some_and(|card| card.spec().transport.reliable)
+/// Whether the cards send packets again that the network lost; none where cards of their design never do.
+fn reliable(cards: &[NodeCard]) -> Option<bool> {
+    cards.first().and_then(NodeCard::is_reliable)
 }
 
 /// The links and nodes that were down when packets were lost.

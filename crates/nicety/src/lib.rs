@@ -39,7 +39,9 @@ mod error;
 mod failures;
 pub mod faults;
 mod host;
+mod node;
 mod noise;
+mod processes;
 pub mod record;
 mod refusals;
 pub mod remote;
@@ -53,7 +55,8 @@ pub use error::Error;
 pub use host::{Buffer, Host, PendingRecv, Received};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity, Work};
-pub use nicety_nic::CardSpec;
+pub use nicety_nic::nfp::{ContextCounters, CoreCounters, MemoryKind};
+pub use nicety_nic::{CardSpec, Design};
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
     HandlerNames, Handlers, HpuMemoryId, Log, LogLine, RefusedCommand, State, Unusable,
@@ -62,6 +65,7 @@ pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;
+pub use processes::{CardMemory, MicroengineReport, Process, ProcessEnd, ProcessReport, Processes, Start};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,7 @@
 //! What may be why programs wait for what never comes, as notes on a deadlock.
 
 use crate::host::MESSAGES;
+use crate::node::NodeCard;
 use nicety_nic::spin::Card;
 use nicety_portals::{DropReason, DroppedMessage};
 use std::rc::Rc;
@@ -9,8 +10,10 @@ use std::rc::Rc;
 const LISTED: usize = 8;
 
 /// Messages that nobody took, and handlers that did not answer, explain many a deadlock.
-pub(crate) fn notes(cards: &[Rc<Card>]) -> String {
-    dropped(cards) + &triggered(cards) + &handled(cards)
+pub(crate) fn notes(cards: &[NodeCard]) -> String {
+    // All cards of a cluster are of one design.
+    let with_portals: Vec<Rc<Card>> = cards.iter().filter_map(|card| card.spin().ok().cloned()).collect();
+    dropped(&with_portals) + &triggered(&with_portals) + &handled(&with_portals)
 }
 
 fn dropped(cards: &[Rc<Card>]) -> String {

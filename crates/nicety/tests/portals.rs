@@ -166,7 +166,7 @@ async fn program(host: Host, ops: Rc<Vec<Op>>, outcome: Rc<RefCell<Vec<Outcome>>
         puts: puts.read(0, puts.len()),
         sums: (0..COUNTERS).map(word).collect(),
         brought: brought.into_iter().map(|(number, buffer, len)| (number, buffer.read(0, len))).collect(),
-        bytes_put: host.ct_get(counted).success,
+        bytes_put: host.ct_get(counted)?.success,
     };
     Ok(())
 }

@@ -191,7 +191,7 @@ fn what_cannot_be_joined_says_what_to_write() {
     let wrong = latency("stra", &[8], &[]).unwrap_err();
     assert_eq!(
         wrong,
-        Error::Input("no topology 'stra'; there are: pair, star, fat-tree; did you mean star?".into())
+        Error::Input("no topology 'stra'; there are: pair, star, fat-tree, alone; did you mean star?".into())
     );
     assert!(matches!(refused(2, &["switch.buffer=0"]), text if text.contains("switch.buffer")));
 }

@@ -215,7 +215,7 @@ impl Receiver {
                 for flow in &self.flows {
                     // A single sender's window ends when the host has noticed. Of several, the host waits for one after
                     // the other, which says nothing about when each was there to be seen.
-                    let seen = host.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
+                    let seen = host.ct_changed(flow.counter)?.filter(|_| self.flows.len() > 1);
                     flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
                 }
             }

@@ -1,9 +1,13 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, `send`, in `receive.rs` `recv`, and in `portals.rs` the Portals calls.
+//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
+//! ranks; and what cards of one design have: in `portals.rs` and `offload.rs` the Portals calls and handlers, in
+//! `processes.rs` processes.
 
 mod buffer;
 mod offload;
 mod portals;
+mod processes;
 mod receive;
+mod send;
 mod work;
 
 pub use buffer::Buffer;
@@ -11,16 +15,17 @@ pub use receive::{PendingRecv, Received};
 
 use crate::Error;
 use nicety_fabric::Barrier;
-use nicety_host::Cpus;
+use crate::node::NodeCard;
+use crate::processes::ProcessTable;
+use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Rng, Sim, describe};
 use nicety_nic::spin::Card;
-use nicety_portals::{EqHandle, Event, EventKind, Md, MdOptions, PutRequest};
-use nicety_types::{Duration, NodeId, Path, Recorder, Resource, Time};
-use std::cell::{Cell, RefCell};
+use nicety_types::{Duration, Path, Recorder, Resource, Time};
+use send::Messages;
+use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The portal table entry that `send` and `recv` use.
-pub(crate) const MESSAGES: u32 = 0;
+pub(crate) use send::MESSAGES;
 
 /// A host: its memory, its CPUs, its card. Cheap to clone.
 #[derive(Clone)]
@@ -29,15 +34,14 @@ pub struct Host(Rc<Inner>);
 struct Inner {
     sim: Sim,
     ranks: u32,
-    card: Rc<Card>,
+    card: NodeCard,
+    memory: Rc<Memory>,
     cpus: Cpus,
     barrier: Barrier,
     /// Where the time of this host's program went since it was last asked to begin anew.
     path: RefCell<Path>,
-    /// Events of `send` and `recv`.
-    messages: EqHandle,
-    /// Names of sends and receives, to tell their events apart.
-    requests: Cell<u64>,
+    /// What `send` and `recv` work with, where the card has Portals.
+    messages: Option<Messages>,
     recorder: Recorder,
 }
 
@@ -45,17 +49,18 @@ impl Host {
     pub(crate) fn new(
         sim: Sim,
         ranks: u32,
-        card: Rc<Card>,
+        card: NodeCard,
+        memory: Rc<Memory>,
         cpus: Cpus,
         barrier: Barrier,
         recorder: Recorder,
     ) -> Result<Host, Error> {
-        let depth = card.spec().limits.event_queue_depth;
-        let messages = card.eq_alloc(depth)?;
-        card.pt_alloc(Some(MESSAGES), Some(messages))?;
+        let messages = match &card {
+            NodeCard::Spin(card) => Some(Messages::on(card)?),
+            NodeCard::Nfp(_) => None,
+        };
         let path = RefCell::new(Path::from(sim.now()));
-        let requests = Cell::new(0);
-        Ok(Host(Rc::new(Inner { sim, ranks, card, cpus, barrier, path, messages, requests, recorder })))
+        Ok(Host(Rc::new(Inner { sim, ranks, card, memory, cpus, barrier, path, messages, recorder })))
     }
 
     /// This host's rank.
@@ -63,9 +68,9 @@ impl Host {
         self.0.sim.node().0
     }
 
-    /// On behalf of which user its operations are (`PtlGetUid`).
+    /// On behalf of which user its operations are (`PtlGetUid`); of user 0 on a card without a Portals interface.
     pub fn uid(&self) -> u32 {
-        self.0.card.uid()
+        self.spin().map_or(0, |card| card.uid())
     }
 
     /// How many hosts there are.
@@ -88,7 +93,7 @@ impl Host {
     /// # Errors
     /// When the host has no more memory.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
-        Ok(Buffer { allocation: self.0.card.memory().allocate(len)?, start: 0, len })
+        Ok(Buffer { allocation: self.0.memory.allocate(len)?, start: 0, len })
     }
 
     /// The random stream of this name on this host: the same seed gives the same numbers.
@@ -134,46 +139,21 @@ impl Host {
         *self.0.path.borrow()
     }
 
-    fn next_request(&self) -> u64 {
-        let request = self.0.requests.get();
-        self.0.requests.set(request + 1);
-        request
+    /// This host's card, for what takes a Portals interface.
+    pub(crate) fn spin(&self) -> Result<&Rc<Card>, Error> {
+        self.0.card.spin()
     }
 
-    /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.
-    ///
-    /// On a Portals card: a put, and the wait for its SEND event. The receive has to be posted when the message comes:
-    /// [`Host::post_recv`].
-    ///
-    /// # Errors
-    /// When there is no such rank.
-    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
-        let start = self.now();
-        let user_ptr = self.next_request();
-        let md = self.md_bind(Md {
-            start: buffer.address(),
-            length: buffer.len(),
-            options: MdOptions::default(),
-            eq: Some(self.0.messages),
-            ct: None,
-        })?;
-        let request =
-            PutRequest { user_ptr, ..PutRequest::new(md, buffer.len(), NodeId(to), MESSAGES, tag.into()) };
-        self.put(&request).await?;
-        let sent = |event: &Event| event.kind == EventKind::Send && event.user_ptr == user_ptr;
-        let what = move || format!("its send to rank {to}, tag {tag}, to leave");
-        self.eq_wait(self.0.messages, sent, what).await?;
-        self.called("send", start);
-        Ok(self.0.card.md_release(md)?)
-    }
-
-    /// This host's card.
-    pub(crate) fn card(&self) -> &Rc<Card> {
-        &self.0.card
+    /// This host's card, for what takes microengines.
+    pub(crate) fn nfp(&self) -> Result<&Rc<ProcessTable>, Error> {
+        self.0.card.nfp()
     }
 
     /// Most payload that a packet of this host's card carries, in bytes.
-    pub fn packet_payload(&self) -> u64 {
-        self.0.card.spec().packet_payload
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub fn packet_payload(&self) -> Result<u64, Error> {
+        Ok(self.spin()?.spec().packet_payload)
     }
 }

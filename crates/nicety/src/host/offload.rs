@@ -10,7 +10,7 @@ impl Host {
     /// # Errors
     /// When something is wrong with it, or the card has no room for one more.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, Error> {
-        self.0.card.application(config).map_err(input)
+        self.spin()?.application(config).map_err(input)
     }
 
     /// HPU memory with these contents, which attached handlers of the application may have as their state
@@ -19,7 +19,7 @@ impl Host {
     /// # Errors
     /// When the card, or the application, has not so much left.
     pub fn hpu_alloc(&self, application: ApplicationId, contents: Vec<u8>) -> Result<HpuMemoryId, Error> {
-        self.0.card.hpu_alloc(application, contents).map_err(input)
+        self.spin()?.hpu_alloc(application, contents).map_err(input)
     }
 
     /// Frees HPU memory (`PtlHPUFreeMem`).
@@ -27,7 +27,7 @@ impl Host {
     /// # Errors
     /// When it is none, or handlers that are attached have it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), Error> {
-        self.0.card.hpu_free(memory).map_err(input)
+        self.spin()?.hpu_free(memory).map_err(input)
     }
 
     /// Puts handlers on the card, for match entries whose `handlers` the result becomes: with a state of their own or a
@@ -36,7 +36,7 @@ impl Host {
     /// # Errors
     /// When program or state do not fit the card.
     pub fn attach_as(&self, attach: &Attach<'_>) -> Result<u32, Error> {
-        self.0.card.attach_as(attach).map_err(input)
+        self.spin()?.attach_as(attach).map_err(input)
     }
 
     /// Takes handlers off the card and frees what memory only they have.
@@ -44,7 +44,7 @@ impl Host {
     /// # Errors
     /// When there are none of this number, or a match entry has them.
     pub fn detach(&self, handlers: u32) -> Result<(), Error> {
-        self.0.card.detach(handlers).map_err(input)
+        self.spin()?.detach(handlers).map_err(input)
     }
 }
 

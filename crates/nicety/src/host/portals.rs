@@ -18,7 +18,7 @@ impl Host {
     /// # Errors
     /// When the card has no more.
     pub fn ct_alloc(&self) -> Result<CtHandle, Error> {
-        Ok(self.0.card.ct_alloc()?)
+        Ok(self.spin()?.ct_alloc()?)
     }
 
     /// Frees a counter (`PtlCTFree`).
@@ -26,7 +26,7 @@ impl Host {
     /// # Errors
     /// When it is in use, or none.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), Error> {
-        Ok(self.0.card.ct_free(ct)?)
+        Ok(self.spin()?.ct_free(ct)?)
     }
 
     /// An event queue (`PtlEQAlloc`).
@@ -34,7 +34,7 @@ impl Host {
     /// # Errors
     /// When the card has no more, or none so deep.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, Error> {
-        Ok(self.0.card.eq_alloc(depth)?)
+        Ok(self.spin()?.eq_alloc(depth)?)
     }
 
     /// Frees an event queue, and what is in it (`PtlEQFree`).
@@ -42,7 +42,7 @@ impl Host {
     /// # Errors
     /// When it is in use, or none.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
-        Ok(self.0.card.eq_free(eq)?)
+        Ok(self.spin()?.eq_free(eq)?)
     }
 
     /// A memory descriptor (`PtlMDBind`).
@@ -50,7 +50,7 @@ impl Host {
     /// # Errors
     /// When the card has no more, or the memory is not this host's.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, Error> {
-        Ok(self.0.card.md_bind(md)?)
+        Ok(self.spin()?.md_bind(md)?)
     }
 
     /// Gives a memory descriptor back (`PtlMDRelease`).
@@ -58,7 +58,7 @@ impl Host {
     /// # Errors
     /// While an operation on it has not ended, or when there is none.
     pub fn md_release(&self, md: MdHandle) -> Result<(), Error> {
-        Ok(self.0.card.md_release(md)?)
+        Ok(self.spin()?.md_release(md)?)
     }
 
     /// A portal table entry without options: [`Host::pt_alloc_with`].
@@ -79,7 +79,7 @@ impl Host {
         eq: Option<EqHandle>,
         options: PtOptions,
     ) -> Result<u32, Error> {
-        Ok(self.0.card.pt_alloc_with(index, eq, options)?)
+        Ok(self.spin()?.pt_alloc_with(index, eq, options)?)
     }
 
     /// Frees a portal table entry (`PtlPTFree`).
@@ -87,7 +87,7 @@ impl Host {
     /// # Errors
     /// While match entries are linked or referred to, or when there is none.
     pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
-        Ok(self.0.card.pt_free(pt)?)
+        Ok(self.spin()?.pt_free(pt)?)
     }
 
     /// Loads a compiled program with handlers, for this host's card.
@@ -95,7 +95,7 @@ impl Host {
     /// # Errors
     /// When it is no program for the card's cores, or does not fit.
     pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
-        let hpu = &self.0.card.spec().hpu;
+        let hpu = &self.spin()?.spec().hpu;
         let handlers = Handlers::load(elf, names, hpu)?;
         handlers.check(hpu)?;
         Ok(handlers)
@@ -111,7 +111,7 @@ impl Host {
         state: &[u8],
         handler_memory: Option<&Buffer>,
     ) -> Result<u32, Error> {
-        let attached = self.0.card.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
+        let attached = self.spin()?.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
         attached.map_err(|error| Error::Input(error.to_string()))
     }
 }
@@ -163,7 +163,7 @@ impl Host {
     /// # Errors
     /// When the request is not valid.
     pub async fn post(&self, request: &Request) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         Ok(self.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
     }
 
@@ -186,7 +186,7 @@ impl Host {
     /// # Errors
     /// When the rank is not valid. What else the card refuses is among its faults.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
         Ok(self.timed(request.triggered_name(), post).await?)
     }
@@ -199,7 +199,7 @@ impl Host {
     /// # Errors
     /// When the memory is not this host's.
     pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let post = async |path: &mut _| card.me_append(cpus, path, pt, me, list).await;
         Ok(self.timed("append an entry", post).await?)
     }
@@ -209,7 +209,7 @@ impl Host {
     /// # Errors
     /// When the card refused it.
     pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let wait = async |path: &mut _| card.appended(cpus, path, appending).await;
         Ok(self.timed("wait for an append", wait).await?)
     }
@@ -219,7 +219,7 @@ impl Host {
     /// # Errors
     /// While messages or unexpected headers refer to it, or when there is none.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let unlink = async |path: &mut _| {
             let pending = card.me_unlink(cpus, path, me).await;
             card.answered(cpus, path, pending, "unlink a match entry").await
@@ -233,7 +233,7 @@ impl Host {
     /// # Errors
     /// When the card refuses it.
     pub async fn me_search(&self, pt: u32, me: Me, op: SearchOp) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let search = async |path: &mut _| {
             let pending = card.me_search(cpus, path, pt, me, op).await;
             card.answered(cpus, path, pending, "search its unexpected headers").await
@@ -247,7 +247,7 @@ impl Host {
     /// # Errors
     /// When there is none.
     pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let enable = async |path: &mut _| {
             let pending = card.pt_enable(cpus, path, pt, enabled).await;
             let what = if enabled { "enable a portal table entry" } else { "disable a portal table entry" };
@@ -260,13 +260,19 @@ impl Host {
 /// Counters and events.
 impl Host {
     /// A counter as the host sees it now.
-    pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
-        self.0.card.ct_get(ct)
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub fn ct_get(&self, ct: CtHandle) -> Result<CtEvent, Error> {
+        Ok(self.spin()?.ct_get(ct))
     }
 
     /// When the host could see a counter's last change; none where it has not changed.
-    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
-        self.0.card.ct_changed(ct)
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub fn ct_changed(&self, ct: CtHandle) -> Result<Option<Time>, Error> {
+        Ok(self.spin()?.ct_changed(ct))
     }
 
     /// Posts an increment of a counter (`PtlCTInc`).
@@ -274,7 +280,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_inc(&self, ct: CtHandle, by: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         Ok(self.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
     }
 
@@ -283,7 +289,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_set(&self, ct: CtHandle, value: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         Ok(self.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
     }
 
@@ -298,7 +304,7 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let post = async |path: &mut _| card.triggered_ct_inc(cpus, path, (target, by), ct, threshold).await;
         Ok(self.timed("triggered increment", post).await?)
     }
@@ -314,7 +320,7 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let post =
             async |path: &mut _| card.triggered_ct_set(cpus, path, (target, value), ct, threshold).await;
         Ok(self.timed("triggered set", post).await?)
@@ -325,7 +331,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_cancel_triggered(&self, ct: CtHandle) -> Result<(), Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         Ok(self.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
     }
 
@@ -334,10 +340,10 @@ impl Host {
     /// # Errors
     /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
         let value = self.timed("wait for a counter", wait).await;
-        let faults = self.0.card.faults();
+        let faults = self.spin()?.faults();
         match value {
             Err(CallError::Failures { failures, .. }) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!(
@@ -360,7 +366,7 @@ impl Host {
         counters: &[(CtHandle, u64)],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, CtEvent)>, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let poll = async |path: &mut _| card.ct_poll(cpus, path, counters, limit).await;
         Ok(self.timed("wait for a counter", poll).await?)
     }
@@ -376,7 +382,7 @@ impl Host {
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let wait = async |path: &mut _| card.eq_wait(cpus, path, eq, wanted, what).await;
         Ok(self.timed("wait for an event", wait).await?)
     }
@@ -386,7 +392,7 @@ impl Host {
     /// # Errors
     /// When there is no such queue, or it overflowed before the event.
     pub async fn eq_get(&self, eq: EqHandle) -> Result<Option<Event>, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         Ok(self.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
     }
 
@@ -400,7 +406,7 @@ impl Host {
         queues: &[EqHandle],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, Event)>, Error> {
-        let (card, cpus) = (&self.0.card, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.0.cpus);
         let poll = async |path: &mut _| card.eq_poll(cpus, path, queues, limit).await;
         Ok(self.timed("wait for an event", poll).await?)
     }

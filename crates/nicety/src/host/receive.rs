@@ -1,6 +1,6 @@
 //! Receiving messages: `recv`, and in two halves, so that a receive can be there before its message comes.
 
-use super::{Buffer, Host, Inner, MESSAGES};
+use super::{Buffer, Host, MESSAGES};
 use crate::Error;
 use nicety_nic::spin::{Appending, CallError};
 use nicety_portals::{Event, EventKind, List, Me, MeOptions, Source};
@@ -72,7 +72,7 @@ impl Host {
         if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
             return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
         }
-        let user_ptr = self.next_request();
+        let user_ptr = self.messages()?.1.next_request();
         let me = Me {
             start: buffer.address(),
             length: buffer.len(),
@@ -102,10 +102,10 @@ impl Host {
     /// As [`Host::received`], by a call of the program's that began at `start`.
     async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
         let wanted = |event: &Event| event.kind == EventKind::Put && event.user_ptr == pending.user_ptr;
-        let Inner { card, cpus, messages, .. } = &*self.0;
+        let (card, messages) = self.messages()?;
         let event = self
             .timed("wait for an event", async |path| {
-                card.eq_wait_of(cpus, path, *messages, &pending.appending, wanted, || pending.what()).await
+                card.eq_wait_of(&self.0.cpus, path, messages.events, &pending.appending, wanted, || pending.what()).await
             })
             .await?;
         self.called("recv", start);

@@ -36,7 +36,7 @@ impl Host {
     /// When memory that it goes through is not the host's.
     pub async fn work(&self, work: &Work) -> Result<(), Error> {
         let (start, mut path) = (self.now(), self.path());
-        let done = self.0.cpus.work(self.0.card.memory(), work, &mut path).await;
+        let done = self.0.cpus.work(&self.0.memory, work, &mut path).await;
         self.0.path.replace(path);
         self.called("compute", start);
         Ok(done?)

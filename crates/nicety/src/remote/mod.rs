@@ -143,7 +143,7 @@ impl Program {
             Command::Alloc { .. } => unreachable!("answered above"),
             Command::CtAlloc => json!(host.ct_alloc()?.to_bits()),
             Command::CtFree { ct } => none(host.ct_free(CtHandle::from_bits(ct)))?,
-            Command::CtGet { ct } => count_json(host.ct_get(CtHandle::from_bits(ct))),
+            Command::CtGet { ct } => count_json(host.ct_get(CtHandle::from_bits(ct))?),
             Command::EqAlloc { depth } => json!(host.eq_alloc(depth)?.to_bits()),
             Command::EqFree { eq } => none(host.eq_free(EqHandle::from_bits(eq)))?,
             Command::PtAlloc { pt, eq, options } => {

@@ -55,13 +55,13 @@ impl Rig<'_> {
         let load = Load {
             packet_bytes: self.packet_bytes,
             messages,
-            interval: cluster.host(0).card().wire_interval(self.packet_bytes),
+            interval: cluster.host(0).spin()?.wire_interval(self.packet_bytes),
             hpus: spec.hpu.cores as u64,
             buffer_packets: u64::from(spec.link.buffer),
             credit: spec.link.latency,
-            busy: cluster.host(1).card().busy(),
+            busy: cluster.host(1).spin()?.busy(),
         };
-        let refused = cluster.host(1).card().refused_commands();
+        let refused = cluster.host(1).spin()?.refused_commands();
         let row = Row {
             refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
             ..Measured::of(&load, &run.recording)?.row(&load)
@@ -93,7 +93,7 @@ impl Rig<'_> {
                 let length = rest.len().min(bytes.len());
                 bytes[..length].copy_from_slice(&rest[..length]);
             };
-            host.card().generate(&what, fill).await;
+            host.spin()?.generate(&what, fill).await;
             Ok(())
         });
     }

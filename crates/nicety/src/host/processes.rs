@@ -1,0 +1,65 @@
+//! Processes on this host's card; all but waiting for their end is set-up and takes no virtual time.
+
+use super::Host;
+use crate::Error;
+use crate::processes::{CardMemory, Process, Processes, Start};
+use nicety_nic::nfp::Program;
+
+impl Host {
+    /// Loads a compiled program of processes, for this host's card.
+    ///
+    /// # Errors
+    /// When it is no program for the card's microengines, or does not fit one.
+    pub fn load_processes(&self, elf: &[u8]) -> Result<Processes, Error> {
+        let program = Program::load(elf, self.nfp()?.spec());
+        program.map(Processes).map_err(|error| Error::Input(error.to_string()))
+    }
+
+    /// Starts a process on a context of a microengine, where it runs until its function returns.
+    ///
+    /// # Errors
+    /// When there is no such function, microengine or context, or the context runs a process; when the stacks do not
+    /// fit local memory.
+    pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
+        self.nfp()?.start(processes, start)
+    }
+
+    /// Waits for the end of a process: what its function returned.
+    ///
+    /// # Errors
+    /// [`Error::HandlerTrap`] when it was stopped; when another process was started in its place since.
+    pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
+        let start = self.now();
+        let result = self.nfp()?.finished(process).await;
+        // A process keeps no account of whose time it took.
+        self.restart_path();
+        self.called("wait for a process", start);
+        result
+    }
+
+    /// The bytes of a part of a memory of the card, as they are now.
+    ///
+    /// # Errors
+    /// When it is not in the memory.
+    pub fn read_card(&self, part: &CardMemory) -> Result<Vec<u8>, Error> {
+        let card = self.nfp()?;
+        card.check(part)?;
+        let mut bytes = vec![0; part.bytes as usize];
+        card.read(part, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Changes the bytes of a part of a memory of the card, from its first on.
+    ///
+    /// # Errors
+    /// When it is not in the memory, or there are more bytes than it has.
+    pub fn write_card(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
+        let card = self.nfp()?;
+        card.check(part)?;
+        if bytes.len() as u64 > u64::from(part.bytes) {
+            let (many, room) = (bytes.len(), part.bytes);
+            return Err(Error::Input(format!("{many} bytes for a part of a memory of {room} bytes")));
+        }
+        card.write(part, bytes)
+    }
+}

@@ -1,0 +1,110 @@
+//! A node's card, which is of one of several designs, and what a node's report takes from it.
+
+use crate::Error;
+use crate::processes::{MicroengineReport, ProcessTable};
+use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, RefusedCommand, Unusable};
+use nicety_nic::transport::{TransportStatistics, Undelivered};
+use nicety_nic::{Design, WrongDesign};
+use nicety_portals::Statistics;
+use std::rc::Rc;
+
+/// The card of a node. Cheap to clone.
+#[derive(Clone)]
+pub(crate) enum NodeCard {
+    /// Portals 4 with packet handlers.
+    Spin(Rc<Card>),
+    /// Microengines, and the processes on them.
+    Nfp(Rc<ProcessTable>),
+}
+
+/// What a card has counted. What its design does not have is zero, and empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CardReport {
+    pub(crate) portals: Statistics,
+    pub(crate) handlers: HandlerStatistics,
+    pub(crate) applications: Vec<ApplicationReport>,
+    pub(crate) refused_commands: Vec<RefusedCommand>,
+    pub(crate) transport: TransportStatistics,
+    pub(crate) unusable: Unusable,
+    pub(crate) microengines: Vec<MicroengineReport>,
+}
+
+impl NodeCard {
+    /// Its design.
+    pub(crate) fn design(&self) -> Design {
+        match self {
+            NodeCard::Spin(_) => Design::Portals,
+            NodeCard::Nfp(_) => Design::Nfp,
+        }
+    }
+
+    fn wrong(&self, wanted: Design) -> Error {
+        WrongDesign { found: self.design(), wanted }.into()
+    }
+
+    /// The card with a Portals interface.
+    pub(crate) fn spin(&self) -> Result<&Rc<Card>, Error> {
+        match self {
+            NodeCard::Spin(card) => Ok(card),
+            NodeCard::Nfp(_) => Err(self.wrong(Design::Portals)),
+        }
+    }
+
+    /// The card with processes.
+    pub(crate) fn nfp(&self) -> Result<&Rc<ProcessTable>, Error> {
+        match self {
+            NodeCard::Nfp(card) => Ok(card),
+            NodeCard::Spin(_) => Err(self.wrong(Design::Nfp)),
+        }
+    }
+
+    /// Handlers or processes that failed.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        match self {
+            NodeCard::Spin(card) => card.faults(),
+            NodeCard::Nfp(card) => card.faults(),
+        }
+    }
+
+    /// Messages that it could not bring to their targets.
+    pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
+        match self {
+            NodeCard::Spin(card) => card.undelivered(),
+            NodeCard::Nfp(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it sends packets again that the network lost; none where cards of its design never do.
+    pub(crate) fn is_reliable(&self) -> Option<bool> {
+        match self {
+            NodeCard::Spin(card) => Some(card.spec().transport.reliable),
+            NodeCard::Nfp(_) => None,
+        }
+    }
+
+    /// Packets that came and that it could not use.
+    pub(crate) fn unusable(&self) -> u64 {
+        match self {
+            NodeCard::Spin(card) => card.unusable().total(),
+            NodeCard::Nfp(_) => 0,
+        }
+    }
+
+    /// What it has counted.
+    pub(crate) fn report(&self) -> CardReport {
+        match self {
+            NodeCard::Spin(card) => CardReport {
+                portals: card.statistics(),
+                handlers: card.handler_statistics(),
+                applications: card.applications(),
+                refused_commands: card.refused_commands(),
+                transport: card.transport_statistics(),
+                unusable: card.unusable(),
+                ..CardReport::default()
+            },
+            NodeCard::Nfp(card) => {
+                CardReport { microengines: card.microengines(), ..CardReport::default() }
+            }
+        }
+    }
+}

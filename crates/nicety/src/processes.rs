@@ -1,0 +1,329 @@
+//! The processes on a node's microengines: what was loaded where, what was started, and how it ended.
+
+use crate::Error;
+use nicety_kernel::Sim;
+use nicety_nic::nfp::{
+    ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Outcome, Program, ProgramError,
+};
+use nicety_nic::spin::Fault;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A compiled program of processes, which fits the card's microengines. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Processes(pub(crate) Rc<Program>);
+
+/// Where a process is started, and with what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start<'s> {
+    /// The function, as C has it.
+    pub name: &'s str,
+    /// The microengine.
+    pub microengine: usize,
+    /// The context.
+    pub context: usize,
+    /// For how many contexts the microengine is set up where it has another program or none: their stacks share what the
+    /// program's data leaves of local memory. All that the microengine has where none is named.
+    pub contexts: Option<usize>,
+    /// What the function is called with, eight words at most.
+    pub arguments: &'s [u32],
+}
+
+/// A process that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its microengine.
+    pub microengine: usize,
+    /// Its context.
+    pub context: usize,
+    /// How many processes were started on the card before it.
+    number: usize,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// Its function returned this.
+    Returned(u32),
+    /// It was stopped, for this reason and at this place in the source.
+    Trapped(String),
+}
+
+/// A process as a node's report has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessReport {
+    /// The context.
+    pub context: usize,
+    /// The function that was started there last.
+    pub name: String,
+    /// How that ended; none where it runs.
+    pub end: Option<ProcessEnd>,
+    /// Where the context's cycles went, from the card's beginning on.
+    pub counters: ContextCounters,
+}
+
+/// A microengine as a node's report has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MicroengineReport {
+    /// Its number.
+    pub microengine: usize,
+    /// Where its cycles went, from the card's beginning on.
+    pub counters: CoreCounters,
+    /// The contexts on which processes were started.
+    pub processes: Vec<ProcessReport>,
+}
+
+/// A part of a memory of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardMemory {
+    /// The memory.
+    pub kind: MemoryKind,
+    /// Whose, where each island has one.
+    pub island: usize,
+    /// First byte.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+impl CardMemory {
+    /// The address under which processes see it.
+    pub fn address(&self) -> u32 {
+        self.kind.base() + self.offset
+    }
+}
+
+/// What a microengine was set up with.
+struct Loaded {
+    program: Rc<Program>,
+    contexts: usize,
+}
+
+/// What was started last on a context.
+struct Started {
+    name: String,
+    number: usize,
+}
+
+/// The microengines of a card, and what the host started on them.
+pub(crate) struct ProcessTable {
+    sim: Sim,
+    nfp: Rc<Nfp>,
+    loaded: RefCell<Vec<Option<Loaded>>>,
+    /// By microengine and context.
+    started: RefCell<Vec<Vec<Option<Started>>>>,
+    count: RefCell<usize>,
+    faults: Rc<RefCell<Vec<Fault>>>,
+}
+
+impl ProcessTable {
+    pub(crate) fn new(sim: &Sim, nfp: Rc<Nfp>) -> ProcessTable {
+        let NfpSpec { cores, contexts, .. } = *nfp.spec();
+        ProcessTable {
+            sim: sim.clone(),
+            loaded: RefCell::new((0..cores).map(|_| None).collect()),
+            started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
+            count: RefCell::new(0),
+            faults: Rc::default(),
+            nfp,
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &NfpSpec {
+        self.nfp.spec()
+    }
+
+    /// Starts a process, after setting its microengine up with the program where that has another one.
+    pub(crate) fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
+        let Start { name, microengine, context, contexts, arguments } = *start;
+        let spec = self.nfp.spec();
+        let wrong = |text: String| Err(Error::Input(text));
+        below(microengine, spec.cores, "microengine", "hpu.cores")?;
+        below(context, spec.contexts, "context", "hpu.contexts")?;
+        if arguments.len() > ARGUMENTS {
+            return wrong(format!(
+                "{name}: a process has {ARGUMENTS} arguments at most, not {}; put more into a memory of the card",
+                arguments.len()
+            ));
+        }
+        let entry = processes.0.image().require(name).map_err(|error| Error::Input(error.to_string()))?;
+        self.set_up(processes, microengine, contexts)?;
+        let set_up = self.loaded.borrow()[microengine].as_ref().map_or(0, |loaded| loaded.contexts);
+        if context >= set_up {
+            return wrong(format!(
+                "{name}: microengine {microengine} is set up for {set_up} contexts, and there is no context {context} \
+                 among them; start its first process with contexts = {}",
+                context + 1
+            ));
+        }
+        if self.runs(microengine, context) {
+            let running = self.name(microengine, context);
+            return wrong(format!(
+                "{name}: context {context} of microengine {microengine} runs {running}; there are {} contexts on {} \
+                 microengines",
+                spec.contexts, spec.cores
+            ));
+        }
+        self.nfp.start(microengine, context, entry, arguments);
+        let number = self.count.replace_with(|count| *count + 1);
+        self.started.borrow_mut()[microengine][context] = Some(Started { name: name.to_owned(), number });
+        self.watch(microengine, context, name);
+        Ok(Process { microengine, context, number })
+    }
+
+    fn set_up(
+        &self,
+        processes: &Processes,
+        microengine: usize,
+        contexts: Option<usize>,
+    ) -> Result<(), Error> {
+        let program = &processes.0;
+        let input = |error: ProgramError| Error::Input(error.to_string());
+        if let Some(loaded) = &self.loaded.borrow()[microengine] {
+            let same = Rc::ptr_eq(&loaded.program, program);
+            if same && contexts.is_none_or(|contexts| contexts == loaded.contexts) {
+                return Ok(());
+            }
+            if let Some(context) = (0..loaded.contexts).find(|&context| self.runs(microengine, context)) {
+                let what = if same { "for as many contexts as it is" } else { "with the program it has" };
+                return Err(Error::Input(format!(
+                    "microengine {microengine} stays set up {what} while {} runs on its context {context}; start \
+                     this on another microengine",
+                    self.name(microengine, context)
+                )));
+            }
+        }
+        let contexts = contexts.unwrap_or(self.nfp.spec().contexts);
+        self.nfp.load(microengine, program, contexts).map_err(input)?;
+        self.loaded.borrow_mut()[microengine] = Some(Loaded { program: program.clone(), contexts });
+        self.started.borrow_mut()[microengine].iter_mut().for_each(|started| *started = None);
+        Ok(())
+    }
+
+    fn runs(&self, microengine: usize, context: usize) -> bool {
+        self.started.borrow()[microengine][context].is_some()
+            && self.nfp.outcome(microengine, context).is_none()
+    }
+
+    fn name(&self, microengine: usize, context: usize) -> String {
+        self.started.borrow()[microengine][context].as_ref().map(|s| s.name.clone()).unwrap_or_default()
+    }
+
+    /// Has a process that is stopped among the faults.
+    fn watch(&self, microengine: usize, context: usize, name: &str) {
+        let (sim, nfp, faults) = (self.sim.clone(), self.nfp.clone(), self.faults.clone());
+        let name = name.to_owned();
+        self.sim.spawn(async move {
+            if let Err(fault) = nfp.finished(microengine, context).await {
+                faults.borrow_mut().push(Fault {
+                    time: sim.now(),
+                    node: sim.node(),
+                    hpu: None,
+                    text: trapped(&name, microengine, context, &fault.trap.to_string()),
+                    times: 1,
+                });
+            }
+        });
+    }
+
+    /// Waits until a process has ended, and gives what it returned.
+    pub(crate) async fn finished(&self, process: &Process) -> Result<u32, Error> {
+        let Process { microengine, context, number } = *process;
+        let name = {
+            let started = self.started.borrow();
+            match &started[microengine][context] {
+                Some(started) if started.number == number => started.name.clone(),
+                _ => {
+                    return Err(Error::Program(format!(
+                        "another process was started on context {context} of microengine {microengine} since; wait for \
+                         the end of a process before"
+                    )));
+                }
+            }
+        };
+        match self.nfp.finished(microengine, context).await {
+            Ok(value) => Ok(value),
+            Err(fault) => {
+                let text = trapped(&name, microengine, context, &fault.trap.to_string());
+                Err(Error::HandlerTrap(text))
+            }
+        }
+    }
+
+    /// A part of a memory, checked.
+    pub(crate) fn check(&self, part: &CardMemory) -> Result<(), Error> {
+        let spec = self.nfp.spec();
+        if part.kind.of_island() {
+            below(part.island, spec.islands(), "island", "hpu.cores and hpu.island")?;
+        } else if part.island != 0 {
+            let name = part.kind.name();
+            return Err(Error::Input(format!("{name} is one for all islands; leave the island out")));
+        }
+        let (end, size) = (u64::from(part.offset) + u64::from(part.bytes), spec.memory(part.kind).size);
+        if end > u64::from(size) {
+            let CardMemory { kind, offset, bytes, .. } = part;
+            return Err(Error::Input(format!(
+                "{bytes} bytes at offset {offset} reach over the end of {}, which has {size} bytes (memory.{}.size)",
+                kind.name(),
+                kind.key()
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(&self, part: &CardMemory, bytes: &mut [u8]) -> Result<(), Error> {
+        let memory = self.nfp.memory(part.kind, part.island);
+        memory.peek(part.offset.into(), bytes).map_err(|outside| Error::Input(outside.to_string()))
+    }
+
+    pub(crate) fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
+        let memory = self.nfp.memory(part.kind, part.island);
+        memory.poke(part.offset.into(), bytes).map_err(|outside| Error::Input(outside.to_string()))
+    }
+
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        self.faults.borrow().clone()
+    }
+
+    /// The microengines that were set up with a program.
+    pub(crate) fn microengines(&self) -> Vec<MicroengineReport> {
+        let loaded = self.loaded.borrow();
+        let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());
+        let report = |microengine| MicroengineReport {
+            microengine,
+            counters: self.nfp.core_counters(microengine),
+            processes: self.processes(microengine),
+        };
+        used.map(report).collect()
+    }
+
+    fn processes(&self, microengine: usize) -> Vec<ProcessReport> {
+        let started = self.started.borrow();
+        let of = |(context, started): (usize, &Option<Started>)| {
+            started.as_ref().map(|started| ProcessReport {
+                context,
+                name: started.name.clone(),
+                end: self.nfp.outcome(microengine, context).map(|outcome| match outcome {
+                    Outcome::Returned(value) => ProcessEnd::Returned(value),
+                    Outcome::Trapped(trap) => ProcessEnd::Trapped(trap.to_string()),
+                }),
+                counters: self.nfp.context_counters(microengine, context),
+            })
+        };
+        started[microengine].iter().enumerate().filter_map(of).collect()
+    }
+}
+
+/// Arguments that a process may be started with: the registers that C passes them in.
+const ARGUMENTS: usize = 8;
+
+fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String {
+    format!("process {name} on microengine {microengine}, context {context}: {trap}")
+}
+
+fn below(number: usize, count: usize, what: &str, key: &str) -> Result<(), Error> {
+    if number < count {
+        return Ok(());
+    }
+    Err(Error::Input(format!("there is no {what} {number}; the card has {what}s 0 to {} ({key})", count - 1)))
+}
