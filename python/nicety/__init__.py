@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
     from nicety.handlers import Handlers
     from nicety.line_rate import check_line_rate
+    from nicety.processes import CardMemory, MicroengineReport, Process, Processes, ProcessReport
     from nicety.results import Breakdown, Table
     from nicety.studies import reproduce
     from nicety.usecases.driver import run_usecase
@@ -34,6 +35,7 @@ __all__ = [
     "ApplicationReport",
     "Breakdown",
     "Buffer",
+    "CardMemory",
     "Cluster",
     "CompileError",
     "Compiled",
@@ -46,8 +48,12 @@ __all__ = [
     "Host",
     "HpuMemory",
     "InputError",
+    "MicroengineReport",
     "NodeReport",
     "PendingRecv",
+    "Process",
+    "ProcessReport",
+    "Processes",
     "Received",
     "Run",
     "RunError",
@@ -67,6 +73,7 @@ _HOMES = {
     "ApplicationReport": "nicety.applications",
     "Breakdown": "nicety.results",
     "Buffer": "nicety.cluster",
+    "CardMemory": "nicety.processes",
     "Cluster": "nicety.cluster",
     "CompileError": "nicety.errors",
     "Compiled": "nicety.compiler",
@@ -79,8 +86,12 @@ _HOMES = {
     "Host": "nicety.cluster",
     "HpuMemory": "nicety.applications",
     "InputError": "nicety.errors",
+    "MicroengineReport": "nicety.processes",
     "NodeReport": "nicety.cluster",
     "PendingRecv": "nicety.cluster",
+    "Process": "nicety.processes",
+    "ProcessReport": "nicety.processes",
+    "Processes": "nicety.processes",
     "Received": "nicety.cluster",
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",

@@ -16,6 +16,7 @@ from nicety.errors import InputError
 
 if TYPE_CHECKING:
     from nicety.handlers import Handlers
+    from nicety.processes import Processes
 
 _T = TypeVar("_T")
 
@@ -79,7 +80,7 @@ class Turns(Protocol):
     def at_once(self, host: Any, command: Mapping[str, Any]) -> tuple[Any, Any]:
         """Ask for what takes no virtual time; give its result and the memory it allocated."""
 
-    def load(self, host: Any, handlers: Handlers) -> int:
+    def load(self, host: Any, program: Handlers | Processes) -> int:
         """Compile a program and hand it over, once for all hosts; give its number."""
 
 

@@ -35,6 +35,7 @@ from nicety.errors import InputError
 from nicety.faults import Faults, LinkReport, TransportReport, faults_text
 from nicety.host import ANY, Extent, Host, PendingRecv
 from nicety.outcomes import Count, Event, NodeReport, Received, Run
+from nicety.processes import MicroengineReport, Processes, ProcessReport
 from nicety.refusals import RefusedCommand
 
 if TYPE_CHECKING:
@@ -64,7 +65,19 @@ def _node_report(node: dict[str, Any]) -> NodeReport:
     applications = [ApplicationReport(**application) for application in node.pop("applications")]
     transport = TransportReport(**node.pop("transport"))
     refused = [RefusedCommand(**command) for command in node.pop("refused_commands")]
-    return NodeReport(**node, applications=applications, transport=transport, refused_commands=refused)
+    microengines = [_microengine_report(microengine) for microengine in node.pop("microengines")]
+    return NodeReport(
+        **node,
+        applications=applications,
+        transport=transport,
+        refused_commands=refused,
+        microengines=microengines,
+    )
+
+
+def _microengine_report(microengine: dict[str, Any]) -> MicroengineReport:
+    processes = [ProcessReport(**process) for process in microengine.pop("processes")]
+    return MicroengineReport(**microengine, processes=processes)
 
 
 class _Turns:
@@ -76,7 +89,7 @@ class _Turns:
         self.ranks = ranks
         self.hosts: dict[int, Host] = {}
         self.progress: dict[int, Progress] = {}
-        self.loaded: dict[Handlers, int] = {}
+        self.loaded: dict[Handlers | Processes, int] = {}
         self.running: Host | None = None
         # What is wrong with a program that uses its host before it is driven.
         self.beginning: str | None = None
@@ -87,14 +100,17 @@ class _Turns:
         self.simulation.ask(json.dumps(command))
         return self._answer()
 
-    def load(self, host: Host, handlers: Handlers) -> int:
+    def load(self, host: Host, program: Handlers | Processes) -> int:
         """Compile a program and hand it over, once for all hosts; give its number."""
         self._check(host)
-        number = self.loaded.get(handlers)
+        number = self.loaded.get(program)
         if number is None:
-            program = handlers.compile(isa=self.simulation.isa())
-            self.simulation.load(program.elf, handlers.header, handlers.payload, handlers.completion)
-            number = self.loaded[handlers] = cast(int, self._answer()[0])
+            elf = program.compile(isa=self.simulation.isa()).elf
+            if isinstance(program, Processes):
+                self.simulation.load_processes(elf)
+            else:
+                self.simulation.load(elf, program.header, program.payload, program.completion)
+            number = self.loaded[program] = cast(int, self._answer()[0])
         return number
 
     def _check(self, host: Host) -> None:
@@ -204,7 +220,8 @@ class Cluster:
         nodes: how many hosts.
         nic: the card: the name of a spec, or the path of a TOML file.
         topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; or `fat-tree:36`,
-            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out).
+            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out). A pair
+            if left out, and `alone` for one host.
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
@@ -229,7 +246,7 @@ class Cluster:
         nodes: int,
         nic: str | PathLike[str],
         *,
-        topology: str = "pair",
+        topology: str | None = None,
         seed: int = 1,
         set: Overrides = (),  # noqa: A002, named as the option --set
         noise: str | None = None,
@@ -243,6 +260,7 @@ class Cluster:
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
         if not isinstance(nic, str | PathLike):
             raise InputError(f"nic is the name of a card or the path of its file, not {nic!r}")
+        topology = ("alone" if self._nodes == 1 else "pair") if topology is None else topology
         for name, value, example in (("topology", topology, "star"), ("recording", recording, "packets")):
             text(value, name, example)
         if noise is not None:

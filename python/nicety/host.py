@@ -13,6 +13,7 @@ from nicety.errors import InputError
 from nicety.operations import Operations
 from nicety.outcomes import Received
 from nicety.portals import Portals
+from nicety.processes import ProcessCalls
 
 ANY = None
 """Any source, or any tag."""
@@ -49,7 +50,7 @@ class PendingRecv:
         return f"<PendingRecv {self._posted} of rank {self._host.rank}>"
 
 
-class Host(Operations, Portals, HandlerCalls):
+class Host(Operations, Portals, HandlerCalls, ProcessCalls):
     """A host of a cluster, as its program sees it.
 
     What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.applications import ApplicationReport
 from nicety.faults import LinkReport, TransportReport
+from nicety.processes import MicroengineReport
 from nicety.refusals import RefusedCommand
 from nicety.results import Recorded
 
@@ -79,8 +80,11 @@ class Count:
 class NodeReport:
     """What happened on a node during a run.
 
-    `faults` are the handlers that failed, each with how many times it was. `refused_commands` are what handlers asked
-    of the card and it refused, which is no failure by itself: a handler may look at what it is told.
+    `faults` are the handlers and processes that failed, each with how many times it was. `refused_commands` are what
+    handlers asked of the card and it refused, which is no failure by itself: a handler may look at what it is told.
+
+    What a card of the run's design does not have is zero, and empty; `microengines` are those that were given a
+    program.
 
     Beside what is counted, `first_dropped` says of the first message that its card dropped what it was and why, where
     there was one.
@@ -98,6 +102,7 @@ class NodeReport:
     faults: list[str]
     refused_commands: list[RefusedCommand]
     transport: TransportReport
+    microengines: list[MicroengineReport]
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: st
     if topology is None:
         topology = getattr(module, "topology", None)
     if topology is None:
-        topology = "pair" if nodes == 2 else "star"  # noqa: PLR2004, a pair has two
+        topology = {1: "alone", 2: "pair"}.get(nodes, "star")
     if not isinstance(topology, str):
         raise InputError(f"{path}: topology is a name such as 'pair' or 'star', not {topology!r}")
     return _File(programs, nodes, topology)

@@ -1,8 +1,8 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
 use crate::faults::{Faults, FaultsError, Injector, LostPacket};
-use crate::meter::{Meter, NetworkStatistics};
 use crate::link::loopback;
+use crate::meter::{Meter, NetworkStatistics};
 use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};

@@ -184,7 +184,10 @@ fn texts_are_read_and_written() {
         ("fat-tree:5000", "4096 ports at most, not 5000"),
         ("fat-tree:36:0", "1 to 32 levels, not 0; write fat-tree:36 for"),
         ("fat-tree:36:33", "1 to 32 levels, not 33"),
-        ("fattree:36", "no topology 'fattree:36'; there are: pair, star, fat-tree, alone; did you mean fat-tree?"),
+        (
+            "fattree:36",
+            "no topology 'fattree:36'; there are: pair, star, fat-tree, alone; did you mean fat-tree?",
+        ),
         ("pair:2", "did you mean pair?"),
     ] {
         assert!(error(text).contains(why), "{text}: {}", error(text));

@@ -320,8 +320,14 @@ fn topologies_have_names() {
     }
     assert_eq!(Topology::default(), Topology::Pair);
     let error = |text: &str| text.parse::<Topology>().unwrap_err().to_string();
-    assert_eq!(error("Star"), "no topology 'Star'; there are: pair, star, fat-tree, alone; did you mean star?");
-    assert_eq!(error("piar"), "no topology 'piar'; there are: pair, star, fat-tree, alone; did you mean pair?");
+    assert_eq!(
+        error("Star"),
+        "no topology 'Star'; there are: pair, star, fat-tree, alone; did you mean star?"
+    );
+    assert_eq!(
+        error("piar"),
+        "no topology 'piar'; there are: pair, star, fat-tree, alone; did you mean pair?"
+    );
     assert_eq!(error("torus"), "no topology 'torus'; there are: pair, star, fat-tree, alone");
     let long = "s".repeat(100_000);
     assert!(error(&long).ends_with("there are: pair, star, fat-tree, alone"));
@@ -330,7 +336,10 @@ fn topologies_have_names() {
 #[test]
 fn topologies_know_how_many_hosts_they_join() {
     let refused = |topology: Topology, hosts| topology.check(hosts, &SPIN.switch).unwrap_err().to_string();
-    assert_eq!(refused(Topology::Pair, 1), "a pair has 2 nodes, not 1; write nodes = 2, or topology alone for one");
+    assert_eq!(
+        refused(Topology::Pair, 1),
+        "a pair has 2 nodes, not 1; write nodes = 2, or topology alone for one"
+    );
     assert_eq!(
         refused(Topology::Pair, 3),
         "a pair has 2 nodes, not 3; write nodes = 2, or topology star for up to 36, or fat-tree"

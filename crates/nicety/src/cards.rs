@@ -71,8 +71,12 @@ mod tests {
             let errors = [counter.err(), process.err()];
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let expected = match portals {
-                true => "of design portals has no processes and channels, but a Portals interface; name one of design nfp",
-                false => "of design nfp has no Portals interface, but processes and channels; name one of design portals",
+                true => {
+                    "of design portals has no processes and channels, but a Portals interface; name one of design nfp"
+                }
+                false => {
+                    "of design nfp has no Portals interface, but processes and channels; name one of design portals"
+                }
             };
             assert!(errors.contains(expected), "{errors}");
         }

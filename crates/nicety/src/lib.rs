@@ -56,12 +56,12 @@ pub use host::{Buffer, Host, PendingRecv, Received};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity, Work};
 pub use nicety_nic::nfp::{ContextCounters, CoreCounters, MemoryKind};
-pub use nicety_nic::{CardSpec, Design};
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
     HandlerNames, Handlers, HpuMemoryId, Log, LogLine, RefusedCommand, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
+pub use nicety_nic::{CardSpec, Design};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;

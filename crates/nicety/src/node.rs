@@ -102,9 +102,7 @@ impl NodeCard {
                 unusable: card.unusable(),
                 ..CardReport::default()
             },
-            NodeCard::Nfp(card) => {
-                CardReport { microengines: card.microengines(), ..CardReport::default() }
-            }
+            NodeCard::Nfp(card) => CardReport { microengines: card.microengines(), ..CardReport::default() },
         }
     }
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod errors;
 mod processes;
+mod report;
 mod simulation;
 mod tables;
 

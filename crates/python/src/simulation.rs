@@ -6,13 +6,13 @@
 
 use crate::calls::{LOOK_EVERY, print_line};
 use crate::errors::{InputError, broken, guarded, raised};
+use crate::report::report;
 use crate::tables::Recording;
 use nicety::remote::{Command, Loaded, Next, Reply, drive};
 use nicety::{Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use serde_json::json;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -188,6 +188,11 @@ impl Simulation {
         self.tell(Next::Load { elf, names: HandlerNames { header, payload, completion } })
     }
 
+    /// The program that goes on has processes for its card.
+    fn load_processes(&self, elf: Vec<u8>) -> PyResult<()> {
+        self.tell(Next::LoadProcesses { elf })
+    }
+
     /// The program that goes on is over.
     fn finished(&self) -> PyResult<()> {
         self.tell(Next::Finished)
@@ -224,80 +229,4 @@ impl Simulation {
         let running = running.as_ref().ok_or_else(|| PyRuntimeError::new_err("the run was not started"))?;
         running.next.send(next).map_err(|_| PyRuntimeError::new_err("the run has ended"))
     }
-}
-
-fn application(used: &nicety::ApplicationReport) -> serde_json::Value {
-    json!({
-        "name": used.name,
-        "weight": used.weight,
-        "handler_runs": used.handlers.runs,
-        "handler_instructions": used.handlers.instructions,
-        "handler_cycles": used.handlers.cycles,
-        "handler_stalled_cycles": used.handlers.stalled,
-        "handlers_failed": used.handlers.failed,
-        "messages_refused": used.refused,
-        "hpu_memory_bytes": used.memory_bytes,
-        "hpu_memory_most_bytes": used.most_memory_bytes,
-    })
-}
-
-fn refused_command(refused: &nicety::RefusedCommand) -> serde_json::Value {
-    json!({
-        "command": refused.command,
-        "code": refused.code,
-        "place": refused.place,
-        "times": refused.times,
-    })
-}
-
-fn fault(fault: &nicety::Fault) -> String {
-    match fault.times {
-        1 => fault.text.clone(),
-        times => format!("{} ({times} times)", fault.text),
-    }
-}
-
-fn report(run: &Run) -> String {
-    let node = |node: &nicety::NodeReport| {
-        json!({
-            "messages_matched": node.portals.matched,
-            "messages_dropped": node.portals.dropped_total(),
-            "first_dropped": node.portals.first_dropped().map(|message| message.to_string()),
-            "handler_runs": node.handlers.runs,
-            "handler_instructions": node.handlers.instructions,
-            "handler_cycles": node.handlers.cycles,
-            "applications": node.applications.iter().map(application).collect::<Vec<_>>(),
-            "host_memory_read_bytes": node.memory.read,
-            "host_memory_written_bytes": node.memory.written,
-            "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
-            "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
-            "transport": {
-                "retransmitted": node.transport.retransmitted,
-                "corrupted": node.transport.corrupted,
-                "duplicated": node.transport.duplicated,
-                "out_of_order": node.transport.out_of_order,
-                "acknowledgements": node.transport.acknowledgements,
-                "refusals": node.transport.refusals,
-                "timeouts": node.transport.timeouts,
-                "unusable": node.unusable.total(),
-            },
-        })
-    };
-    let link = |link: &nicety::FaultStatistics| {
-        json!({
-            "link": format!("{} -> {}", link.from, link.to),
-            "packets": link.packets,
-            "lost": link.lost,
-            "corrupted": link.corrupted,
-            "duplicated": link.duplicated,
-            "reordered": link.reordered,
-        })
-    };
-    json!({
-        "time_ps": run.end.ps(),
-        "events": run.events,
-        "nodes": run.nodes.iter().map(node).collect::<Vec<_>>(),
-        "links": run.network.faults.iter().map(link).collect::<Vec<_>>(),
-    })
-    .to_string()
 }

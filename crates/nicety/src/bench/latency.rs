@@ -265,7 +265,7 @@ impl Ponger {
             let pings = host.ct_alloc()?;
             let handlers = match point.handlers {
                 None => None,
-                Some(handlers) => Some(host.attach(handlers, &initial_state(host, rank), None)?),
+                Some(handlers) => Some(host.attach(handlers, &initial_state(host, rank)?, None)?),
             };
             let options = match arrivals {
                 None => counted(),
@@ -334,10 +334,10 @@ impl Ponger {
 }
 
 /// `pingpong_t` of pingpong.h.
-fn initial_state(host: &Host, peer: u32) -> [u8; 24] {
+fn initial_state(host: &Host, peer: u32) -> Result<[u8; 24], Error> {
     let mut state = [0; 24];
     state[..8].copy_from_slice(&PONG.to_le_bytes());
     state[8..12].copy_from_slice(&peer.to_le_bytes());
-    state[12..16].copy_from_slice(&(host.packet_payload() as u32).to_le_bytes());
-    state
+    state[12..16].copy_from_slice(&(host.packet_payload()? as u32).to_le_bytes());
+    Ok(state)
 }

@@ -14,9 +14,9 @@ pub use buffer::Buffer;
 pub use receive::{PendingRecv, Received};
 
 use crate::Error;
-use nicety_fabric::Barrier;
 use crate::node::NodeCard;
 use crate::processes::ProcessTable;
+use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Rng, Sim, describe};
 use nicety_nic::spin::Card;

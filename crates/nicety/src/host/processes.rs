@@ -37,6 +37,14 @@ impl Host {
         result
     }
 
+    /// Whether a part of a memory of the card is one.
+    ///
+    /// # Errors
+    /// When it is not in the memory.
+    pub fn check_card(&self, part: &CardMemory) -> Result<(), Error> {
+        self.nfp()?.check(part)
+    }
+
     /// The bytes of a part of a memory of the card, as they are now.
     ///
     /// # Errors

@@ -105,7 +105,10 @@ impl Host {
         let (card, messages) = self.messages()?;
         let event = self
             .timed("wait for an event", async |path| {
-                card.eq_wait_of(&self.0.cpus, path, messages.events, &pending.appending, wanted, || pending.what()).await
+                card.eq_wait_of(&self.0.cpus, path, messages.events, &pending.appending, wanted, || {
+                    pending.what()
+                })
+                .await
             })
             .await?;
         self.called("recv", start);

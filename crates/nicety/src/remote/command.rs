@@ -1,6 +1,6 @@
 //! What a program asks for, as it comes: JSON with the arguments of [`crate::Host`] under the same names.
 
-use crate::Error;
+use crate::{CardMemory, Error, MemoryKind};
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, AtomicRequest, CtHandle, Datatype, FetchRequest, GetRequest, List,
     MdHandle, Me, MeOptions, Operand, PutRequest, Request, Source, User,
@@ -29,6 +29,17 @@ pub struct Extent {
     /// Offsets in it and lengths; all of it where there are none.
     #[serde(default)]
     pub blocks: Option<Vec<(u64, u64)>>,
+}
+
+/// A part of a memory of the card.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardPart {
+    /// `cls`, `ctm`, `imem` or `emem`.
+    memory: String,
+    island: usize,
+    offset: u32,
+    bytes: u32,
 }
 
 /// A put, as a command carries it.
@@ -187,7 +198,31 @@ pub enum Command {
     Detach {
         handlers: u32,
     },
+    /// A process on a context of a microengine of the card.
+    Start {
+        processes: usize,
+        name: String,
+        microengine: usize,
+        context: usize,
+        contexts: Option<usize>,
+        arguments: Vec<u32>,
+    },
+    CardMemory {
+        part: CardPart,
+    },
+    ReadCard {
+        part: CardPart,
+    },
+    WriteCard {
+        part: CardPart,
+        /// Hexadecimal digits.
+        contents: String,
+    },
     // Answered later.
+    /// A process, as numbered by the reply to `start`.
+    Finished {
+        process: usize,
+    },
     Send {
         part: Part,
         to: u32,
@@ -305,6 +340,14 @@ pub enum Command {
         eqs: Vec<u64>,
         limit_ps: Option<u64>,
     },
+}
+
+impl CardPart {
+    pub(super) fn memory(&self) -> Result<CardMemory, Error> {
+        let kinds = MemoryKind::ALL.map(|kind| (kind.key(), kind));
+        let kind = one_of(&self.memory, kinds, "memory of the card")?;
+        Ok(CardMemory { kind, island: self.island, offset: self.offset, bytes: self.bytes })
+    }
 }
 
 impl Put {

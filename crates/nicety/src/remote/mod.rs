@@ -5,10 +5,11 @@
 //! second kind when its virtual time is over; the driver cannot tell, and need not.
 
 mod command;
+mod processes;
 
-pub use command::{Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger};
+pub use command::{CardPart, Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger};
 
-use crate::{Buffer, Error, HandlerNames, Handlers, Host, PendingRecv, Received};
+use crate::{Buffer, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received};
 use command::named;
 use nicety_host::{HostBytes, Work};
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
@@ -47,6 +48,11 @@ pub enum Next {
         /// What its handlers are called.
         names: HandlerNames,
     },
+    /// It has processes for the cluster's cards; the reply numbers them for `start`, on any host.
+    LoadProcesses {
+        /// The compiled program.
+        elf: Vec<u8>,
+    },
     /// It is over.
     Finished,
     /// It failed, and says why.
@@ -59,15 +65,24 @@ pub type Driver = Box<dyn FnMut(Reply) -> Next>;
 /// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
 /// attach by its number. Cheap to clone; a clone is the same list.
 #[derive(Clone, Default)]
-pub struct Loaded(Rc<RefCell<Vec<Handlers>>>);
+pub struct Loaded {
+    handlers: Rc<RefCell<Vec<Handlers>>>,
+    processes: Rc<RefCell<Vec<Processes>>>,
+}
 
 /// Runs a program that lives elsewhere on a host.
 ///
 /// # Errors
 /// What the program failed with.
 pub async fn drive(host: Host, loaded: Loaded, mut driver: Driver) -> Result<(), Error> {
-    let mut program =
-        Program { host, loaded, buffers: Vec::new(), receives: HashMap::new(), receives_posted: 0 };
+    let mut program = Program {
+        host,
+        loaded,
+        buffers: Vec::new(),
+        receives: HashMap::new(),
+        receives_posted: 0,
+        started: Vec::new(),
+    };
     let mut reply = program.reply(Ok(Value::Null));
     loop {
         match driver(reply) {
@@ -76,10 +91,14 @@ pub async fn drive(host: Host, loaded: Loaded, mut driver: Driver) -> Result<(),
             Next::Command(command) => reply = program.answer(command).await,
             Next::Load { elf, names } => {
                 let loaded = program.host.load_handlers(&elf, &names).map(|handlers| {
-                    let mut loaded = program.loaded.0.borrow_mut();
+                    let mut loaded = program.loaded.handlers.borrow_mut();
                     loaded.push(handlers);
                     json!(loaded.len() - 1)
                 });
+                reply = program.reply(loaded);
+            }
+            Next::LoadProcesses { elf } => {
+                let loaded = program.load_processes(&elf);
                 reply = program.reply(loaded);
             }
         }
@@ -93,6 +112,8 @@ struct Program {
     /// Receives that nobody has waited for, by their numbers.
     receives: HashMap<u64, PendingRecv>,
     receives_posted: u64,
+    /// Processes that it has started.
+    started: Vec<Process>,
 }
 
 impl Program {
@@ -173,7 +194,7 @@ impl Program {
             Command::HpuFree { memory } => none(host.hpu_free(HpuMemoryId(memory)))?,
             Command::Detach { handlers } => none(host.detach(handlers))?,
             Command::Attach { handlers, state, shared, memory, application } => {
-                let loaded = self.loaded.0.borrow();
+                let loaded = self.loaded.handlers.borrow();
                 let handlers = loaded
                     .get(handlers)
                     .ok_or_else(|| Error::Program(format!("there are no handlers {handlers}")))?;
@@ -186,6 +207,11 @@ impl Program {
                 let application = ApplicationId(application);
                 json!(host.attach_as(&Attach { handlers, application, state, memory })?)
             }
+            Command::Start { .. }
+            | Command::CardMemory { .. }
+            | Command::ReadCard { .. }
+            | Command::WriteCard { .. }
+            | Command::Finished { .. } => return self.about_processes(command).await,
             Command::Send { part, to, tag } => none(host.send(&self.part(part)?, to, tag).await)?,
             Command::Recv { part, source, tag } => {
                 received_json(&host.recv(&self.part(part)?, source, tag).await?)

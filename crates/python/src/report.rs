@@ -1,0 +1,116 @@
+//! The report of a run, as JSON.
+
+use nicety::{MicroengineReport, ProcessEnd, ProcessReport, Run};
+use serde_json::{Value, json};
+
+fn application(used: &nicety::ApplicationReport) -> Value {
+    json!({
+        "name": used.name,
+        "weight": used.weight,
+        "handler_runs": used.handlers.runs,
+        "handler_instructions": used.handlers.instructions,
+        "handler_cycles": used.handlers.cycles,
+        "handler_stalled_cycles": used.handlers.stalled,
+        "handlers_failed": used.handlers.failed,
+        "messages_refused": used.refused,
+        "hpu_memory_bytes": used.memory_bytes,
+        "hpu_memory_most_bytes": used.most_memory_bytes,
+    })
+}
+
+fn refused_command(refused: &nicety::RefusedCommand) -> Value {
+    json!({
+        "command": refused.command,
+        "code": refused.code,
+        "place": refused.place,
+        "times": refused.times,
+    })
+}
+
+fn fault(fault: &nicety::Fault) -> String {
+    match fault.times {
+        1 => fault.text.clone(),
+        times => format!("{} ({times} times)", fault.text),
+    }
+}
+
+fn process(process: &ProcessReport) -> Value {
+    let (returned, trapped) = match &process.end {
+        None => (None, None),
+        Some(ProcessEnd::Returned(value)) => (Some(value), None),
+        Some(ProcessEnd::Trapped(why)) => (None, Some(why)),
+    };
+    let counters = &process.counters;
+    json!({
+        "context": process.context,
+        "name": process.name,
+        "returned": returned,
+        "trapped": trapped,
+        "cycles_computing": counters.computing,
+        "cycles_asleep": counters.asleep,
+        "cycles_ready": counters.ready,
+        "cycles_idle": counters.idle,
+        "instructions": counters.instructions,
+        "references": counters.references,
+    })
+}
+
+fn microengine(report: &MicroengineReport) -> Value {
+    let counters = &report.counters;
+    json!({
+        "microengine": report.microengine,
+        "cycles_computing": counters.computing,
+        "cycles_switching": counters.switching,
+        "cycles_asleep": counters.asleep,
+        "cycles_idle": counters.idle,
+        "switches": counters.switches,
+        "processes": report.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+/// What happened during a run, on nodes and links.
+pub fn report(run: &Run) -> String {
+    let node = |node: &nicety::NodeReport| {
+        json!({
+            "messages_matched": node.portals.matched,
+            "messages_dropped": node.portals.dropped_total(),
+            "first_dropped": node.portals.first_dropped().map(|message| message.to_string()),
+            "handler_runs": node.handlers.runs,
+            "handler_instructions": node.handlers.instructions,
+            "handler_cycles": node.handlers.cycles,
+            "applications": node.applications.iter().map(application).collect::<Vec<_>>(),
+            "host_memory_read_bytes": node.memory.read,
+            "host_memory_written_bytes": node.memory.written,
+            "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
+            "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
+            "transport": {
+                "retransmitted": node.transport.retransmitted,
+                "corrupted": node.transport.corrupted,
+                "duplicated": node.transport.duplicated,
+                "out_of_order": node.transport.out_of_order,
+                "acknowledgements": node.transport.acknowledgements,
+                "refusals": node.transport.refusals,
+                "timeouts": node.transport.timeouts,
+                "unusable": node.unusable.total(),
+            },
+            "microengines": node.microengines.iter().map(microengine).collect::<Vec<_>>(),
+        })
+    };
+    let link = |link: &nicety::FaultStatistics| {
+        json!({
+            "link": format!("{} -> {}", link.from, link.to),
+            "packets": link.packets,
+            "lost": link.lost,
+            "corrupted": link.corrupted,
+            "duplicated": link.duplicated,
+            "reordered": link.reordered,
+        })
+    };
+    json!({
+        "time_ps": run.end.ps(),
+        "events": run.events,
+        "nodes": run.nodes.iter().map(node).collect::<Vec<_>>(),
+        "links": run.network.faults.iter().map(link).collect::<Vec<_>>(),
+    })
+    .to_string()
+}

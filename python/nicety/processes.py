@@ -1,0 +1,263 @@
+"""Processes on a card with microengines: C functions that run on a context until they return.
+
+    worker = nicety.Processes("worker.c")
+
+    async def main(host):
+        table = host.card_memory("emem", length_bytes=4096)
+        table.write(bytes(4096))
+        process = host.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
+        return await process.finished()
+
+Starting processes and reading or writing the card's memories is set-up and takes no virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from nicety._calls import Caller
+from nicety._checks import U32, U64, text, whole
+from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety.compiler import Compiled
+
+MemoryName = Literal["cls", "ctm", "imem", "emem"]
+"""A memory of the card, the nearest to the microengines first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Processes:
+    """A C program with processes: `Processes("worker.c")`.
+
+    Compiled when the first of them is started, for the card it is started on, and kept in the cache.
+
+    Attributes:
+        sources: the C file, or several, by their paths from the folder that the program runs in.
+        include_dirs: further folders for `#include`.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+    """
+
+    sources: str | PathLike[str] | Sequence[str | PathLike[str]]
+    include_dirs: Iterable[str | PathLike[str]] = field(default=(), kw_only=True)
+    defines: Iterable[str] = field(default=(), kw_only=True)
+    cc: str | None = field(default=None, kw_only=True)
+
+    def compile(self, *, isa: str) -> Compiled:
+        """Compile for an instruction set, such as that of `nfp-4000`.
+
+        Raises:
+            CompileError: where the compiler refuses it; its messages have gone to stderr.
+        """
+        from nicety.compiler import compile_handlers
+
+        return compile_handlers(
+            self.paths(),
+            include_dirs=[Path(folder) for folder in self.include_dirs],
+            defines=self.defines,
+            cc=self.cc,
+            isa=isa,
+        )
+
+    def paths(self) -> list[Path]:
+        """The source files."""
+        given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
+        return [Path(source) for source in given]
+
+
+class Process:
+    """A process that was started, by `host.start`."""
+
+    def __init__(self, host: Caller, number: int, name: str, microengine: int, context: int) -> None:
+        self._host = host
+        self._number = number
+        self.name = name
+        self.microengine = microengine
+        self.context = context
+
+    def finished(self) -> Awaitable[int]:
+        """Wait for its end: what its function returned.
+
+        Raises:
+            HandlerTrap: where it was stopped; the text says for what, and at which line.
+            RunError: where another process was started in its place since.
+        """
+        return self._host._call("finished", int, process=self._number)  # noqa: SLF001, two halves of one thing
+
+    def __repr__(self) -> str:
+        return (
+            f"<Process {self.name} of rank {self._host.rank}, microengine {self.microengine}, context {self.context}>"
+        )
+
+
+class CardMemory:
+    """A part of a memory of a host's card, made by `host.card_memory`. Reading and writing take no virtual time."""
+
+    def __init__(self, host: Caller, part: dict[str, str | int], address: int) -> None:
+        self._host = host
+        self._part = part
+        self._address = address
+
+    @property
+    def address(self) -> int:
+        """The first byte's address, under which processes see it."""
+        return self._address
+
+    def __len__(self) -> int:
+        """Bytes."""
+        return cast(int, self._part["bytes"])
+
+    def read(self) -> bytes:
+        """The bytes as they are now."""
+        return bytes.fromhex(self._host._ask("read_card", part=self._part)[0])  # noqa: SLF001, two halves of one thing
+
+    def write(self, contents: bytes) -> None:
+        """Change bytes, from the first on.
+
+        Raises:
+            InputError: where there are more than it has.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
+        digits = bytes(contents).hex()
+        self._host._ask("write_card", part=self._part, contents=digits)  # noqa: SLF001, two halves of one thing
+
+    def __repr__(self) -> str:
+        return (
+            f"<CardMemory of rank {self._host.rank}, {len(self)} bytes of {self._part['memory']} at {self.address:#x}>"
+        )
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """What a context of a microengine did; its cycles are those since the card's beginning, each in one part.
+
+    Attributes:
+        context: its number.
+        name: the function that was started there last.
+        returned: what that returned; none where it runs, or was stopped.
+        trapped: why it was stopped, and at which line; none where it was not.
+        cycles_computing: instructions, and units that hold the core, such as the CRC.
+        cycles_asleep: waiting for a memory, a signal or a channel.
+        cycles_ready: waiting for the core, which another context had.
+        cycles_idle: before its start and after its end.
+        instructions: instructions that it executed.
+        references: references to memories outside the microengine.
+    """
+
+    context: int
+    name: str
+    returned: int | None
+    trapped: str | None
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_ready: int
+    cycles_idle: int
+    instructions: int
+    references: int
+
+
+@dataclass(frozen=True)
+class MicroengineReport:
+    """What a microengine did that was given a program; its cycles are those since the card's beginning.
+
+    Attributes:
+        microengine: its number.
+        cycles_computing: some context computed.
+        cycles_switching: it went from one context to another.
+        cycles_asleep: every context with a process slept.
+        cycles_idle: no context had a process.
+        switches: how often it went from one context to another.
+        processes: the contexts on which processes were started.
+    """
+
+    microengine: int
+    cycles_computing: int
+    cycles_switching: int
+    cycles_asleep: int
+    cycles_idle: int
+    switches: int
+    processes: list[ProcessReport]
+
+
+class ProcessCalls(Caller):
+    """The part of a host that is about processes."""
+
+    def start(
+        self,
+        processes: Processes,
+        name: str,
+        *,
+        microengine: int,
+        context: int = 0,
+        contexts: int | None = None,
+        args: Iterable[int] = (),
+    ) -> Process:
+        """Start a process: a C function, on a context of a microengine.
+
+        A microengine has one program. It is set up with it, and for so many contexts, when the first process is
+        started there, and again with another one when none runs any more.
+
+        Args:
+            processes: the program; it is compiled for this card here.
+            name: the function.
+            microengine: where.
+            context: on which of its contexts.
+            contexts: for how many contexts the microengine is set up: their stacks share what the program's variables
+                leave of local memory. All that it has if left out.
+            args: what the function is called with, eight words at most; a negative one is its complement of two.
+
+        Raises:
+            InputError: where there is no such function, microengine or context, the context runs a process, or the
+                program does not compile or fit.
+        """
+        if not isinstance(processes, Processes):
+            raise InputError(f"start takes nicety.Processes, not {type(processes).__name__}")
+        microengine, context = whole(microengine, "microengine", U32), whole(context, "context", U32)
+        arguments = [_word(value) for value in args]
+        number = self._turns.load(self, processes)
+        made, _ = self._ask(
+            "start",
+            processes=number,
+            name=text(name, "name", "worker"),
+            microengine=microengine,
+            context=context,
+            contexts=None if contexts is None else whole(contexts, "contexts", U32),
+            arguments=arguments,
+        )
+        return Process(self, made, name, microengine, context)
+
+    def card_memory(self, memory: MemoryName, offset: int = 0, *, length_bytes: int, island: int = 0) -> CardMemory:
+        """A part of a memory of the card, to read and write.
+
+        Args:
+            memory: `cls`, `ctm`, `imem` or `emem`.
+            offset: where the part begins.
+            length_bytes: how long it is.
+            island: whose memory, where each island of microengines has one (`cls`, `ctm`).
+
+        Raises:
+            InputError: where there is no such memory or island, or the part reaches over the memory's end.
+        """
+        part: dict[str, str | int] = {
+            "memory": text(memory, "memory", "emem"),
+            "island": whole(island, "island", U64),
+            "offset": whole(offset, "offset", U32),
+            "bytes": whole(length_bytes, "length_bytes", U32),
+        }
+        return CardMemory(self, part, cast(int, self._ask("card_memory", part=part)[0]))
+
+
+def _word(value: int) -> int:
+    """A word of 32 bits, with or without a sign."""
+    try:
+        if -(2**31) <= value < 0:
+            return value + 2**32
+    except TypeError:
+        pass
+    return whole(value, "an argument of a process", U32)

@@ -1,0 +1,285 @@
+"""Processes on a card with microengines: starting them, what they leave, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety
+
+SOURCE = """\
+#include <nfp.h>
+
+static uint32_t runs;  /* one for each microengine */
+
+__process uint32_t sum(uint32_t address, uint32_t words) {
+    const volatile uint32_t *from = (const volatile uint32_t *)address;
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < words; i++) total += from[i];
+    runs++;
+    return total;
+}
+
+__process uint32_t sleeper(uint32_t signal) {
+    nfp_wait_all(1u << signal);
+    return signal;
+}
+
+__process uint32_t waker(uint32_t microengine, uint32_t context, uint32_t signal) {
+    nfp_signal(microengine, context, signal);
+    return runs;
+}
+
+__process uint32_t eight(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f, uint32_t g,
+                         int32_t h) {
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * (uint32_t)(-h);
+}
+
+__process uint32_t stray(uint32_t address) {
+    return *(const volatile uint32_t *)address;
+}
+"""
+STRAY_LINE = 1 + SOURCE.splitlines().index("    return *(const volatile uint32_t *)address;")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> nicety.Processes:
+    source = tmp_path / "processes.c"
+    source.write_text(SOURCE)
+    return nicety.Processes(source)
+
+
+def alone(main: Any, **options: Any) -> nicety.Run:
+    return nicety.Cluster(1, "nfp-4000", **options).run(main)
+
+
+def test_a_process_computes_on_memory_that_the_host_wrote(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> Any:
+        table = host.card_memory("emem", 64, length_bytes=40)
+        table.write(b"".join(value.to_bytes(4, "little") for value in range(1, 11)))
+        assert len(table) == 40
+        assert table.address == 0x8000_0040
+        process = host.start(program, "sum", microengine=3, context=2, contexts=3, args=(table.address, 10))
+        begun = host.now_ps
+        total = await process.finished()
+        return total, host.now_ps - begun, table.read()[:8]
+
+    run = alone(main)
+    total, took, head = run.results[0]
+    assert (total, head) == (55, b"\x01\0\0\0\x02\0\0\0")
+    [microengine] = run.nodes[0].microengines
+    [process] = microengine.processes
+    assert (microengine.microengine, process.context, process.name, process.returned) == (3, 2, "sum", 55)
+    assert process.references == 10
+    # Ten loads from EMEM of 325 cycles at 600 MHz, and some instructions around them.
+    assert process.cycles_asleep == 3250
+    cycles = process.cycles_computing + process.cycles_asleep
+    assert process.cycles_ready == 0
+    assert took == -(-cycles * 10_000 // 6)
+    assert microengine.cycles_computing == process.cycles_computing
+    assert microengine.cycles_asleep == process.cycles_asleep
+
+
+def test_processes_wait_for_each_other_and_are_started_during_the_run(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> Any:
+        sleeping = host.start(program, "sleeper", microengine=0, args=(5,))
+        await host.compute(ns=1000)
+        waking = host.start(program, "waker", microengine=59, context=7, args=(0, 0, 5))
+        return await sleeping.finished(), await waking.finished(), await sleeping.finished()
+
+    run = alone(main)
+    assert run.results[0] == (5, 0, 5)
+    [first, last] = run.nodes[0].microengines
+    assert first.processes[0].cycles_asleep >= 600
+    assert [process.context for process in last.processes] == [7]
+
+
+def test_arguments_are_words_with_or_without_a_sign(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> int:
+        return await host.start(program, "eight", microengine=0, args=(1, 2, 3, 4, 5, 6, 7, -8)).finished()
+
+    assert alone(main).results[0] == sum(n * n for n in range(1, 9))
+
+
+def test_a_context_is_used_again_when_its_process_has_ended(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> list[int]:
+        results = []
+        for signal in (1, 2):
+            process = host.start(program, "sum", microengine=0, args=(0x8000_0000, signal))
+            results.append(await process.finished())
+        await host.start(program, "waker", microengine=1, args=(1, 0, 0)).finished()
+        runs = await host.start(program, "waker", microengine=0, args=(1, 0, 0)).finished()
+        return [*results, runs]
+
+    assert alone(main).results[0] == [0, 0, 2], "a global variable is one for each microengine, and stays"
+
+
+def test_a_trap_is_told_with_its_line(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        process = host.start(program, "stray", microengine=4, context=1, args=(0x7000_0000,))
+        with pytest.raises(nicety.HandlerTrap, match=f"process stray on microengine 4, context 1: .*:{STRAY_LINE}"):
+            await process.finished()
+
+    run = alone(main)
+    [fault] = run.nodes[0].faults
+    assert "process stray on microengine 4, context 1" in fault
+    assert f"processes.c:{STRAY_LINE}" in fault
+    trapped = run.nodes[0].microengines[0].processes[0].trapped
+    assert trapped is not None
+    assert f"processes.c:{STRAY_LINE}" in trapped
+
+
+def test_a_trap_explains_why_a_program_waits(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        host.start(program, "stray", microengine=0, args=(4,))
+        await host.start(program, "sleeper", microengine=1, args=(2,)).finished()
+
+    with pytest.raises(nicety.HandlerTrap, match=r"(?s)process stray .*so that there was a deadlock.*signals 2"):
+        alone(main)
+
+
+def test_waiting_for_a_process_that_never_ends_is_a_deadlock(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.start(program, "sleeper", microengine=1, context=3, args=(2,)).finished()
+
+    with pytest.raises(nicety.Deadlock, match=r"microengine 1, context 3, which waits for all of its signals 2"):
+        alone(main)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"name": "summ"}, "did you mean sum|sum"),
+        ({"microengine": 60}, r"no microengine 60; the card has microengines 0 to 59 \(hpu.cores\)"),
+        ({"context": 8}, r"no context 8; the card has contexts 0 to 7 \(hpu.contexts\)"),
+        (
+            {"microengine": 2, "context": 2, "contexts": 2},
+            "set up for 2 contexts, and there is no context 2 .* contexts = 3",
+        ),
+        ({"contexts": 0}, "context"),
+        ({"contexts": 9}, "context"),
+        ({"args": range(9)}, "8 arguments at most, not 9"),
+        ({"args": (2**32,)}, "an argument of a process is a whole number"),
+        ({"args": ("x",)}, "an argument of a process is a whole number"),
+        ({"context": 1, "name": "sum"}, "context 1 of microengine 0 runs sleeper; there are 8 contexts on 60"),
+        (
+            {"context": 0, "contexts": 4},
+            "stays set up for as many contexts as it is while sleeper runs on its context 1",
+        ),
+    ],
+)
+def test_what_cannot_be_started(program: nicety.Processes, start: dict[str, Any], message: str) -> None:
+    async def main(host: nicety.Host) -> None:
+        host.start(program, "sleeper", microengine=0, context=1, args=(0,))
+        given = {"name": "sum", "microengine": start.get("microengine", 0 if "context" in start else 1), **start}
+        host.start(program, given.pop("name"), **given)
+
+    with pytest.raises(nicety.InputError, match=message):
+        alone(main)
+
+
+def test_another_program_takes_a_microengine_that_nobody_runs_on(program: nicety.Processes, tmp_path: Path) -> None:
+    other = tmp_path / "other.c"
+    other.write_text("#include <nfp.h>\n__process uint32_t seven(void) { return 7; }\n")
+    seven = nicety.Processes(other)
+
+    async def main(host: nicety.Host) -> int:
+        sleeping = host.start(program, "sleeper", microengine=0, args=(0,))
+        with pytest.raises(nicety.InputError, match="stays set up with the program it has while sleeper runs"):
+            host.start(seven, "seven", microengine=0, context=1)
+        await host.start(program, "waker", microengine=1, args=(0, 0, 0)).finished()
+        await sleeping.finished()
+        result = await host.start(seven, "seven", microengine=0, context=1).finished()
+        with pytest.raises(nicety.RunError, match="another process was started"):
+            await sleeping.finished()
+        return result
+
+    assert alone(main).results[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ({"memory": "dram"}, "'dram' is no memory of the card; there are cls, ctm, imem, emem"),
+        (
+            {"memory": "cls", "length_bytes": 65537},
+            r"reach over the end of CLS, which has 65536 bytes \(memory.cls.size\)",
+        ),
+        ({"memory": "cls", "island": 5}, "no island 5; the card has islands 0 to 4"),
+        ({"memory": "imem", "island": 1}, "IMEM is one for all islands"),
+        ({"memory": "emem", "offset": 2**31, "length_bytes": 1}, "EMEM"),
+        ({"memory": 7}, "memory is a text"),
+    ],
+)
+def test_memory_that_is_none(memory: dict[str, Any], message: str) -> None:
+    async def main(host: nicety.Host) -> None:
+        host.card_memory(**{"length_bytes": 4, **memory})
+
+    with pytest.raises(nicety.InputError, match=message):
+        alone(main)
+
+
+def test_more_bytes_than_a_part_of_memory_has() -> None:
+    async def main(host: nicety.Host) -> None:
+        host.card_memory("ctm", length_bytes=4, island=4).write(bytes(5))
+
+    with pytest.raises(nicety.InputError, match="5 bytes for a part of a memory of 4 bytes"):
+        alone(main)
+
+
+async def _counter(host: nicety.Host) -> None:
+    host.ct_alloc()
+
+
+async def _put(host: nicety.Host) -> None:
+    await host.put(1, 8, to=0, pt=1)
+
+
+async def _ct_get(host: nicety.Host) -> None:
+    host.ct_get(1)
+
+
+@pytest.mark.parametrize("main", [_counter, _put, _ct_get])
+def test_a_card_with_processes_has_no_portals(main: Any) -> None:
+    with pytest.raises(nicety.InputError, match="design nfp has no Portals interface, but processes and channels"):
+        alone(main)
+
+
+def test_a_portals_card_has_no_processes(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        with pytest.raises(nicety.InputError, match="design portals has no processes and channels"):
+            host.card_memory("cls", length_bytes=4)
+        host.start(program, "sum", microengine=0)
+
+    with pytest.raises(nicety.Error):
+        nicety.Cluster(1, "spin-discrete").run(main)
+
+
+def test_one_host_is_alone() -> None:
+    async def main(host: nicety.Host) -> int:
+        await host.barrier()
+        await host.compute(ns=1)
+        return host.ranks
+
+    for card in ("nfp-4000", "spin-discrete"):
+        for topology in (None, "alone"):
+            assert nicety.Cluster(1, card, topology=topology).run(main).results == {0: 1}
+    with pytest.raises(nicety.InputError, match="topology alone is of 1 node, not 2; write nodes = 1"):
+        nicety.Cluster(2, "nfp-4000", topology="alone")
+    with pytest.raises(nicety.InputError, match="a pair has 2 nodes, not 1; write nodes = 2, or topology alone"):
+        nicety.Cluster(1, "nfp-4000", topology="pair")
+
+
+def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> int:
+        process = host.start(program, "sum", microengine=host.rank, args=(0x8000_0000, 5 + host.rank))
+        await host.barrier()
+        return await process.finished()
+
+    def run(shards: int) -> nicety.Run:
+        return nicety.Cluster(3, "nfp-4000", topology="star", shards=shards).run(main)
+
+    assert run(1).nodes == run(3).nodes
+    assert run(1).time_ps == run(2).time_ps
