@@ -203,7 +203,7 @@ def code_of(elf: bytes) -> bytes:
     return b"".join(elf[h[1] : h[1] + h[4]] for h in headers if h[0] == 1 and h[6] & 1)
 
 
-@pytest.mark.parametrize("name", ["pcsa", "tsp"])
+@pytest.mark.parametrize("name", ["channels", "pcsa", "tsp"])
 def test_flow_processor_programs_are_those_that_the_cards_tests_run(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

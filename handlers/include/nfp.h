@@ -52,7 +52,13 @@ enum {
     NFP_CALL_WAIT_ALL = 0x220,
     NFP_CALL_WAIT_ANY = 0x221,
     NFP_CALL_SIGNAL = 0x222,
-    NFP_CALL_YIELD = 0x230
+    NFP_CALL_YIELD = 0x230,
+    NFP_CALL_CHANNEL_REGISTER = 0x300,
+    NFP_CALL_CHANNEL_WRITE = 0x301,
+    NFP_CALL_CHANNEL_READ = 0x302,
+    NFP_CALL_CHANNEL_WRITE_IND = 0x303,
+    NFP_CALL_CHANNEL_READ_IND = 0x304,
+    NFP_CALL_CHANNEL_SELECT = 0x305
 };
 
 NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
@@ -118,6 +124,106 @@ NFP_INLINE uint32_t nfp_wait_any(uint32_t signals) { return nfp_call(NFP_CALL_WA
 
 /* Lets the other contexts of the microengine that are ready go first. */
 NFP_INLINE void nfp_yield(void) { nfp_call(NFP_CALL_YIELD, 0, 0, 0); }
+
+/* Channels to the host. A process registers a target under an ID, and a thread of the host subscribes to it; that is a
+ * channel, which carries messages both ways. Messages are synchronous: a call ends when both ends have come for it
+ * and the message has passed. Both ends name the same size, and the same kind: direct messages, of 1 to 56 bytes, go
+ * from local memory to local memory, indirect ones between a memory of the card (CTM, IMEM or EMEM) and pages
+ * of the host.
+ *
+ * A call gives CHANNEL_OK, or one of these. */
+enum {
+    CHANNEL_OK = 0,
+    CHANNEL_SIZE_MISMATCH = -1,  /* the two ends named different sizes */
+    CHANNEL_KIND_MISMATCH = -2,  /* one end made a direct call and the other an indirect one */
+    CHANNEL_TIMED_OUT = -3,      /* the host did not come in time */
+    CHANNEL_DMA_FAILED = -4,     /* a list of pages failed too often */
+    CHANNEL_PIN_FAILED = -5,     /* the host could not pin its buffer */
+    CHANNEL_CLOSED = -6,         /* the host closed the channel */
+    CHANNEL_UNKNOWN_TARGET = -7, /* the target was not registered */
+    CHANNEL_BUSY = -8,           /* the target is registered already, or another context is in a call there */
+    CHANNEL_TOO_LARGE = -9,      /* more than 56 bytes in a direct message, or more than the card's limit */
+    CHANNEL_NO_BYTES = -10,      /* a message of no bytes */
+    CHANNEL_BAD_ADDRESS = -11,   /* memory that is not in CTM, IMEM or EMEM */
+    CHANNEL_NO_SPACE = -12,      /* no target is left */
+    CHANNEL_BAD_GUARDS = -13     /* no guards, too many, or two of one target */
+};
+
+/* Most bytes of a direct message. */
+#define CHANNEL_DIRECT 56u
+/* A timeout that never comes; others are in nanoseconds, and bound the wait for the host. */
+#define CHANNEL_FOREVER 0xffffffffu
+
+NFP_INLINE int32_t nfp_channel_call(uint32_t number, uint32_t target, uint32_t address, uint32_t bytes,
+                                    uint32_t timeout_ns, uint32_t upper) {
+    register uint32_t a0 __asm__("a0") = target;
+    register uint32_t a1 __asm__("a1") = address;
+    register uint32_t a2 __asm__("a2") = bytes;
+    register uint32_t a3 __asm__("a3") = timeout_ns;
+    register uint32_t a4 __asm__("a4") = upper;
+    register uint32_t a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a7) : "memory");
+    return (int32_t)a0;
+}
+
+/* Gives this end of a channel an ID that the host can subscribe to. It never blocks. */
+NFP_INLINE int32_t channel_register(uint32_t target) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_REGISTER, target, 0, 0, 0, 0);
+}
+
+/* Direct messages, each with a timeout and without. */
+NFP_INLINE int32_t channel_write_for(uint32_t target, const void *bytes, uint32_t size, uint32_t timeout_ns) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_WRITE, target, (uint32_t)(uintptr_t)bytes, size, timeout_ns, 0);
+}
+NFP_INLINE int32_t channel_write(uint32_t target, const void *bytes, uint32_t size) {
+    return channel_write_for(target, bytes, size, CHANNEL_FOREVER);
+}
+NFP_INLINE int32_t channel_read_for(uint32_t target, void *bytes, uint32_t size, uint32_t timeout_ns) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_READ, target, (uint32_t)(uintptr_t)bytes, size, timeout_ns, 0);
+}
+NFP_INLINE int32_t channel_read(uint32_t target, void *bytes, uint32_t size) {
+    return channel_read_for(target, bytes, size, CHANNEL_FOREVER);
+}
+
+/* A 40-bit address for indirect messages: a pointer into CTM, IMEM or EMEM, where in CTM it is that of an island. A
+ * plain pointer means the caller's own island. */
+NFP_INLINE uint64_t nfp_address(uint32_t island, const volatile void *memory) {
+    return (uint64_t)(island + 1) << 32 | (uint32_t)(uintptr_t)memory;
+}
+
+/* Indirect messages. */
+NFP_INLINE int32_t channel_write_ind_for(uint32_t target, uint64_t address, uint32_t size, uint32_t timeout_ns) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_WRITE_IND, target, (uint32_t)address, size, timeout_ns,
+                            (uint32_t)(address >> 32));
+}
+NFP_INLINE int32_t channel_write_ind(uint32_t target, const volatile void *memory, uint32_t size) {
+    return channel_write_ind_for(target, (uint32_t)(uintptr_t)memory, size, CHANNEL_FOREVER);
+}
+NFP_INLINE int32_t channel_read_ind_for(uint32_t target, uint64_t address, uint32_t size, uint32_t timeout_ns) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_READ_IND, target, (uint32_t)address, size, timeout_ns,
+                            (uint32_t)(address >> 32));
+}
+NFP_INLINE int32_t channel_read_ind(uint32_t target, volatile void *memory, uint32_t size) {
+    return channel_read_ind_for(target, (uint32_t)(uintptr_t)memory, size, CHANNEL_FOREVER);
+}
+
+/* One alternative of a selection: this message from there. */
+struct channel_guard {
+    uint32_t target;
+    volatile void *into; /* local memory, or a memory of the card for an indirect message */
+    uint32_t size;
+    uint32_t indirect; /* 0 or 1 */
+    int32_t result;    /* how the read ended, where this guard was taken */
+};
+
+/* Reads from the first of up to 64 targets whose message has come, in the order of the guards where several have: gives
+ * the number of that guard, whose `result` says how its read ended, or an error where none was taken. */
+NFP_INLINE int32_t channel_select_for(struct channel_guard *guards, uint32_t count, uint32_t timeout_ns) {
+    return nfp_channel_call(NFP_CALL_CHANNEL_SELECT, (uint32_t)(uintptr_t)guards, count, 0, timeout_ns, 0);
+}
+NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) {
+    return channel_select_for(guards, count, CHANNEL_FOREVER);
+}
 
 /* Where the process runs. */
 NFP_INLINE uint32_t nfp_hart(void) {

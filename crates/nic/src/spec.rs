@@ -297,7 +297,6 @@ fn read_spin(reader: &Reader<'_>) -> SpinSpec {
 }
 
 /// The host's operating system, for cards whose software enters it.
-#[expect(dead_code, reason = "the designs that enter the kernel are not read yet")]
 pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     let s = reader.section("kernel");
     let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");

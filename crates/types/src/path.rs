@@ -39,12 +39,18 @@ stages! {
     SystemCall = "system call";
     /// The kernel locks pages in memory and translates their addresses for the card.
     Pin = "pin";
+    /// A driver's own work on the host's CPU: mailboxes, page lists, doorbells.
+    Driver = "driver";
     /// The host's CPU posts a command.
     Post = "post";
     /// A command and its payload cross the host bus to the card.
     Bus = "bus";
     /// Waiting for the host bus.
     BusQueued = "bus, queued";
+    /// A manager of the card moves a channel's mailbox, or sees to it that it is moved.
+    Manager = "manager";
+    /// Waiting for a manager.
+    ManagerQueued = "manager, queued";
     /// The card fetches from host memory: request and data.
     Fetch = "fetch";
     /// Waiting for the way to host memory.
@@ -77,6 +83,12 @@ stages! {
     Handler = "handler";
     /// Waiting for a handler processor.
     HandlerQueued = "handler, queued";
+    /// A process of the card goes about its own work.
+    Process = "process";
+    /// A message waits until its receiver comes for it.
+    Receiver = "receiver";
+    /// DMA reads or writes a memory of the card.
+    CardMemory = "card memory";
     /// Payload, and the event behind it, go to host memory.
     Deposit = "deposit";
     /// Waiting for the way to host memory.

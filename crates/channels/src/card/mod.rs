@@ -310,6 +310,13 @@ impl Card {
         self.group(direction).managers.iter().filter(|m| m.stage == Stage::Idle).count()
     }
 
+    /// The mailbox that a manager works on; none where it has nothing to do, or there is no such manager.
+    pub fn serving(&self, manager: ManagerId) -> Option<Mailbox> {
+        let &Manager { channel, stage } =
+            self.group(manager.direction).managers.get(manager.index as usize)?;
+        (stage != Stage::Idle).then_some(Mailbox { channel, direction: manager.direction })
+    }
+
     /// The earliest deadline of a call that still waits for the other end: when to call [`Card::tick`].
     pub fn next_deadline(&self) -> Deadline {
         self.timers.next()

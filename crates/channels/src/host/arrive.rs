@@ -21,21 +21,33 @@ impl Host {
         Ok(())
     }
 
+    /// Serves the card's interrupt for one mailbox, the one that was written first of those that were not looked at
+    /// since; says which, if there is any. For a driver whose handler runs once for each message.
+    pub fn interrupt_one(&mut self, effects: &mut Vec<HostEffect>) -> Option<Mailbox> {
+        let mailbox = (!self.arrived.is_empty()).then(|| self.arrived.remove(0))?;
+        self.look(mailbox, effects);
+        Some(mailbox)
+    }
+
     /// Serves the card's interrupt: looks at every mailbox that was written since the last one. An interrupt
     /// with nothing to look at does no harm, since one may have served what two were raised for.
     pub fn interrupt(&mut self, effects: &mut Vec<HostEffect>) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for mailbox in arrived.drain(..) {
-            let lane = self.lane_mut(mailbox);
-            // The mailbox of a channel that was closed meanwhile says nothing any more.
-            if std::mem::take(&mut lane.arrived) {
-                let bytes = lane.inbox;
-                if let Err(reason) = self.read(mailbox, &bytes, effects) {
-                    effects.push(HostEffect::Drop { mailbox, reason });
-                }
-            }
+            self.look(mailbox, effects);
         }
         self.arrived = arrived;
+    }
+
+    fn look(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) {
+        let lane = self.lane_mut(mailbox);
+        // The mailbox of a channel that was closed meanwhile says nothing any more.
+        if std::mem::take(&mut lane.arrived) {
+            let bytes = lane.inbox;
+            if let Err(reason) = self.read(mailbox, &bytes, effects) {
+                effects.push(HostEffect::Drop { mailbox, reason });
+            }
+        }
     }
 
     fn read(

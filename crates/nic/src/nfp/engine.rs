@@ -4,6 +4,7 @@
 //! the switch where that is another.
 
 use super::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
+use super::intrinsics;
 use super::map;
 use super::memory::Memories;
 use super::program::Program;
@@ -44,6 +45,10 @@ pub(super) enum State {
         mask: u16,
         all: bool,
     },
+    /// It sleeps in a call of the card, which this is.
+    Called {
+        number: u32,
+    },
     Running,
     Ended(Outcome),
 }
@@ -60,6 +65,7 @@ impl State {
                 let word = if *all { "all" } else { "any" };
                 format!("waits for {word} of its signals {}", numbers.collect::<Vec<_>>().join(", "))
             }
+            State::Called { number } => format!("waits in {}", intrinsics::name(*number)),
             State::Ended(_) => "has ended".to_owned(),
         }
     }
@@ -181,7 +187,7 @@ impl EngineState {
         for step in 0..count {
             let number = (after + step) % count;
             let slot = &self.slots[number];
-            open |= matches!(slot.state, State::Waiting { .. });
+            open |= matches!(slot.state, State::Waiting { .. } | State::Called { .. });
             if let Some(ready) = slot.ready() {
                 let at = ready.max(free);
                 if first.is_none_or(|(earliest, _)| at < earliest) {
@@ -191,7 +197,7 @@ impl EngineState {
         }
         match first {
             None => Next::Nobody,
-            // Signals that are still to be sent arrive later than now.
+            // Signals that are still to be sent arrive later than now, and so do the ends of calls.
             Some((at, slot)) if !open || at <= now => Next::Run { slot, at },
             Some((at, _)) => Next::Look { at },
         }
@@ -253,7 +259,7 @@ impl EngineState {
             State::Free | State::Ended(_) => account.idle_until(until),
             State::Running => account.computing_until(until),
             State::Ready { at } => account.waiting_until(Some(*at), until),
-            State::Waiting { .. } => account.waiting_until(slot.ready(), until),
+            State::Waiting { .. } | State::Called { .. } => account.waiting_until(slot.ready(), until),
         }
         account.counters(slot.cpu.instret())
     }
@@ -288,7 +294,10 @@ impl EngineState {
 
 impl Slot {
     fn live(&self) -> bool {
-        matches!(self.state, State::Ready { .. } | State::Waiting { .. } | State::Running)
+        matches!(
+            self.state,
+            State::Ready { .. } | State::Waiting { .. } | State::Called { .. } | State::Running
+        )
     }
 
     /// The cycle from which on it can go on, if that is known.

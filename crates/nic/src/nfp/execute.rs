@@ -8,6 +8,7 @@ use super::Nfp;
 use super::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
 use super::intrinsics::{self, Call};
 use super::memory::{Memories, Reference};
+use super::service::{self, Place, Served};
 use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, Region, TrapKind};
 use nicety_kernel::race;
 use std::rc::Rc;
@@ -115,6 +116,14 @@ impl Nfp {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
         let registers = state.slots[slot].cpu.args();
+        if registers[7] >= service::FIRST
+            && let Some(services) = self.services.get()
+        {
+            drop(state);
+            let place = Place { core: index, context: slot };
+            let served = services.serve(place, &registers);
+            return self.served(place, registers[7], served, issue);
+        }
         let made = match Call::of(&registers, self.spec.transfer) {
             Err(kind) => Err(kind),
             Ok(Call::Send { core, context, signal }) => match self.known(core, context, signal) {
@@ -140,13 +149,31 @@ impl Nfp {
                 state.slots[slot].cpu.finish_ecall(0, 0);
                 then
             }
-            Err(kind) => {
-                let image = state.program.as_ref().expect("a program is loaded").image.clone();
-                let cpu = &mut state.slots[slot].cpu;
-                let trap = image.trap(cpu.pc(), kind);
-                cpu.set_cycle(issue);
-                Then::Leave(State::Ended(Outcome::Trapped(trap)))
+            Err(kind) => trapped(&mut state, slot, kind, issue),
+        }
+    }
+
+    /// What becomes of a context whose call the card has served.
+    fn served(
+        &self,
+        place: Place,
+        number: u32,
+        served: Option<Result<Served, TrapKind>>,
+        issue: u64,
+    ) -> Then {
+        let mut state = self.engines[place.core].state.borrow_mut();
+        let unknown = TrapKind::UnknownCall { number, served: "nfp.h has the calls of a card" };
+        let cpu = &mut state.slots[place.context].cpu;
+        match served.unwrap_or(Err(unknown)) {
+            Ok(Served::Now(result)) => {
+                cpu.finish_ecall(result, 0);
+                Then::Continue
             }
+            Ok(Served::Later) => {
+                cpu.finish_ecall(0, 0);
+                Then::Leave(State::Called { number })
+            }
+            Err(kind) => trapped(&mut state, place.context, kind, issue),
         }
     }
 
@@ -169,6 +196,15 @@ impl Nfp {
         engine.state.borrow_mut().signal(context, signal, cycle + self.spec.signal);
         engine.wake.notify_all();
     }
+}
+
+/// Stops a process for what it asked.
+fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> Then {
+    let image = state.program.as_ref().expect("a program is loaded").image.clone();
+    let cpu = &mut state.slots[slot].cpu;
+    let trap = image.trap(cpu.pc(), kind);
+    cpu.set_cycle(issue);
+    Then::Leave(State::Ended(Outcome::Trapped(trap)))
 }
 
 /// A load from or store to a memory.

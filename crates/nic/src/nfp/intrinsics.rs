@@ -17,6 +17,31 @@ pub const SIGNAL: u32 = 0x222;
 /// `nfp_yield()`.
 pub const YIELD: u32 = 0x230;
 
+/// `channel_register(target)`.
+pub const CHANNEL_REGISTER: u32 = 0x300;
+/// `channel_write(target, bytes, size)`, with a timeout.
+pub const CHANNEL_WRITE: u32 = 0x301;
+/// `channel_read(target, bytes, size)`, with a timeout.
+pub const CHANNEL_READ: u32 = 0x302;
+/// `channel_write_ind(target, memory, size)`, with a timeout.
+pub const CHANNEL_WRITE_IND: u32 = 0x303;
+/// `channel_read_ind(target, memory, size)`, with a timeout.
+pub const CHANNEL_READ_IND: u32 = 0x304;
+/// `channel_select(guards, count)`, with a timeout.
+pub const CHANNEL_SELECT: u32 = 0x305;
+
+/// The function of `nfp.h` that makes a call in which a context may sleep.
+pub(super) fn name(number: u32) -> &'static str {
+    match number {
+        CHANNEL_WRITE => "channel_write",
+        CHANNEL_READ => "channel_read",
+        CHANNEL_WRITE_IND => "channel_write_ind",
+        CHANNEL_READ_IND => "channel_read_ind",
+        CHANNEL_SELECT => "channel_select",
+        _ => "a call of the card",
+    }
+}
+
 /// A call with its arguments, which can be meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {

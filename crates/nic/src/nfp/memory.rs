@@ -179,6 +179,11 @@ impl Memory {
         start + latency + (transfer - 1)
     }
 
+    /// Cycles from a write's last bytes to its being done.
+    pub(super) fn write_latency(&self) -> u64 {
+        self.spec.write
+    }
+
     /// Copies bytes out, without taking time.
     ///
     /// # Errors

@@ -10,6 +10,8 @@
 //! | `execute.rs` | the task that runs it, cycle by cycle: references, atomics, signals |
 //! | `intrinsics.rs` | the calls a process makes of its core |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
+//! | `card/` | [`Card`]: the processor, its channels to the host, and the host's end of them |
+//! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //! | `experiment.rs` | a processor by itself, run to the end |
 //! | `pcsa.rs`, `tsp.rs` | the paper's two applications on microengines, without a host |
@@ -24,6 +26,7 @@
 //! All cores, memories on the chip and counters share one clock, whose cycle 0 is the beginning of time.
 
 mod account;
+mod card;
 mod engine;
 mod execute;
 mod experiment;
@@ -32,21 +35,27 @@ pub mod map;
 mod memory;
 pub mod pcsa;
 mod program;
+mod service;
 mod spec;
 pub mod tsp;
 
 pub use account::{ContextCounters, CoreCounters};
+pub use card::{Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, ManagerSpec, Selected};
 pub use engine::{Outcome, SIGNALS};
 pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
+pub use nicety_channels::{Channel, Completion, Direction, Guard, Payload, Want};
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub(crate) use spec::read_processor;
 pub use spec::{MemorySpec, NfpSpec};
 
 /// The numbers of the calls, in a7, for hand-made code.
 pub mod number {
-    pub use super::intrinsics::{CRC32, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD};
+    pub use super::intrinsics::{
+        CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
+        CRC32, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,
+    };
 }
 
 use engine::{Engine, State};
@@ -54,6 +63,8 @@ use memory::Memories;
 use nicety_hpu::Trap;
 use nicety_kernel::{Signal, Sim, describe};
 use nicety_types::Time;
+use service::Services;
+use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -86,6 +97,8 @@ pub struct Nfp {
     ended: Signal,
     /// A cycle in picoseconds, as the smallest fraction.
     cycle: (u64, u64),
+    /// Who serves the calls that are not the microengines' own.
+    services: OnceCell<Box<dyn Services>>,
 }
 
 impl Nfp {
@@ -113,6 +126,7 @@ impl Nfp {
             islands,
             ended: Signal::new(sim),
             cycle: (PS_PER_S / divisor, spec.clock.hz() / divisor),
+            services: OnceCell::new(),
         });
         (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
         nfp
@@ -134,11 +148,15 @@ impl Nfp {
 
     /// The cycle that it is: the last one that has begun.
     pub fn cycle(&self) -> u64 {
+        self.cycle_at(self.sim.now())
+    }
+
+    /// The same at another time.
+    fn cycle_at(&self, time: Time) -> u64 {
         let (ps, cycles) = self.cycle;
-        let now = self.sim.now();
-        match now.ps().checked_mul(cycles) {
+        match time.ps().checked_mul(cycles) {
             Some(product) => product / ps,
-            None => self.spec.clock.cycles_in(now.since(Time::ZERO)),
+            None => self.spec.clock.cycles_in(time.since(Time::ZERO)),
         }
     }
 

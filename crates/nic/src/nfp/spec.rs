@@ -1,5 +1,6 @@
 //! What the spec of a network flow processor says, as the numbers its parts take.
 
+use super::card::{ChannelSpec, read_channels};
 use super::map;
 use super::memory::MemoryKind;
 use crate::node::{NodeSpec, read_node};
@@ -16,6 +17,8 @@ pub struct NfpSpec {
     pub node: NodeSpec,
     /// The bus between host and card.
     pub bus: BusSpec,
+    /// Software and managers between the host's programs and the card's processes.
+    pub channels: ChannelSpec,
     /// Microengines.
     pub cores: usize,
     /// Microengines of an island, which share a CLS and a CTM.
@@ -69,6 +72,11 @@ impl NfpSpec {
         self.cores.div_ceil(self.island)
     }
 
+    /// Contexts of all microengines.
+    pub fn hardware_contexts(&self) -> u16 {
+        (self.cores * self.contexts) as u16
+    }
+
     /// Most bytes of a direct message.
     pub fn message(&self) -> u32 {
         4 * self.message_registers
@@ -80,7 +88,7 @@ impl NfpSpec {
     }
 }
 
-/// Reads the sections of a flow processor: what is around it, `bus`, `hpu`, `hpu.cycles` and `memory`.
+/// Reads the sections of a flow processor: what is around it, its channels, `bus`, `hpu`, `hpu.cycles` and `memory`.
 pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
@@ -115,6 +123,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     NfpSpec {
         node: read_node(reader),
         bus: crate::bus::read(reader),
+        channels: read_channels(reader),
         cores,
         island,
         contexts,

@@ -1,5 +1,6 @@
 //! Microengines: cycles worked out by hand, compiled programs, and what always holds.
 
+mod channels;
 mod cycles;
 mod limits;
 mod programs;

@@ -1,0 +1,194 @@
+//! What a host's programs call: channels to the processes of the card.
+
+use super::driver::{Ended, Request};
+use super::{Card, ChannelError};
+use nicety_channels::{Buffer, Channel, Completion, Error, Guard, Payload, TargetId, Want};
+use nicety_kernel::describe;
+use nicety_types::{Duration, Path};
+use std::fmt;
+use std::rc::Rc;
+
+/// What a selection received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Which of the guards.
+    pub index: usize,
+    /// How the receive of that guard ended.
+    pub result: Result<Completion, ChannelError>,
+}
+
+/// An open device. Cheap to clone; a clone is the same device.
+///
+/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. Each call begins at the instant up
+/// to which `path` accounts, which is now, and ends when the thread is back from it; `path` then accounts for that
+/// time too. A call that is dropped goes on by itself, as a thread's does that nobody waits for.
+///
+/// A timeout bounds the wait for the other end; none waits for ever.
+#[derive(Clone)]
+pub struct Device(Rc<Card>);
+
+impl Device {
+    pub(super) fn new(card: &Rc<Card>) -> Device {
+        Device(card.clone())
+    }
+
+    /// The card behind it.
+    pub fn card(&self) -> &Rc<Card> {
+        &self.0
+    }
+
+    /// Subscribes to a target: a channel to the process that has registered it.
+    ///
+    /// # Errors
+    /// When no process has, or another channel is there; when all channels are open.
+    pub async fn subscribe(&self, path: &mut Path, target: u32) -> Result<Channel, ChannelError> {
+        let what = move || format!("the card to answer its subscription to target {target}");
+        let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
+        ended.1?;
+        Ok(opened.expect("a subscription that ended well has opened a channel"))
+    }
+
+    /// Closes a channel. A process that waits at its end is told.
+    ///
+    /// # Errors
+    /// When the channel is not open, or a thread is in a call on it.
+    pub async fn close(&self, path: &mut Path, channel: Channel) -> Result<(), ChannelError> {
+        let what = move || format!("the card to let go of channel {}", channel.index());
+        let (ended, _) = self.call(path, Request::Close(channel), None, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it.
+    ///
+    /// # Errors
+    /// When there are no bytes or too many, another thread is sending here, or the channel is not open; when the process
+    /// expects another size or kind, or did not come in time.
+    pub async fn send(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        bytes: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let payload = Payload::new(bytes).ok_or(Error::DirectTooLong(bytes.len() as u64))?;
+        let what = move || format!("the process at channel {} to read {}", channel.index(), payload.len());
+        let request = Request::Send(channel, payload);
+        let (ended, _) = self.call(path, request, timeout, move || what() + " bytes").await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives a direct message of exactly `bytes` bytes.
+    ///
+    /// # Errors
+    /// As [`Device::send`].
+    pub async fn receive(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<Payload, ChannelError> {
+        let what = move || format!("the process at channel {} to write {bytes} bytes", channel.index());
+        let (ended, _) = self.call(path, Request::Receive(channel, bytes), timeout, what).await?;
+        Ok(ended.1?.payload)
+    }
+
+    /// Sends the `bytes` bytes of host memory from `address` on. Returns when the process has them and the pages are
+    /// free.
+    ///
+    /// # Errors
+    /// As [`Device::send`]; when memory is not the host's, or DMA fails too often.
+    pub async fn send_indirect(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        address: u64,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let what = move || format!("the process at channel {} to read {bytes} bytes", channel.index());
+        let request = Request::SendIndirect(channel, Buffer { address, bytes });
+        let (ended, _) = self.call(path, request, timeout, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they are there and the pages are
+    /// free.
+    ///
+    /// # Errors
+    /// As [`Device::send_indirect`].
+    pub async fn receive_indirect(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        address: u64,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let what = move || format!("the process at channel {} to write {bytes} bytes", channel.index());
+        let request = Request::ReceiveIndirect(channel, Buffer { address, bytes });
+        let (ended, _) = self.call(path, request, timeout, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives from the first of several channels whose process writes; in the order of the guards where several
+    /// already do.
+    ///
+    /// # Errors
+    /// When there are no guards, or one of them could not be received from; when no process came in time. How the receive
+    /// of the guard that was taken ended is in what it gives.
+    pub async fn select(
+        &self,
+        path: &mut Path,
+        guards: &[Guard<Channel>],
+        timeout: Option<Duration>,
+    ) -> Result<Selected, ChannelError> {
+        let numbers: Vec<_> = guards.iter().map(|guard| guard.from.index().to_string()).collect();
+        let what = move || format!("a process at one of the channels {} to write", numbers.join(", "));
+        let (ended, _) = self.call(path, Request::Select(guards.to_vec()), timeout, what).await?;
+        match ended {
+            (_, Err(failure @ nicety_channels::Failure::Timeout)) => Err(failure.into()),
+            (guard, result) => {
+                Ok(Selected { index: usize::from(guard), result: result.map_err(ChannelError::from) })
+            }
+        }
+    }
+
+    /// A guard for [`Device::select`]: a direct message of so many bytes.
+    pub const fn direct(channel: Channel, bytes: u32) -> Guard<Channel> {
+        Guard { from: channel, want: Want::Direct(bytes) }
+    }
+
+    /// A guard for [`Device::select`]: an indirect message into host memory.
+    pub const fn indirect(channel: Channel, address: u64, bytes: u32) -> Guard<Channel> {
+        Guard { from: channel, want: Want::Indirect(Buffer { address, bytes }) }
+    }
+
+    async fn call(
+        &self,
+        path: &mut Path,
+        request: Request,
+        timeout: Option<Duration>,
+        what: impl Fn() -> String,
+    ) -> Result<(Ended, Option<Channel>), ChannelError> {
+        let card = &self.0;
+        let deadline = timeout.map(|timeout| (card.sim.now() + timeout).ps());
+        let caller = card.take_thread()?;
+        let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, *path);
+        card.sim.spawn(call);
+        describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
+        let outcome = caller.outcome().expect("a call that is done has an outcome");
+        *path = outcome.path;
+        Ok((outcome.result?, outcome.opened))
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({:?})", self.0)
+    }
+}

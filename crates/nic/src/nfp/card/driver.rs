@@ -1,0 +1,362 @@
+//! The host's end: threads in calls, what they do inside the kernel, and the interrupt that all channels share.
+//!
+//! A thread goes through library and system call into the driver, does there what the host's end asks for, and sleeps
+//! in a wait queue until the interrupt's handler has something for it. What a message needs of its thread, be it the
+//! next list of pages or an answer, the thread does, and not the handler.
+
+use super::{Card, ChannelError, waited};
+use nicety_channels::{
+    Body, Buffer, Channel, Completion, Deadline, Direction, Error, Failure, Guard, Host, HostEffect,
+    MAILBOX_BYTES, Mailbox, Message, PAGE_BYTES, Page, Payload, TargetId, ThreadId,
+};
+use nicety_kernel::Signal;
+use nicety_types::{Path, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Bytes of a write to a doorbell register.
+const DOORBELL: u64 = 4;
+
+/// What a call comes to: which guard, and how it ended.
+pub(super) type Ended = (u16, Result<Completion, Failure>);
+
+/// What a thread calls.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    Subscribe(TargetId),
+    Close(Channel),
+    Send(Channel, Payload),
+    SendIndirect(Channel, Buffer),
+    Receive(Channel, u32),
+    ReceiveIndirect(Channel, Buffer),
+    Select(Vec<Guard<Channel>>),
+}
+
+impl Request {
+    const fn is_indirect(&self) -> bool {
+        matches!(self, Request::SendIndirect(..) | Request::ReceiveIndirect(..))
+    }
+
+    fn begin(
+        &self,
+        host: &mut Host,
+        thread: ThreadId,
+        deadline: Deadline,
+        effects: &mut Vec<HostEffect>,
+    ) -> Result<Option<Channel>, Error> {
+        let channel = match self {
+            Request::Subscribe(target) => return host.subscribe(thread, *target, effects).map(Some),
+            Request::Close(channel) => host.close(thread, *channel, effects),
+            Request::Send(channel, payload) => host.send(thread, *channel, payload, deadline, effects),
+            Request::SendIndirect(channel, buffer) => {
+                host.send_indirect(thread, *channel, *buffer, deadline, effects)
+            }
+            Request::Receive(channel, bytes) => host.receive(thread, *channel, *bytes, deadline, effects),
+            Request::ReceiveIndirect(channel, buffer) => {
+                host.receive_indirect(thread, *channel, *buffer, deadline, effects)
+            }
+            Request::Select(guards) => host.select(thread, guards, deadline, effects),
+        };
+        channel.map(|()| None)
+    }
+
+    /// The mailboxes at whose end the thread is meanwhile.
+    fn claims(&self, opened: Option<Channel>) -> Vec<Mailbox> {
+        let of = |channel: &Channel, direction| vec![Mailbox { channel: channel.index(), direction }];
+        match self {
+            Request::Subscribe(_) => of(&opened.expect("a subscription has a channel"), Direction::ToCard),
+            Request::Close(channel) | Request::Send(channel, _) | Request::SendIndirect(channel, _) => {
+                of(channel, Direction::ToCard)
+            }
+            Request::Receive(channel, _) | Request::ReceiveIndirect(channel, _) => {
+                of(channel, Direction::ToHost)
+            }
+            Request::Select(guards) => {
+                guards.iter().flat_map(|guard| of(&guard.from, Direction::ToHost)).collect()
+            }
+        }
+    }
+}
+
+/// A call of a host's thread, and whose it is.
+pub(super) struct Thread {
+    /// What the thread has to do, in order.
+    work: RefCell<VecDeque<HostEffect>>,
+    given: Signal,
+    /// What released it last; none where only time has passed.
+    release: Cell<Option<Path>>,
+    claims: RefCell<Vec<Mailbox>>,
+    /// Pages that are pinned for it.
+    pages: Cell<u64>,
+    state: Cell<ThreadState>,
+    outcome: RefCell<Option<Outcome>>,
+    pub(super) ended: Signal,
+}
+
+/// A call's result, the channel that it opened, and the path to its end.
+pub(super) struct Outcome {
+    pub(super) result: Result<Ended, ChannelError>,
+    pub(super) opened: Option<Channel>,
+    pub(super) path: Path,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadState {
+    Free,
+    Called,
+    /// In a call that nobody waits for any more.
+    Abandoned,
+    Done,
+}
+
+/// A thread while it is in a call; dropped, it leaves the call to end by itself.
+pub(super) struct Caller {
+    pub(super) thread: Rc<Thread>,
+    pub(super) id: ThreadId,
+}
+
+impl Caller {
+    /// How the call ended, once it has.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        self.thread.outcome.take()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.thread.state.get() == ThreadState::Done
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let free = self.is_done();
+        self.thread.state.set(if free { ThreadState::Free } else { ThreadState::Abandoned });
+    }
+}
+
+impl Card {
+    /// A thread for a call.
+    pub(super) fn take_thread(&self) -> Result<Caller, Error> {
+        let mut threads = self.threads.borrow_mut();
+        let free = threads.iter().position(|thread| thread.state.get() == ThreadState::Free);
+        let limit = self.spec.channels.threads;
+        let index = match free {
+            Some(index) => index,
+            None if threads.len() < usize::from(limit) => {
+                threads.push(Rc::new(Thread {
+                    work: RefCell::default(),
+                    given: Signal::new(&self.sim),
+                    release: Cell::default(),
+                    claims: RefCell::default(),
+                    pages: Cell::default(),
+                    state: Cell::new(ThreadState::Free),
+                    outcome: RefCell::default(),
+                    ended: Signal::new(&self.sim),
+                }));
+                threads.len() - 1
+            }
+            None => return Err(Error::NoSpace { what: "thread", name: "threads", limit: limit.into() }),
+        };
+        let thread = threads[index].clone();
+        thread.state.set(ThreadState::Called);
+        Ok(Caller { thread, id: ThreadId(index as u16) })
+    }
+
+    /// A call of a thread, from the library to the return from it.
+    pub(super) async fn call(
+        self: Rc<Card>,
+        thread: Rc<Thread>,
+        id: ThreadId,
+        request: Request,
+        deadline: Deadline,
+        mut path: Path,
+    ) {
+        let outcome = self.go_through(&thread, id, request, deadline, &mut path).await;
+        let (result, opened) = match outcome {
+            Ok((ended, opened)) => (Ok(ended), opened),
+            Err(error) => (Err(error.into()), None),
+        };
+        if thread.state.get() == ThreadState::Abandoned {
+            thread.state.set(ThreadState::Free);
+            return;
+        }
+        thread.outcome.replace(Some(Outcome { result, opened, path }));
+        thread.state.set(ThreadState::Done);
+        thread.ended.notify_all();
+    }
+
+    async fn go_through(
+        self: &Rc<Card>,
+        thread: &Rc<Thread>,
+        id: ThreadId,
+        request: Request,
+        deadline: Deadline,
+        path: &mut Path,
+    ) -> Result<(Ended, Option<Channel>), Error> {
+        let (cpus, spec) = (self.kernel.cpus(), &self.spec.channels);
+        cpus.spend(spec.library, Stage::Library, path).await;
+        self.kernel.call(path).await;
+        if request.is_indirect() {
+            cpus.spend(spec.driver.indirect, Stage::Driver, path).await;
+        }
+        let opened = self.on_host(Some((id, &request)), Some(*path), |host, effects| {
+            request.begin(host, id, deadline, effects)
+        })?;
+        loop {
+            let Some(effect) = thread.work.borrow_mut().pop_front() else {
+                thread.given.wait_until(|| !thread.work.borrow().is_empty()).await;
+                if let Some(release) = thread.release.take() {
+                    path.follow(&release);
+                }
+                waited(path, Stage::Receiver, &self.sim);
+                self.kernel.wake(path).await;
+                continue;
+            };
+            match effect {
+                HostEffect::Pin { buffer, .. } => self.pin(thread, id, buffer, path).await,
+                HostEffect::Unpin { .. } => {
+                    let pages = thread.pages.take();
+                    self.kernel.unpin(pages, path).await;
+                    self.count(|counters| counters.pinned -= pages);
+                }
+                HostEffect::Post { mailbox, bytes } => self.post(mailbox, bytes, path).await,
+                HostEffect::Wake { guard, result, .. } => return Ok(((guard, result), opened)),
+                HostEffect::Retry { .. } | HostEffect::Drop { .. } => unreachable!("counted where they come"),
+            }
+        }
+    }
+
+    /// Locks the pages of a thread's buffer, and says where they are. Host memory is where the bus sees it.
+    async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
+        let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
+        let there = self.memory.check(address, bytes).is_ok();
+        let mut pages = Vec::new();
+        if there {
+            let end = address + bytes;
+            let mut at = address;
+            while at < end {
+                let next = (at / u64::from(PAGE_BYTES) + 1) * u64::from(PAGE_BYTES);
+                let piece = next.min(end) - at;
+                pages.push(Page::new(at, piece as u32).expect("a piece of one page of the host"));
+                at += piece;
+            }
+        }
+        self.kernel.pin(pages.len() as u64, path).await;
+        if there {
+            thread.pages.set(pages.len() as u64);
+            self.count(|counters| counters.pinned += pages.len() as u64);
+        }
+        let told = self.on_host(None, Some(*path), |host, effects| match there {
+            true => host.pinned(id, &pages, effects),
+            false => host.pin_failed(id, effects),
+        });
+        told.expect("a thread's buffer is pinned once, and whole");
+    }
+
+    /// Writes a mailbox and rings the card's doorbell for it.
+    async fn post(self: &Rc<Card>, mailbox: Mailbox, bytes: [u8; MAILBOX_BYTES], path: &mut Path) {
+        let (cpus, driver) = (self.kernel.cpus(), &self.spec.channels.driver);
+        if let Ok(Message { body: Body::Pages(_), .. }) = Message::decode(&bytes) {
+            cpus.spend(driver.list, Stage::Driver, path).await;
+        }
+        cpus.spend(driver.post, Stage::Driver, path).await;
+        self.count(|counters| counters.posted += 1);
+        self.lane(mailbox, |lane| lane.outbox = bytes);
+        let crossing = self.bus.push(self.next_message(), DOORBELL, DOORBELL, *path);
+        let card = self.clone();
+        self.sim.spawn(async move {
+            let path = crossing.packet(0).await.landed();
+            card.sim.until(path.at()).await;
+            card.lane(mailbox, |lane| lane.rung = path);
+            card.on_card(None, |machine, effects| machine.ring(mailbox, effects))
+                .expect("the card has the channels that the host has");
+        });
+    }
+
+    /// The card's interrupt, `path` long on its way: its handler looks at one mailbox.
+    pub(super) async fn interrupt(self: Rc<Card>, mut path: Path) {
+        self.sim.until(path.at()).await;
+        self.kernel.interrupt(&self.vector, &mut path).await;
+        self.on_host(None, Some(path), |host, effects| host.interrupt_one(effects));
+    }
+
+    /// Has the host's end do something, and hands what follows from it to whoever does it. `caller` is the thread that
+    /// begins a call, and which.
+    pub(super) fn on_host<R>(
+        self: &Rc<Card>,
+        caller: Option<(ThreadId, &Request)>,
+        path: Option<Path>,
+        act: impl FnOnce(&mut Host, &mut Vec<HostEffect>) -> R,
+    ) -> R
+    where
+        R: Opens,
+    {
+        let mut effects = self.host_effects.take();
+        let result = act(&mut self.host.borrow_mut(), &mut effects);
+        if let Some((id, request)) = caller
+            && let Some(opened) = result.begun()
+        {
+            let claims = request.claims(opened);
+            claims.iter().for_each(|&mailbox| self.lane(mailbox, |lane| lane.owner = Some(id)));
+            self.threads.borrow()[usize::from(id.0)].claims.replace(claims);
+        }
+        for effect in effects.drain(..) {
+            self.hand_out(effect, path);
+        }
+        self.host_effects.replace(effects);
+        self.arm();
+        result
+    }
+
+    fn hand_out(self: &Rc<Card>, effect: HostEffect, path: Option<Path>) {
+        let id = match effect {
+            HostEffect::Retry { .. } => {
+                self.count(|counters| counters.retries += 1);
+                return;
+            }
+            HostEffect::Drop { .. } => {
+                self.count(|counters| counters.dropped += 1);
+                return;
+            }
+            HostEffect::Pin { thread, .. }
+            | HostEffect::Unpin { thread }
+            | HostEffect::Wake { thread, .. } => Some(thread),
+            HostEffect::Post { mailbox, .. } => self.lane(mailbox, |lane| lane.owner),
+        };
+        let Some(id) = id else {
+            // Nobody is there to answer: the handler does.
+            let HostEffect::Post { mailbox, bytes } = effect else {
+                unreachable!("only a post has no thread")
+            };
+            let (card, mut path) = (self.clone(), path.unwrap_or(Path::from(self.sim.now())));
+            self.sim.spawn(async move { card.post(mailbox, bytes, &mut path).await });
+            return;
+        };
+        let thread = self.threads.borrow()[usize::from(id.0)].clone();
+        if matches!(effect, HostEffect::Wake { .. }) {
+            for mailbox in thread.claims.take() {
+                self.lane(mailbox, |lane| lane.owner.take_if(|owner| *owner == id));
+            }
+        }
+        thread.work.borrow_mut().push_back(effect);
+        thread.release.set(path);
+        thread.given.notify_all();
+    }
+}
+
+/// What a step of the host's end may give: whether a call has begun, and the channel that it opened.
+pub(super) trait Opens {
+    fn begun(&self) -> Option<Option<Channel>> {
+        None
+    }
+}
+
+impl Opens for Result<Option<Channel>, Error> {
+    fn begun(&self) -> Option<Option<Channel>> {
+        self.as_ref().ok().copied()
+    }
+}
+
+impl Opens for Result<(), Error> {}
+impl Opens for Option<Mailbox> {}
+impl Opens for () {}

@@ -1,0 +1,250 @@
+//! What the card's managers do, each step with its time: on the clock of the microengines, on the bus, in the memories.
+
+use super::super::memory::{Memory, MemoryKind, Reference};
+use super::{Card, waited};
+use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
+use nicety_host::Notice;
+use nicety_types::{Path, Payload, Segment, Stage, Time};
+use std::rc::Rc;
+
+/// What is kept for a mailbox.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane {
+    /// Accounts for the time of the message in it, up to the last step of a manager.
+    pub(super) path: Path,
+    /// The same up to the host's last ring for it.
+    pub(super) rung: Path,
+    /// The host's copy, as the driver has written it.
+    pub(super) outbox: [u8; MAILBOX_BYTES],
+    /// The thread at the host's end.
+    pub(super) owner: Option<nicety_channels::ThreadId>,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        let path = Path::from(Time::ZERO);
+        Lane { path, rung: path, outbox: [0; MAILBOX_BYTES], owner: None }
+    }
+}
+
+/// Where the host's copies of the mailboxes lie in its memory: lines of a block of their own, below all allocations.
+fn mailbox_address(mailbox: Mailbox) -> u64 {
+    let line = 2 * u64::from(mailbox.channel) + mailbox.direction as u64;
+    0x1000 + line % 0x1000 * MAILBOX_BYTES as u64
+}
+
+/// One page to be moved.
+#[derive(Clone, Copy)]
+struct Move {
+    manager: ManagerId,
+    mailbox: Mailbox,
+    entry: u8,
+    direction: Direction,
+    host: u64,
+    card: u64,
+    bytes: u64,
+}
+
+impl Card {
+    /// Begins what the card's end wants done.
+    pub(super) fn begin(self: &Rc<Card>, effect: CardEffect, step: Option<(Mailbox, Path)>) {
+        match effect {
+            CardEffect::Fetch { manager, mailbox } => {
+                let mut path = self.lane(mailbox, |lane| lane.rung);
+                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                self.sim.spawn(self.clone().fetch(manager, mailbox, path));
+            }
+            CardEffect::Ask { manager, context } => {
+                let (mailbox, path) = self.met(manager, context);
+                let cycles = self.spec.channels.managers.ask;
+                self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
+            }
+            CardEffect::Deliver { manager, context, .. } => {
+                let (mailbox, path) = self.met(manager, context);
+                let cycles = self.spec.channels.managers.deliver;
+                self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
+            }
+            CardEffect::Collect { manager, context } => {
+                let mailbox = self.mailbox_of(manager);
+                let mut path = self.context(context, |call| call.path);
+                path.advance(Stage::Receiver, self.lane(mailbox, |lane| lane.path.at()));
+                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                let cycles = self.spec.channels.managers.collect;
+                self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
+            }
+            CardEffect::Dma { manager, entry, direction, host, card, bytes } => {
+                let mailbox = self.mailbox_of(manager);
+                let moving = Move { manager, mailbox, entry, direction, host, card, bytes: u64::from(bytes) };
+                let path = self.lane(mailbox, |lane| lane.path);
+                self.sim.spawn(self.clone().move_page(moving, path));
+            }
+            CardEffect::Push { manager, mailbox, bytes } => {
+                let mut path = self.lane(mailbox, |lane| lane.path);
+                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                self.sim.spawn(self.clone().push(manager, mailbox, bytes, path));
+            }
+            CardEffect::Interrupt => {
+                let (_, path) = step.expect("an interrupt follows a push");
+                self.sim.spawn(self.clone().interrupt(path));
+            }
+            CardEffect::Signal { context, guard, result } => {
+                self.end_call(context, guard, result, step.map(|(_, path)| path));
+            }
+            CardEffect::Drop { .. } => self.count(|counters| counters.dropped += 1),
+        }
+    }
+
+    fn mailbox_of(&self, manager: ManagerId) -> Mailbox {
+        self.card.borrow().serving(manager).expect("a manager with something to do has a mailbox")
+    }
+
+    /// A manager begins with a message whose receiver is there: which mailbox, and the message's path.
+    fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
+        let mailbox = self.mailbox_of(manager);
+        let mut path = self.lane(mailbox, |lane| lane.path);
+        path.advance(Stage::Receiver, self.context(context, |call| call.called));
+        waited(&mut path, Stage::ManagerQueued, &self.sim);
+        (mailbox, path)
+    }
+
+    /// A manager works for so many cycles.
+    async fn work(&self, cycles: u64, path: &mut Path) {
+        self.sim.delay(self.spec.clock.cycles(cycles)).await;
+        waited(path, Stage::Manager, &self.sim);
+    }
+
+    /// A step that is the manager's own work and nothing else.
+    async fn manage(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, cycles: u64, mut path: Path) {
+        self.work(cycles, &mut path).await;
+        let done = self.on_card(Some((mailbox, path)), |card, effects| card.done(manager, effects));
+        done.expect(BEGUN);
+    }
+
+    /// Reads the host's copy of a mailbox.
+    async fn fetch(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, mut path: Path) {
+        self.work(self.spec.channels.managers.fetch, &mut path).await;
+        let (message, bytes) = (self.next_message(), MAILBOX_BYTES as u64);
+        let transfer = self.bus.read(message, mailbox_address(mailbox), bytes, bytes, path).await;
+        let found = self.lane(mailbox, |lane| lane.outbox);
+        let path = transfer.packet(0).await.landed();
+        self.sim.until(path.at()).await;
+        if let Ok(Message { body: Body::Subscribe(_), .. }) = Message::decode(&found) {
+            // A process that wrote before has waited for the channel until now.
+            let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
+            self.lane(to_host, |lane| lane.path = path);
+        }
+        let step = Some((mailbox, path));
+        let fetched = self.on_card(step, |card, effects| card.fetched(manager, &found, effects));
+        fetched.expect(BEGUN);
+    }
+
+    /// Writes the host's copy of a mailbox, and the interrupt behind it.
+    async fn push(
+        self: Rc<Card>,
+        manager: ManagerId,
+        mailbox: Mailbox,
+        bytes: [u8; MAILBOX_BYTES],
+        mut path: Path,
+    ) {
+        self.work(self.spec.channels.managers.push, &mut path).await;
+        let message = self.next_message();
+        let written = self.bus.write(message, mailbox_address(mailbox), MAILBOX_BYTES as u64, path);
+        let mut raised = self.bus.post(Notice::Event, written.path);
+        raised.advance(Stage::Deposit, written.landed);
+        self.sim.until(written.landed).await;
+        self.count(|counters| counters.pushed += 1);
+        self.host.borrow_mut().deposit(mailbox, &bytes).expect("the host has the channels that the card has");
+        let step = Some((mailbox, raised));
+        self.on_card(step, |card, effects| card.done(manager, effects)).expect(BEGUN);
+    }
+
+    /// Moves a page by DMA. One that fails takes as long, and moves nothing.
+    async fn move_page(self: Rc<Card>, page: Move, mut path: Path) {
+        self.work(self.spec.channels.managers.dma, &mut path).await;
+        let errors = self.spec.channels.dma_errors;
+        let failed = errors.numerator() > 0
+            && self.faults.borrow_mut().below(errors.denominator()) < errors.numerator();
+        self.count(|counters| {
+            counters.transfers += 1;
+            if failed {
+                counters.errors += 1;
+            } else {
+                counters.bytes += page.bytes;
+            }
+        });
+        match page.direction {
+            Direction::ToCard => self.page_to_card(page, failed, &mut path).await,
+            Direction::ToHost => self.page_to_host(page, failed, &mut path).await,
+        }
+        self.lane(page.mailbox, |lane| lane.path.follow(&path));
+        let path = self.lane(page.mailbox, |lane| lane.path);
+        let (manager, entry) = (page.manager, page.entry);
+        let step = Some((page.mailbox, path));
+        self.on_card(step, |card, effects| card.dma_done(manager, entry, !failed, effects)).expect(BEGUN);
+    }
+
+    /// Reads a page of the host; the card's memory takes the bytes as they come.
+    async fn page_to_card(&self, page: Move, failed: bool, path: &mut Path) {
+        let Move { host, card, bytes, .. } = page;
+        let transfer = self.bus.read(self.next_message(), host, bytes, bytes, *path).await;
+        let payload = self.memory.read(host, bytes).expect("pinned pages are the host's");
+        let flight = transfer.packet(0).await;
+        self.sim.until(flight.head).await;
+        let (memory, offset) = self.card_memory(card);
+        let first = self.nfp.cycle();
+        let stored = memory.claim(Reference::Write, first, bytes);
+        *path = flight.landed();
+        let behind = self.nfp.cycle_at(path.at()) + memory.write_latency();
+        self.sim.until(self.nfp.time(stored.max(behind))).await;
+        waited(path, Stage::CardMemory, &self.sim);
+        if !failed {
+            let mut at = offset;
+            for segment in payload.segments() {
+                if let Segment::Real(bytes) = segment {
+                    memory.poke(at, bytes).expect(INSIDE);
+                }
+                at += segment.len();
+            }
+        }
+    }
+
+    /// Reads a page out of the card's memory, and writes it to the host.
+    async fn page_to_host(self: &Rc<Card>, page: Move, failed: bool, path: &mut Path) {
+        let Move { host, card, bytes, .. } = page;
+        let (memory, offset) = self.card_memory(card);
+        let fetched = memory.claim(Reference::Read, self.nfp.cycle(), bytes);
+        let payload = Payload::real(nicety_types::Buffer::filled_by(bytes as usize, |into| {
+            memory.peek(offset, into).expect(INSIDE);
+        }));
+        self.sim.until(self.nfp.time(fetched)).await;
+        waited(path, Stage::CardMemory, &self.sim);
+        let written = self.bus.write(self.next_message(), host, bytes, *path);
+        // Behind these bytes comes the answer, on the same way.
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.sim.until(written.landed).await;
+            if !failed {
+                let mut at = host;
+                for segment in payload.segments() {
+                    if let Segment::Real(bytes) = segment {
+                        card.memory.write(at, bytes).expect("pinned pages are the host's");
+                    }
+                    at += segment.len();
+                }
+            }
+        });
+        *path = written.path;
+        self.sim.until(path.at()).await;
+    }
+
+    /// The memory behind 40 bits of address that a call has checked, and where in it.
+    fn card_memory(&self, address: u64) -> (&Memory, u64) {
+        let low = address as u32;
+        let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low).expect(INSIDE);
+        let island = (address >> 32).saturating_sub(1) as usize;
+        (self.nfp.memory(kind, island), u64::from(low - kind.base()))
+    }
+}
+
+const BEGUN: &str = "a manager's step is told once, by whoever did it";
+const INSIDE: &str = "a call's memory was checked when it was made";

@@ -1,0 +1,247 @@
+//! The card around the processor: channels between the host's threads and the processes, in simulated time.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `spec.rs` | [`ChannelSpec`]: what library, driver, managers and limits take |
+//! | `calls.rs` | the `channel_*` calls that processes make |
+//! | `managers.rs` | what the managers do: mailboxes over the bus, transfer registers, DMA |
+//! | `driver.rs` | the host's end: threads, the shared interrupt, pinned pages |
+//! | `device.rs` | [`Device`]: the calls of a host's programs |
+//! | `error.rs` | [`ChannelError`] |
+//!
+//! What is to be done next is decided by the `channels` crate, whose two machines know no time. Here each of their
+//! effects takes its time: on the host's CPUs, on the bus, on the clock of the microengines.
+//!
+//! # Whose time
+//! Every mailbox has a path, which accounts for the time of the message in it. A sender's message that waits in its
+//! mailbox waits for its [receiver](Stage::Receiver); a receiver that waited takes over the path of the message that
+//! released it, as everywhere.
+
+mod calls;
+mod device;
+mod driver;
+mod error;
+mod managers;
+mod spec;
+
+pub use device::{Device, Selected};
+pub use error::ChannelError;
+pub(crate) use spec::read_channels;
+pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
+
+use super::{Nfp, NfpSpec};
+use calls::{ContextCall, Processes};
+use driver::Thread;
+use managers::Lane;
+use nicety_channels as channels;
+use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
+use nicety_host::{Bus, Cpus, Kernel, KernelCounters, Memory, Vector};
+use nicety_kernel::{Rng, Signal, Sim, race};
+use nicety_types::{MessageId, Path, Recorder, Stage};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// What the channels of a card have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelCounters {
+    /// Mailboxes that the host posted.
+    pub posted: u64,
+    /// Mailboxes that the card pushed, an interrupt each.
+    pub pushed: u64,
+    /// DMA transfers, one a page.
+    pub transfers: u64,
+    /// Bytes of those that succeeded.
+    pub bytes: u64,
+    /// DMA transfers that failed.
+    pub errors: u64,
+    /// Page lists that were sent again.
+    pub retries: u64,
+    /// Mailboxes that were not heeded.
+    pub dropped: u64,
+    /// Pages of the host that are pinned now.
+    pub pinned: u64,
+}
+
+/// A card: processor, managers, host path.
+pub struct Card {
+    sim: Sim,
+    spec: Rc<NfpSpec>,
+    nfp: Rc<Nfp>,
+    memory: Rc<Memory>,
+    kernel: Kernel,
+    /// The interrupt that all channels share.
+    vector: Vector,
+    bus: Bus,
+    card: RefCell<channels::Card>,
+    card_effects: RefCell<Vec<CardEffect>>,
+    host: RefCell<channels::Host>,
+    host_effects: RefCell<Vec<HostEffect>>,
+    lanes: RefCell<Vec<[Lane; 2]>>,
+    contexts: RefCell<Vec<ContextCall>>,
+    threads: RefCell<Vec<Rc<Thread>>>,
+    /// Until when nobody looks at deadlines, and that this has changed.
+    armed: Cell<Option<u64>>,
+    deadlines: Signal,
+    /// Which DMA transfers fail.
+    faults: RefCell<Rng>,
+    messages: Cell<u64>,
+    counters: Cell<ChannelCounters>,
+}
+
+impl Card {
+    /// A card beside its host, its services started.
+    pub fn install(
+        sim: &Sim,
+        spec: Rc<NfpSpec>,
+        memory: Rc<Memory>,
+        cpus: &Rc<Cpus>,
+        recorder: &Recorder,
+    ) -> Rc<Card> {
+        let channels = &spec.channels;
+        let nfp = Nfp::new(sim, &spec);
+        let kernel = Kernel::new(sim, cpus, channels.kernel);
+        let bus = Bus::new(sim, spec.bus);
+        bus.record(recorder);
+        let machine = channels::Card::new(channels.card_limits(spec.hardware_contexts()));
+        let card = Rc::new(Card {
+            vector: kernel.vector(),
+            card: RefCell::new(machine.expect("the spec's limits are those that a card can have")),
+            host: RefCell::new(channels::Host::new(channels.host_limits())),
+            card_effects: RefCell::default(),
+            host_effects: RefCell::default(),
+            lanes: RefCell::default(),
+            contexts: RefCell::default(),
+            threads: RefCell::default(),
+            armed: Cell::default(),
+            deadlines: Signal::new(sim),
+            faults: RefCell::new(sim.rng("dma errors")),
+            messages: Cell::default(),
+            counters: Cell::default(),
+            sim: sim.clone(),
+            nfp,
+            memory,
+            kernel,
+            bus,
+            spec,
+        });
+        card.nfp.offer(Processes::of(&card));
+        sim.spawn(card.clone().keep_time());
+        card
+    }
+
+    /// The processor, to load programs on and to start processes.
+    pub fn processor(&self) -> &Rc<Nfp> {
+        &self.nfp
+    }
+
+    /// What it is made of.
+    pub fn spec(&self) -> &Rc<NfpSpec> {
+        &self.spec
+    }
+
+    /// The host's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Opens the device: what a host's programs call. It takes no time.
+    pub fn open(self: &Rc<Card>) -> Device {
+        Device::new(self)
+    }
+
+    /// What the channels have done.
+    pub fn channel_counters(&self) -> ChannelCounters {
+        self.counters.get()
+    }
+
+    /// How often the host's kernel was entered.
+    pub fn kernel_counters(&self) -> KernelCounters {
+        self.kernel.counters()
+    }
+
+    /// How many managers of a direction have nothing to do.
+    pub fn idle_managers(&self, direction: Direction) -> usize {
+        self.card.borrow().idle_managers(direction)
+    }
+
+    fn count(&self, change: impl FnOnce(&mut ChannelCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.sim.node(), sequence }
+    }
+
+    /// Does something with what is kept for a mailbox.
+    fn lane<R>(&self, mailbox: Mailbox, act: impl FnOnce(&mut Lane) -> R) -> R {
+        let mut lanes = self.lanes.borrow_mut();
+        let channel = usize::from(mailbox.channel);
+        if lanes.len() <= channel {
+            lanes.resize_with(channel + 1, Default::default);
+        }
+        act(&mut lanes[channel][mailbox.direction as usize])
+    }
+
+    /// Has the card's end do something, and carries out what follows from it. `step` is what a manager has just done:
+    /// for which mailbox, and up to when that mailbox's path accounts.
+    fn on_card<R>(
+        self: &Rc<Card>,
+        step: Option<(Mailbox, Path)>,
+        act: impl FnOnce(&mut channels::Card, &mut Vec<CardEffect>) -> R,
+    ) -> R {
+        if let Some((mailbox, path)) = step {
+            self.lane(mailbox, |lane| lane.path = path);
+        }
+        let mut effects = self.card_effects.take();
+        let result = act(&mut self.card.borrow_mut(), &mut effects);
+        for effect in effects.drain(..) {
+            self.begin(effect, step);
+        }
+        self.card_effects.replace(effects);
+        self.arm();
+        result
+    }
+
+    /// The earliest deadline has changed, perhaps.
+    fn arm(&self) {
+        let (card, host) = (self.card.borrow().next_deadline(), self.host.borrow().next_deadline());
+        let next = card.into_iter().chain(host).min();
+        if next != self.armed.replace(next) {
+            self.deadlines.notify_all();
+        }
+    }
+
+    /// Tells both ends when a deadline has come.
+    async fn keep_time(self: Rc<Card>) {
+        loop {
+            match self.armed.get() {
+                None => self.deadlines.wait().await,
+                Some(at) if at > self.sim.now().ps() => {
+                    let at = self.sim.until(nicety_types::Time::from_ps(at));
+                    race(at, self.deadlines.wait()).await;
+                }
+                Some(_) => {
+                    let now = self.sim.now();
+                    self.on_card(None, |card, effects| card.tick(now.ps(), effects));
+                    self.on_host(None, None, |host, effects| host.tick(now.ps(), effects));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Card({:?}, {:?})", self.nfp, self.counters.get())
+    }
+}
+
+/// Accounts for a wait until now.
+fn waited(path: &mut Path, stage: Stage, sim: &Sim) {
+    path.advance(stage, sim.now());
+}

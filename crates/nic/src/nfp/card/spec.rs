@@ -1,0 +1,129 @@
+//! What the spec says of the way between host and processes.
+
+use crate::spec::read_kernel;
+use nicety_channels::{CardLimits, HostLimits};
+use nicety_host::KernelSpec;
+use nicety_spec::{Ratio, Reader};
+use nicety_types::Duration;
+
+/// The software and the managers between a host's programs and a card's processes.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelSpec {
+    /// The host's operating system.
+    pub kernel: KernelSpec,
+    /// What the library does for each call.
+    pub library: Duration,
+    /// The driver.
+    pub driver: DriverSpec,
+    /// The card's managers.
+    pub managers: ManagerSpec,
+    /// Which part of the DMA transfers fails.
+    pub dma_errors: Ratio,
+    /// Channels that may be open.
+    pub channels: u16,
+    /// Targets that processes may register.
+    pub targets: u16,
+    /// Calls of the host's threads that may be under way.
+    pub threads: u16,
+    /// Most bytes of one message.
+    pub message: u32,
+}
+
+/// What the driver's work costs a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSpec {
+    /// Writing a mailbox and ringing the doorbell.
+    pub post: Duration,
+    /// Setting up an indirect call.
+    pub indirect: Duration,
+    /// Putting a list of pages together.
+    pub list: Duration,
+    /// How often a page list is sent again.
+    pub retries: u8,
+}
+
+/// What the card's managers do, in cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct ManagerSpec {
+    /// Those for messages to the card.
+    pub read: u8,
+    /// Those for messages to the host.
+    pub write: u8,
+    /// Having a mailbox fetched.
+    pub fetch: u64,
+    /// Asking a process where the bytes of an indirect message go, or come from.
+    pub ask: u64,
+    /// Moving a direct message into a process's transfer registers.
+    pub deliver: u64,
+    /// Moving a message out of a process's transfer registers.
+    pub collect: u64,
+    /// Having a mailbox written to the host.
+    pub push: u64,
+    /// Having a page moved.
+    pub dma: u64,
+}
+
+impl ChannelSpec {
+    /// The limits of the host's end.
+    pub fn host_limits(&self) -> HostLimits {
+        HostLimits {
+            channels: self.channels,
+            threads: self.threads,
+            message_bytes: self.message,
+            retries: self.driver.retries,
+        }
+    }
+
+    /// The limits of the card's end, which has so many contexts.
+    pub fn card_limits(&self, contexts: u16) -> CardLimits {
+        CardLimits {
+            channels: self.channels,
+            targets: self.targets,
+            contexts,
+            read_managers: self.managers.read,
+            write_managers: self.managers.write,
+            message_bytes: self.message,
+        }
+    }
+}
+
+/// Reads the sections `kernel`, `library`, `driver`, `managers`, `dma` and `limits`.
+pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
+    let kernel = read_kernel(reader);
+    let s = reader.section("library");
+    let library = s.time("call", "what the library does for a call, on a CPU of the host");
+    let s = reader.section("driver");
+    let driver = DriverSpec {
+        post: s.time("post", "writing a mailbox and ringing the card's doorbell"),
+        indirect: s.time("indirect", "setting up an indirect call, once for each message"),
+        list: s.time("list", "putting a list of six pages together"),
+        retries: s.count("retries", 0..=255, "how often a page list that failed is sent again") as u8,
+    };
+    let s = reader.section("managers");
+    let cycles = |key, doc| s.count(key, 0..=10_000_000, doc);
+    let managers = ManagerSpec {
+        read: s.count("read", 1..=128, "managers that serve messages to the card") as u8,
+        write: s.count("write", 1..=128, "managers that serve messages to the host") as u8,
+        fetch: cycles("fetch", "cycles to have a mailbox fetched from the host"),
+        ask: cycles("ask", "cycles to ask a process for address and size of an indirect message"),
+        deliver: cycles("deliver", "cycles to move a direct message into a process's transfer registers"),
+        collect: cycles("collect", "cycles to move a message out of a process's transfer registers"),
+        push: cycles("push", "cycles to have a mailbox written to the host"),
+        dma: cycles("dma", "cycles to have the DMA of a page begun"),
+    };
+    let s = reader.section("dma");
+    let dma_errors = s.ratio("errors", Ratio::ZERO..=Ratio::ONE, "which part of the DMA transfers fails");
+    let s = reader.section("limits");
+    let count = |key, doc| s.count(key, 1..=65_535, doc) as u16;
+    ChannelSpec {
+        kernel,
+        library,
+        driver,
+        managers,
+        dma_errors,
+        channels: count("channels", "channels that are open at a time"),
+        targets: count("targets", "targets that processes of the card may register"),
+        threads: count("threads", "calls of the host's threads that are under way at a time"),
+        message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
+    }
+}
