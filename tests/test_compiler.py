@@ -21,8 +21,8 @@ from nicety.errors import CompileError, InputError
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-# The committed programs of the card's own tests, and the isa of nfp-4000.
-FLOW_PROGRAMS = Path(__file__).parent.parent / "crates" / "nic" / "tests" / "data"
+# Where the committed programs of the card and its tests are, and the isa of nfp-4000.
+FLOW_CRATE = Path(__file__).parent.parent / "crates" / "nic"
 FLOW_ISA = "rv32ia_zicsr_zmmul_zba_zbb"
 
 HANDLERS = """
@@ -203,14 +203,15 @@ def code_of(elf: bytes) -> bytes:
     return b"".join(elf[h[1] : h[1] + h[4]] for h in headers if h[0] == 1 and h[6] & 1)
 
 
-@pytest.mark.parametrize("name", ["channels", "pcsa", "tsp"])
-def test_flow_processor_programs_are_those_that_the_cards_tests_run(
+@pytest.mark.parametrize("name", ["channels", "forward", "pcsa", "tsp"])
+def test_flow_processor_programs_are_those_that_the_card_and_its_tests_run(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    folder = "src/nfp" if name == "forward" else "tests/data"
     compiled = compile_handlers([library_source(f"nfp/{name}.c")], isa=FLOW_ISA)
     assert capfd.readouterr().err == ""
-    assert code_of(compiled.elf) == code_of((FLOW_PROGRAMS / f"{name}.elf").read_bytes()), (
-        f"handlers/nfp/{name}.c has changed: nicety cc --isa {FLOW_ISA} -o crates/nic/tests/data/{name}.elf"
+    assert code_of(compiled.elf) == code_of((FLOW_CRATE / folder / f"{name}.elf").read_bytes()), (
+        f"handlers/nfp/{name}.c has changed: nicety cc --isa {FLOW_ISA} -o crates/nic/{folder}/{name}.elf"
     )
 
 

@@ -58,7 +58,11 @@ enum {
     NFP_CALL_CHANNEL_READ = 0x302,
     NFP_CALL_CHANNEL_WRITE_IND = 0x303,
     NFP_CALL_CHANNEL_READ_IND = 0x304,
-    NFP_CALL_CHANNEL_SELECT = 0x305
+    NFP_CALL_CHANNEL_SELECT = 0x305,
+    NFP_CALL_ETH_SEND = 0x310,
+    NFP_CALL_ETH_RECEIVE = 0x311,
+    NFP_CALL_ETH_MOVE = 0x312,
+    NFP_CALL_NODE = 0x313
 };
 
 NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
@@ -224,6 +228,43 @@ NFP_INLINE int32_t channel_select_for(struct channel_guard *guards, uint32_t cou
 NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) {
     return channel_select_for(guards, count, CHANNEL_FOREVER);
 }
+
+/* The Ethernet port. A frame has 1 to 1500 bytes of payload, of which the first, its head, come from and go to local
+ * memory, and the others a memory of the card (CTM, IMEM or EMEM). Nothing is lost: a frame waits until the other end has
+ * room for it. Calls give an error below zero, or what they say. */
+enum {
+    NFP_ETH_NO_PEER = -1,     /* there is no such rank, or it is this one */
+    NFP_ETH_TOO_LARGE = -2,   /* more bytes than a frame, or than its head; or none */
+    NFP_ETH_BAD_ADDRESS = -3, /* memory that is not in CTM, IMEM or EMEM */
+    NFP_ETH_NO_FRAME = -4     /* this process has none */
+};
+
+/* Most bytes of a head, and of a whole frame. */
+#define NFP_ETH_HEAD 64u
+#define NFP_ETH_PAYLOAD 1500u
+
+/* Sends a frame to a rank; 0 when the port has it, and the memory may be used again. */
+NFP_INLINE int32_t nfp_eth_send(uint32_t rank, const void *head, uint32_t head_bytes, const volatile void *memory,
+                                uint32_t bytes) {
+    return nfp_channel_call(NFP_CALL_ETH_SEND, rank, (uint32_t)(uintptr_t)head, head_bytes,
+                            (uint32_t)(uintptr_t)memory, bytes);
+}
+
+/* Waits for a frame: its number of bytes, the first of them in `head`, and which rank it is from. The frame stays with the
+ * process, and in the packet buffer, until it gives the frame up or receives again. */
+NFP_INLINE int32_t nfp_eth_receive(void *head, uint32_t head_bytes, uint32_t *source) {
+    return nfp_channel_call(NFP_CALL_ETH_RECEIVE, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)source,
+                            0, 0);
+}
+
+/* Moves a part of the process's frame to a memory; 0 when it is there. Moving no bytes gives the frame up. */
+NFP_INLINE int32_t nfp_eth_move(volatile void *memory, uint32_t from, uint32_t bytes) {
+    return nfp_channel_call(NFP_CALL_ETH_MOVE, (uint32_t)(uintptr_t)memory, from, bytes, 0, 0);
+}
+
+/* This card's rank, and how many there are. */
+NFP_INLINE uint32_t nfp_rank(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 0, 0, 0, 0, 0); }
+NFP_INLINE uint32_t nfp_ranks(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 1, 0, 0, 0, 0); }
 
 /* Where the process runs. */
 NFP_INLINE uint32_t nfp_hart(void) {

@@ -18,6 +18,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("kv.c", include_str!("../../../handlers/kv.c")),
     ("matching.c", include_str!("../../../handlers/matching.c")),
     ("nfp/channels.c", include_str!("../../../handlers/nfp/channels.c")),
+    ("nfp/forward.c", include_str!("../../../handlers/nfp/forward.c")),
     ("nfp/pcsa.c", include_str!("../../../handlers/nfp/pcsa.c")),
     ("nfp/tsp.c", include_str!("../../../handlers/nfp/tsp.c")),
     ("nfp/tsp.h", include_str!("../../../handlers/nfp/tsp.h")),

@@ -238,6 +238,12 @@ impl EngineState {
         *when = cycle.min(*when);
     }
 
+    /// Whether a context waited for signals, and has those it waited for now.
+    pub(super) fn is_released(&self, number: usize) -> bool {
+        let slot = &self.slots[number];
+        matches!(slot.state, State::Waiting { .. }) && slot.ready().is_some()
+    }
+
     /// The counters of the core at cycle `now`, or at the later one up to which it has run ahead.
     pub(super) fn core_counters(&self, now: u64) -> CoreCounters {
         let mut account = self.account;

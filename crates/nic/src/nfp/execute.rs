@@ -130,7 +130,13 @@ impl Nfp {
                 Err(kind) => Err(kind),
                 Ok(()) => {
                     drop(state);
-                    self.deliver(core as usize, context as usize, signal, issue);
+                    let to = Place { core: core as usize, context: context as usize };
+                    self.deliver(to.core, to.context, signal, issue);
+                    if let Some(services) = self.services.get()
+                        && self.engines[to.core].state.borrow().is_released(to.context)
+                    {
+                        services.released(Place { core: index, context: slot }, to);
+                    }
                     state = engine.state.borrow_mut();
                     Ok(Then::Continue)
                 }

@@ -30,6 +30,15 @@ pub const CHANNEL_READ_IND: u32 = 0x304;
 /// `channel_select(guards, count)`, with a timeout.
 pub const CHANNEL_SELECT: u32 = 0x305;
 
+/// `nfp_eth_send(rank, head, head_bytes, memory, bytes)`.
+pub const ETH_SEND: u32 = 0x310;
+/// `nfp_eth_receive(head, head_bytes, source)`.
+pub const ETH_RECEIVE: u32 = 0x311;
+/// `nfp_eth_move(memory, from, bytes)`.
+pub const ETH_MOVE: u32 = 0x312;
+/// `nfp_rank()` and `nfp_ranks()`.
+pub const NODE: u32 = 0x313;
+
 /// The function of `nfp.h` that makes a call in which a context may sleep.
 pub(super) fn name(number: u32) -> &'static str {
     match number {
@@ -38,6 +47,9 @@ pub(super) fn name(number: u32) -> &'static str {
         CHANNEL_WRITE_IND => "channel_write_ind",
         CHANNEL_READ_IND => "channel_read_ind",
         CHANNEL_SELECT => "channel_select",
+        ETH_SEND => "nfp_eth_send",
+        ETH_RECEIVE => "nfp_eth_receive",
+        ETH_MOVE => "nfp_eth_move",
         _ => "a call of the card",
     }
 }

@@ -11,6 +11,7 @@
 //! | `intrinsics.rs` | the calls a process makes of its core |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
 //! | `card/` | [`Card`]: the processor, its channels to the host, and the host's end of them |
+//! | `messenger.rs` | [`Messenger`]: messages from host to host, by way of processes that forward them |
 //! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //! | `experiment.rs` | a processor by itself, run to the end |
@@ -33,6 +34,7 @@ mod experiment;
 mod intrinsics;
 pub mod map;
 mod memory;
+mod messenger;
 pub mod pcsa;
 mod program;
 mod service;
@@ -40,11 +42,15 @@ mod spec;
 pub mod tsp;
 
 pub use account::{ContextCounters, CoreCounters};
-pub use card::{Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, ManagerSpec, Selected};
+pub use card::{
+    Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, ManagerSpec, PortCounters,
+    PortSpec, Selected,
+};
 pub use engine::{Outcome, SIGNALS};
 pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
+pub use messenger::{Arrival, INLINE, MessageError, Messenger, Posted, WINDOW};
 pub use nicety_channels::{Channel, Completion, Direction, Guard, Payload, Want};
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub(crate) use spec::read_processor;
@@ -54,7 +60,7 @@ pub use spec::{MemorySpec, NfpSpec};
 pub mod number {
     pub use super::intrinsics::{
         CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
-        CRC32, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,
+        CRC32, ETH_MOVE, ETH_RECEIVE, ETH_SEND, NODE, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,
     };
 }
 

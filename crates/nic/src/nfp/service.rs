@@ -31,6 +31,9 @@ pub(super) trait Services {
     /// A call of a process, with the registers a0 to a7; its instruction is over at this instant. None where there is
     /// no such call.
     fn serve(&self, place: Place, registers: &[u32; 8]) -> Option<Result<Served, TrapKind>>;
+
+    /// A process has sent another one the signal that this one waited for.
+    fn released(&self, by: Place, released: Place);
 }
 
 impl Nfp {

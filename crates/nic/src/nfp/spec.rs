@@ -1,6 +1,6 @@
 //! What the spec of a network flow processor says, as the numbers its parts take.
 
-use super::card::{ChannelSpec, read_channels};
+use super::card::{ChannelSpec, PortSpec, read_channels, read_port};
 use super::map;
 use super::memory::MemoryKind;
 use crate::node::{NodeSpec, read_node};
@@ -19,6 +19,8 @@ pub struct NfpSpec {
     pub bus: BusSpec,
     /// Software and managers between the host's programs and the card's processes.
     pub channels: ChannelSpec,
+    /// The Ethernet port.
+    pub port: PortSpec,
     /// Microengines.
     pub cores: usize,
     /// Microengines of an island, which share a CLS and a CTM.
@@ -124,6 +126,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
         node: read_node(reader),
         bus: crate::bus::read(reader),
         channels: read_channels(reader),
+        port: read_port(reader),
         cores,
         island,
         contexts,

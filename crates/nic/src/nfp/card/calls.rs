@@ -78,8 +78,18 @@ impl Services for Processes {
             CHANNEL_WRITE_IND => Ok(card.move_indirect(place, direct, true)),
             CHANNEL_READ_IND => Ok(card.move_indirect(place, direct, false)),
             CHANNEL_SELECT => card.select(place, a, b, timeout),
-            _ => return None,
+            _ => return card.serve_port(place, registers),
         })
+    }
+
+    fn released(&self, by: Place, released: Place) {
+        let card = self.0.upgrade().expect("a processor that runs is part of a card");
+        let now = card.sim.now();
+        let path = card.context(card.id(by), |call| {
+            call.path.advance(Stage::Process, now);
+            call.path
+        });
+        card.context(card.id(released), |call| call.path.follow(&path));
     }
 }
 
@@ -105,7 +115,7 @@ impl Card {
         act(&mut contexts[number])
     }
 
-    fn id(&self, place: Place) -> ContextId {
+    pub(super) fn id(&self, place: Place) -> ContextId {
         ContextId((place.core * self.spec.contexts + place.context) as u16)
     }
 
@@ -122,7 +132,7 @@ impl Card {
     }
 
     /// A context begins a call, at whose end the bytes of a direct message go to `into`.
-    fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
+    pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
             call.path.advance(Stage::Process, now);
@@ -210,7 +220,7 @@ impl Card {
     }
 
     /// The 40 bits of an address that DMA reaches, if all of its bytes are in CTM, IMEM or EMEM.
-    fn address(&self, place: Place, low: u32, island: u32, bytes: u32) -> Option<u64> {
+    pub(super) fn address(&self, place: Place, low: u32, island: u32, bytes: u32) -> Option<u64> {
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low)?;
         let inside =
             u64::from(low - kind.base()) + u64::from(bytes) <= u64::from(self.spec.memory(kind).size);

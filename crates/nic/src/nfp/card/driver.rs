@@ -122,6 +122,11 @@ impl Caller {
         self.thread.outcome.take()
     }
 
+    /// The call has ended without a task of its own.
+    pub(super) fn end(self) {
+        self.thread.state.set(ThreadState::Done);
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.thread.state.get() == ThreadState::Done
     }

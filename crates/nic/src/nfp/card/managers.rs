@@ -238,7 +238,7 @@ impl Card {
     }
 
     /// The memory behind 40 bits of address that a call has checked, and where in it.
-    fn card_memory(&self, address: u64) -> (&Memory, u64) {
+    pub(super) fn card_memory(&self, address: u64) -> (&Memory, u64) {
         let low = address as u32;
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low).expect(INSIDE);
         let island = (address >> 32).saturating_sub(1) as usize;

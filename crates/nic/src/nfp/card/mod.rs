@@ -6,7 +6,9 @@
 //! | `calls.rs` | the `channel_*` calls that processes make |
 //! | `managers.rs` | what the managers do: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's end: threads, the shared interrupt, pinned pages |
+//! | `ethernet.rs` | the port: frames that processes send and take |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
+//! | `setup.rs` | channels that are there from the start |
 //! | `error.rs` | [`ChannelError`] |
 //!
 //! What is to be done next is decided by the `channels` crate, whose two machines know no time. Here each of their
@@ -21,20 +23,25 @@ mod calls;
 mod device;
 mod driver;
 mod error;
+mod ethernet;
 mod managers;
+mod setup;
 mod spec;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
-pub(crate) use spec::read_channels;
+pub use ethernet::{PortCounters, PortSpec};
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
+pub(crate) use spec::{read_channels, read_port};
 
 use super::{Nfp, NfpSpec};
 use calls::{ContextCall, Processes};
 use driver::Thread;
+use ethernet::Ethernet;
 use managers::Lane;
 use nicety_channels as channels;
 use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
+use nicety_fabric::Port;
 use nicety_host::{Bus, Cpus, Kernel, KernelCounters, Memory, Vector};
 use nicety_kernel::{Rng, Signal, Sim, race};
 use nicety_types::{MessageId, Path, Recorder, Stage};
@@ -87,15 +94,17 @@ pub struct Card {
     faults: RefCell<Rng>,
     messages: Cell<u64>,
     counters: Cell<ChannelCounters>,
+    ethernet: Ethernet,
 }
 
 impl Card {
-    /// A card beside its host, its services started.
+    /// A card beside its host, its services started: on a link, if it has a port there, among so many nodes.
     pub fn install(
         sim: &Sim,
         spec: Rc<NfpSpec>,
         memory: Rc<Memory>,
         cpus: &Rc<Cpus>,
+        (port, nodes): (Option<Port>, u32),
         recorder: &Recorder,
     ) -> Rc<Card> {
         let channels = &spec.channels;
@@ -103,6 +112,11 @@ impl Card {
         let kernel = Kernel::new(sim, cpus, channels.kernel);
         let bus = Bus::new(sim, spec.bus);
         bus.record(recorder);
+        let port = port.map(|mut port| {
+            port.record(recorder);
+            port
+        });
+        let linked = port.is_some();
         let machine = channels::Card::new(channels.card_limits(spec.hardware_contexts()));
         let card = Rc::new(Card {
             vector: kernel.vector(),
@@ -118,6 +132,7 @@ impl Card {
             faults: RefCell::new(sim.rng("dma errors")),
             messages: Cell::default(),
             counters: Cell::default(),
+            ethernet: Ethernet::new(sim, port, nodes, &spec.port),
             sim: sim.clone(),
             nfp,
             memory,
@@ -127,6 +142,9 @@ impl Card {
         });
         card.nfp.offer(Processes::of(&card));
         sim.spawn(card.clone().keep_time());
+        if linked {
+            sim.spawn(card.clone().listen());
+        }
         card
     }
 

@@ -1,5 +1,6 @@
 //! What the spec says of the way between host and processes.
 
+use super::ethernet::PortSpec;
 use crate::spec::read_kernel;
 use nicety_channels::{CardLimits, HostLimits};
 use nicety_host::KernelSpec;
@@ -125,5 +126,17 @@ pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
         targets: count("targets", "targets that processes of the card may register"),
         threads: count("threads", "calls of the host's threads that are under way at a time"),
         message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
+    }
+}
+
+/// Reads the section `port`.
+pub(crate) fn read_port(reader: &Reader<'_>) -> PortSpec {
+    let s = reader.section("port");
+    PortSpec {
+        payload: s.size("payload", 46..=9000, "most payload of a frame"),
+        least: s.size("least", 0..=1500, "what the payload of a shorter frame is filled up to"),
+        queue: s.count("queue", 1..=65_536, "frames that wait to be sent"),
+        send: s.count("send", 0..=10_000_000, "cycles to have a frame sent"),
+        receive: s.count("receive", 0..=10_000_000, "cycles to give a process a frame that has come"),
     }
 }

@@ -5,6 +5,7 @@
 mod direct;
 mod figures;
 mod indirect;
+mod messages;
 
 use crate::spec;
 use nicety_host::{Cpus, Memory};
@@ -36,7 +37,7 @@ impl Host {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
         let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-        let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, &off);
+        let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), &off);
         let program = Program::load(CHANNELS, spec).unwrap();
         Host { world, sim, card, memory, program }
     }

@@ -1,0 +1,249 @@
+//! Messages from host to host, by way of channels, processes that forward them, and Ethernet.
+
+use nicety_fabric::{Port, Symbol};
+use nicety_host::{Cpus, Memory};
+use nicety_kernel::{Config, Sim, World};
+use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW};
+use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A host with its card in a network.
+#[derive(Clone)]
+struct Node {
+    sim: Sim,
+    card: Rc<Card>,
+    memory: Rc<Memory>,
+    messenger: Rc<Messenger>,
+}
+
+impl Node {
+    /// Memory with these bytes in it.
+    fn buffer(&self, bytes: &[u8]) -> u64 {
+        let address = self.memory.allocate(bytes.len() as u64).unwrap().address();
+        self.memory.write(address, bytes).unwrap();
+        address
+    }
+
+    fn bytes(&self, address: u64, len: usize) -> Vec<u8> {
+        self.memory.read(address, len as u64).unwrap().into_buffer().unwrap().to_vec()
+    }
+}
+
+/// Two hosts on a link.
+fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
+    let mut world = World::new(Config { seed, ..Config::default() });
+    let nodes = [world.add_node(), world.add_node()];
+    let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
+    let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, spec, id, port));
+    (world, nodes)
+}
+
+fn node(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: Port) -> Node {
+    let (sim, off) = (world.sim(id), Recorder::off());
+    let memory = Rc::new(Memory::new(spec.node.host.memory));
+    let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
+    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), 2), &off);
+    let messenger = Messenger::install(&sim, &card, 2).unwrap();
+    Node { sim, card, memory, messenger }
+}
+
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + i / 241 + seed * 7) as u8).collect()
+}
+
+#[test]
+fn messages_of_all_sizes_arrive() {
+    let sizes = [0, 1, 31, 32, 33, 56, 1484, 1485, 4096, 65_536, 65_537, 300_000];
+    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (sender, b_card) = (a.clone(), b.card.clone());
+    a.sim.spawn_program("sender", async move {
+        let mut path = Path::from(Time::ZERO);
+        for (number, size) in sizes.into_iter().enumerate() {
+            let address = sender.buffer(&pattern(size, number));
+            let size = size as u64;
+            sender.messenger.send(&mut path, 1, number as u32, address, size).await.unwrap();
+        }
+    });
+    b.sim.clone().spawn_program("receiver", async move {
+        let mut path = Path::from(Time::ZERO);
+        for (number, size) in sizes.into_iter().enumerate() {
+            let address = b.buffer(&vec![0; size + 5]);
+            let posted = b.messenger.post(&path, Some(0), Some(number as u32), address, size as u64 + 5);
+            let arrival = b.messenger.received(&mut path, posted.unwrap()).await.unwrap();
+            assert_eq!(arrival, Arrival { source: 0, tag: number as u32, bytes: size as u64 });
+            assert_eq!(b.bytes(address, size), pattern(size, number));
+            assert_eq!(path.at(), b.sim.now());
+        }
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(a.card.channel_counters().pinned, 0);
+    let (sent, received) = (a.card.port_counters(), b_card.port_counters());
+    assert_eq!((sent.sent, received.damaged), (received.received, 0));
+}
+
+#[test]
+fn receives_take_messages_in_any_order() {
+    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    for tag in 0..4u32 {
+        let sender = a.clone();
+        a.sim.spawn_program(format!("sender {tag}"), async move {
+            let address = sender.buffer(&pattern(10_000, tag as usize));
+            let mut path = Path::from(Time::ZERO);
+            sender.messenger.send(&mut path, 1, tag, address, 10_000).await.unwrap();
+        });
+    }
+    b.sim.clone().spawn_program("receiver", async move {
+        let mut path = Path::from(Time::ZERO);
+        let address = b.buffer(&[0; 10_000]);
+        for tag in [2, 0, 3, 1] {
+            let posted = b.messenger.post(&path, None, Some(tag), address, 10_000).unwrap();
+            b.messenger.received(&mut path, posted).await.unwrap();
+            assert_eq!(b.bytes(address, 10_000), pattern(10_000, tag as usize));
+        }
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn both_may_send_at_once() {
+    let (mut world, nodes) = pair(&crate::spec(&[]), 1);
+    for node in nodes {
+        node.sim.clone().spawn_program("both", async move {
+            let (me, mut path) = (node.sim.node().0, Path::from(Time::ZERO));
+            let (out, back) = (node.buffer(&pattern(200_000, me as usize)), node.buffer(&[0; 200_000]));
+            let posted = node.messenger.post(&path, Some(1 - me), None, back, 200_000).unwrap();
+            node.messenger.send(&mut path, 1 - me, 9, out, 200_000).await.unwrap();
+            node.messenger.received(&mut path, posted).await.unwrap();
+            assert_eq!(node.bytes(back, 200_000), pattern(200_000, 1 - me as usize));
+        });
+    }
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn who_does_not_receive_holds_up_its_sender_and_nobody_else() {
+    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let sent = Rc::new(Cell::new(0));
+    let (sender, count) = (a.clone(), sent.clone());
+    a.sim.spawn_program("sender", async move {
+        let (address, mut path) = (sender.buffer(&[7; INLINE as usize]), Path::from(Time::ZERO));
+        for _ in 0..WINDOW + 5 {
+            sender.messenger.send(&mut path, 1, 0, address, INLINE).await.unwrap();
+            count.set(count.get() + 1);
+        }
+    });
+    // The other way a message passes meanwhile.
+    let receiver = a.clone();
+    a.sim.spawn_program("receiver", async move {
+        let (address, mut path) = (receiver.buffer(&[0; 1000]), Path::from(Time::ZERO));
+        let posted = receiver.messenger.post(&path, None, None, address, 1000).unwrap();
+        receiver.messenger.received(&mut path, posted).await.unwrap();
+    });
+    b.sim.clone().spawn_program("late", async move {
+        let (address, mut path) = (b.buffer(&[0; 1000]), Path::from(Time::ZERO));
+        b.sim.delay(Duration::from_us(1000)).await;
+        assert_eq!(sent.get(), WINDOW);
+        let mut path_now = Path::from(b.sim.now());
+        b.messenger.send(&mut path_now, 0, 1, address, 1000).await.unwrap();
+        for _ in 0..WINDOW + 5 {
+            let posted = b.messenger.post(&path, Some(0), Some(0), address, 1000).unwrap();
+            b.messenger.received(&mut path, posted).await.unwrap();
+            assert_eq!(b.bytes(address, INLINE as usize), [7; INLINE as usize]);
+        }
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (mut world, [a, b]) = pair(&crate::spec(&["limits.message=4096 B"]), 1);
+    let sender = a.clone();
+    a.sim.spawn_program("sender", async move {
+        let (address, mut path) = (sender.buffer(&[0; 5000]), Path::from(Time::ZERO));
+        let mut refused = async |to, address, bytes| {
+            sender.messenger.send(&mut path, to, 0, address, bytes).await.unwrap_err().to_string()
+        };
+        let text = refused(2, address, 8).await;
+        assert!(text.contains("there is no rank 2; the cluster has ranks 0 to 1"), "{text}");
+        let text = refused(0, address, 8).await;
+        assert!(text.contains("rank 0 cannot send to itself"), "{text}");
+        let text = refused(1, address, 5000).await;
+        assert!(text.contains("takes at most 4096 (limits.message)"), "{text}");
+        let text = refused(1, 8, 100).await;
+        assert!(text.contains("no allocation of the host holds the 100 bytes at 0x8"), "{text}");
+        sender.messenger.send(&mut path, 1, 3, address, 20).await.unwrap();
+    });
+    b.sim.clone().spawn_program("receiver", async move {
+        let (address, mut path) = (b.buffer(&[0; 10]), Path::from(Time::ZERO));
+        let posted = b.messenger.post(&path, None, None, address, 10).unwrap();
+        let error = b.messenger.received(&mut path, posted).await.unwrap_err();
+        let message = Arrival { source: 0, tag: 3, bytes: 20 };
+        assert_eq!(error, MessageError::NoRoom { message, room: 10 });
+        assert!(b.messenger.post(&path, Some(2), None, address, 10).is_err());
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_parts_of_a_ping_pong_add_up() {
+    for size in [8u64, 4096] {
+        let (mut world, nodes) = pair(&crate::spec(&[]), 1);
+        for node in nodes {
+            node.sim.clone().spawn_program("ping-pong", async move {
+                let (me, address) = (node.sim.node().0, node.buffer(&vec![0; size as usize]));
+                let mut path = Path::from(Time::ZERO);
+                for round in 0..4 {
+                    let posted = node.messenger.post(&path, None, None, address, size).unwrap();
+                    node.sim.until(Time::ZERO + Duration::from_us(1000 * (round + 1))).await;
+                    path = Path::from(node.sim.now());
+                    if me == 0 {
+                        node.messenger.send(&mut path, 1, 0, address, size).await.unwrap();
+                    }
+                    node.messenger.received(&mut path, posted).await.unwrap();
+                    if me == 1 {
+                        node.messenger.send(&mut path, 0, 0, address, size).await.unwrap();
+                    } else {
+                        assert_eq!(path.origin(), Time::ZERO + Duration::from_us(1000 * (round + 1)));
+                        assert_eq!(path.at(), node.sim.now());
+                        let all = path.stages().map(|(_, time)| time).sum::<Duration>();
+                        assert_eq!(all, path.at().since(path.origin()));
+                        for stage in [Stage::Link, Stage::Process, Stage::Manager, Stage::Interrupt] {
+                            assert!(!path.total(stage).is_zero(), "{stage:?} of {size} bytes");
+                        }
+                    }
+                }
+            });
+        }
+        world.run().unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |shards: usize, seed: u64| {
+        let spec = crate::spec(&["dma.errors=5 %"]);
+        let mut world: World<Symbol> = World::new(Config { seed, shards, ..Config::default() });
+        let nodes = [world.add_node(), world.add_node()];
+        let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
+        let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, &spec, id, port));
+        let cards = nodes.clone().map(|node| node.card);
+        for node in nodes {
+            node.sim.clone().spawn_program("both", async move {
+                let (me, mut path) = (node.sim.node().0, Path::from(Time::ZERO));
+                let (out, back) = (node.buffer(&pattern(500_000, me as usize)), node.buffer(&[0; 500_000]));
+                let posted = node.messenger.post(&path, Some(1 - me), None, back, 500_000).unwrap();
+                node.messenger.send(&mut path, 1 - me, 9, out, 500_000).await.unwrap();
+                node.messenger.received(&mut path, posted).await.unwrap();
+                assert_eq!(node.bytes(back, 500_000), pattern(500_000, 1 - me as usize));
+            });
+        }
+        let summary = world.run().unwrap_or_else(|error| panic!("{error}"));
+        (summary.end, cards.map(|card| (card.channel_counters(), card.port_counters())))
+    };
+    let first = run(1, 5);
+    assert!(first.1.iter().all(|(channels, _)| channels.retries > 0), "{first:?}");
+    assert_eq!(run(1, 5), first);
+    assert_eq!(run(2, 5), first);
+    assert_ne!(run(1, 6), first);
+}
