@@ -3,9 +3,12 @@
 //! `tests/data/channels.elf` is `handlers/nfp/channels.c`, compiled for the isa of the shipped spec.
 
 mod direct;
+mod ends;
 mod figures;
 mod indirect;
 mod messages;
+mod random;
+mod script;
 
 use crate::spec;
 use nicety_host::{Cpus, Memory};
@@ -22,7 +25,7 @@ pub(crate) struct Host {
     pub(crate) sim: Sim,
     pub(crate) card: Rc<Card>,
     pub(crate) memory: Rc<Memory>,
-    program: Rc<Program>,
+    pub(crate) program: Rc<Program>,
 }
 
 impl Host {
