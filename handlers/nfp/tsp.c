@@ -3,9 +3,10 @@
  * A climb shuffles the cities and then makes the 2-opt move that shortens the tour most, until none does. A move
  * takes two roads out of the tour, (i, i + 1) and (j, j + 1), and joins their ends the other way round.
  *
- * Climbers take climbs from a counter in IMEM until there are none left, each with a tour buffer of its own there;
- * the shortest length so far is one word, kept by an atomic minimum. One climber a microengine: its cities and tour
- * fill much of the local memory.
+ * Climbers take the numbers of climbs from a counter in IMEM until there are none left; each has a place there for the
+ * shortest tour that it has found. In the end the manager chooses from these. Of equally short tours it takes the one
+ * with the lowest number, so that who made which climb does not matter. One climber a microengine: its cities and
+ * tour fill much of the local memory.
  *
  * Distances are those of TSPLIB's EUC_2D, rounded to the nearest whole number. The processor has no square root:
  * either an exact integer root is computed each time, or it is looked up in a table of all pairs in CLS, which the
@@ -141,29 +142,42 @@ static void write_all(volatile void *memory, const void *local, uint32_t bytes) 
 /* Climbs until there is nothing left to do, as number `climber`; one of `members` of the island, whose first
  * microengine that climbs is `first`. Returns how many climbs it made. */
 __process uint32_t tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
-    uint32_t climbs = job->climbs, seed = job->seed, made = 0, shortest = ~0u;
+    uint32_t climbs = job->climbs, first_climb = job->first, seed = job->seed, made = 0;
+    uint32_t found[2] = {~0u, 0};
     bool by_table = job->table;
     cities = job->cities;
     read_all(city, job->city, 4 * cities);
     if (by_table) fill_table(first, nfp_microengine() - first, members);
     for (;;) {
-        uint32_t number = nfp_fetch_add(&job->next, 1);
-        if (number >= climbs) break; /* more climbers than climbs that are left */
+        uint32_t taken = nfp_fetch_add(&job->next, 1);
+        if (taken >= climbs) break; /* more climbers than climbs that are left */
+        uint32_t number = first_climb + taken;
         random_state = nfp_crc32(seed, number) | 1;
         uint32_t length = by_table ? climb(true) : climb(false);
         made++;
-        if (length < shortest) {
-            shortest = length;
+        if (length < found[0]) {
+            found[0] = length;
+            found[1] = number;
             write_all(job->tour[climber], tour, cities);
-            nfp_fetch_min(&job->best, length * TSP_CLIMBERS + climber);
+            nfp_write(&job->found[climber], found, sizeof found);
         }
     }
     if (nfp_fetch_add(&job->done, 1) + 1 == job->climbers) nfp_signal(job->manager, 0, FINISHED);
     return made;
 }
 
-/* Waits for the climbers; the word with the shortest length and whose it is. */
+/* Waits for the climbers; whose tour is the shortest, and among these the one with the lowest number. */
 __process uint32_t tsp_manager(volatile tsp_job_t *job) {
     nfp_wait_all(1 << FINISHED);
-    return job->best;
+    uint32_t best[2] = {~0u, ~0u}, whose = 0;
+    for (uint32_t climber = 0; climber < job->climbers; climber++) {
+        uint32_t found[2];
+        nfp_read(found, &job->found[climber], sizeof found);
+        if (found[0] < best[0] || (found[0] == best[0] && found[1] < best[1])) {
+            best[0] = found[0];
+            best[1] = found[1];
+            whose = climber;
+        }
+    }
+    return whose;
 }

@@ -14,12 +14,16 @@ typedef struct {
     uint32_t table;       /* distances: 0 computed, 1 looked up in a table in CLS */
     uint32_t climbers;    /* processes that climb */
     uint32_t manager;     /* the microengine whose context 0 is told when all are done */
+    uint32_t first;       /* the number of the first climb */
     uint32_t next;        /* climbs handed out */
-    uint32_t best;        /* length of the shortest tour x TSP_CLIMBERS + whose it is; all ones: none yet */
     uint32_t done;        /* climbers that have found no more work */
     uint32_t unused[7];
     uint32_t city[TSP_CITIES];                /* x + 65536 y, both below 32768 */
-    uint8_t tour[TSP_CLIMBERS][TSP_CITIES];   /* the best of each climber */
+    struct {
+        uint32_t length;  /* of the shortest tour; all ones: none yet */
+        uint32_t number;  /* of the climb that found it */
+    } found[TSP_CLIMBERS];                    /* by each climber */
+    uint8_t tour[TSP_CLIMBERS][TSP_CITIES];   /* the shortest of each climber */
 } tsp_job_t;
 
 #endif

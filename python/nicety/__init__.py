@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
-    from nicety.cardinality import bench_pcsa
+    from nicety.cardinality import bench_pcsa, count_sources
     from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nicety.line_rate import check_line_rate
     from nicety.processes import CardMemory, MicroengineReport, Process, Processes, ProcessReport
     from nicety.results import Breakdown, Table
+    from nicety.salesman import solve_tsp
     from nicety.studies import reproduce
     from nicety.usecases.driver import run_usecase
 
@@ -62,9 +63,11 @@ __all__ = [
     "bench_pcsa",
     "check_line_rate",
     "compile_handlers",
+    "count_sources",
     "reproduce",
     "run_benchmark",
     "run_usecase",
+    "solve_tsp",
 ]
 
 # Loaded when first used: the command line must not pay for what a command does not need.
@@ -99,9 +102,11 @@ _HOMES = {
     "bench_pcsa": "nicety.cardinality",
     "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",
+    "count_sources": "nicety.cardinality",
     "reproduce": "nicety.studies",
     "run_benchmark": "nicety.benchmarks",
     "run_usecase": "nicety.usecases.driver",
+    "solve_tsp": "nicety.salesman",
 }
 
 

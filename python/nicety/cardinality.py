@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from os import PathLike, fspath
 from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
-from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety._checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, text, whole
 from nicety.compiler import compile_handlers, library_source
 
 Progress = Callable[[int, int], None]
@@ -101,6 +102,92 @@ def bench_pcsa(
     report = json.loads(_native.pcsa_bench(request, elfs, progress))
     report["manifest"]["compiler"] = compiler
     return cast(ContextReport, _Shown(report))
+
+
+class Damage(TypedDict):
+    """Where a capture ceases to be whole: the packet, counted from 1, the byte of the file, and what is wrong."""
+
+    packet: int
+    byte: int
+    text: str
+
+
+class CountReport(TypedDict):
+    """What counting a capture's sources gives; `nicety pcsa --json` prints just this.
+
+    `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
+    (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
+    the card's, `relative_error` how far that is off, and `expected_error` the standard error of so many sketches.
+    `trailing_ones` is what the card gives. Card time does not include the way from the host.
+    """
+
+    application: Literal["pcsa"]
+    version: str
+    manifest: dict[str, Any]
+    capture: str
+    format: Literal["pcap", "pcapng"]
+    bytes: int
+    packets: int
+    ipv4_packets: int
+    ipv6_packets: int
+    other_packets: int
+    cut_packets: int
+    unknown_link_packets: int
+    distinct: int
+    nic: str
+    sketches: int
+    contexts: int
+    estimate: float
+    relative_error: float
+    expected_error: float
+    trailing_ones: int
+    card_cycles: int
+    card_time_ns: float
+    card_packets_per_s: float
+    damage: Damage | None
+
+
+def count_sources(
+    capture: PathLike[str] | str,
+    *,
+    nic: PathLike[str] | str = "nfp-4000",
+    sketches: int = 2048,
+    contexts: int | None = None,
+    overrides: Overrides = (),
+    cc: str | None = None,
+    progress: Progress | None = None,
+) -> CountReport:
+    """Count the distinct source addresses of a capture on a card, and one by one beside it.
+
+    Every address goes through the card's program. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
+    bytes. A capture that is damaged is counted up to there, and the report says where.
+
+    Args:
+        capture: a file in pcap's or pcapng's format, of any length.
+        nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
+        sketches: a power of two from 16 to what the card's CLS holds.
+        contexts: that count on each microengine; all if left out.
+        overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the kilobytes that have been read and that there are.
+
+    Raises:
+        InputError: no capture, none with a source address, or an argument that cannot be.
+    """
+    request = json.dumps(
+        {
+            "file": text(fspath(capture), "a capture", "capture.pcap"),
+            "nic": text(fspath(nic), "a card", "nfp-4000"),
+            "sketches": whole(sketches, "sketches", U32),
+            "contexts": None if contexts is None else whole(contexts, "contexts", U64),
+            "overrides": changes(overrides),
+        }
+    )
+    plan = json.loads(_native.pcsa_count_plan(request))
+    elf, manifest = compiled("nfp/pcsa.c", plan["isa"], cc, (plan["define"],))
+    report = json.loads(_native.pcsa_count(request, {"pcsa": elf}, progress))
+    report["manifest"]["compiler"] = {report["nic"]: manifest}
+    return cast(CountReport, report)
 
 
 def compiled(name: str, isa: str, cc: str | None, defines: tuple[str, ...] = ()) -> tuple[bytes, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nicety.tables import _distinct, align, fixed
 
 if TYPE_CHECKING:
-    from nicety.cardinality import ContextReport, ContextRow
+    from nicety.cardinality import ContextReport, ContextRow, CountReport
 
 _COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates/s", "Gb/s of 64 B", "Settled")
 
@@ -41,3 +41,29 @@ def _cells(row: ContextRow) -> list[str]:
         fixed(row["line_rate_bits_per_s"] / 1e9, 1),
         fixed(row["updates_per_s_settled"] / 1e6, 1),
     ]
+
+
+def count_text(report: CountReport) -> str:
+    """What was counted, as a table of names and values."""
+    ipv6, skipped = report["ipv6_packets"], report["packets"] - report["ipv4_packets"] - report["ipv6_packets"]
+    reasons = {"not of IP": "other_packets", "cut off": "cut_packets", "of other links": "unknown_link_packets"}
+    parts = [f"{report[key]} {name}" for name, key in reasons.items() if report[key]]  # type: ignore[literal-required]
+    why = f" ({', '.join(parts)})" if parts else ""
+    rows = [
+        ["packets", f"{report['packets']}"],
+        ["of IP, counted", f"{report['packets'] - skipped}" + (f" ({ipv6} of version 6)" if ipv6 else "")],
+        *([["skipped", f"{skipped}{why}"]] if skipped else []),
+        ["estimate", fixed(report["estimate"], 1)],
+        ["distinct sources", f"{report['distinct']}"],
+        ["error", f"{fixed(100 * report['relative_error'], 2)}%"],
+        ["expected error", f"{fixed(100 * report['expected_error'], 2)}%, 0.78 / sqrt({report['sketches']})"],
+        ["card time", f"{fixed(report['card_time_ns'] / 1e6, 3)} ms"],
+        ["packets/s", f"{fixed(report['card_packets_per_s'] / 1e6, 1)} million, of card time"],
+    ]
+    lines = [
+        f"# nicety PCSA v{report['version']}",
+        f"# {report['capture']}, {report['format']}; {report['nic']}, {report['sketches']} sketches",
+        "",
+        *align(rows),
+    ]
+    return "\n".join(lines) + "\n"

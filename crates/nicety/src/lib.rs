@@ -4,9 +4,12 @@
 //! # The layers, from the top
 //! - [`mod@bench`]: the benchmarks, which are programs over the same API that users have.
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
+//! - [`capture`]: captures of packets, read as they come.
+//! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor.
 //! - [`cards`]: the specifications that come with nicety, and reading one's own.
 //! - [`record`]: what a run leaves to look at, as tables and as a timeline.
 //! - [`remote`]: programs that run elsewhere, in Python for one.
+//! - [`tsp`]: the travelling salesman on a network flow processor.
 //! - [`sources`]: the C handlers and headers that come with nicety.
 //!
 //! A program is an async function of one host. The ten lines that move a message:
@@ -33,6 +36,8 @@
 //! ```
 
 pub mod bench;
+pub mod capture;
+pub mod cardinality;
 pub mod cards;
 mod cluster;
 mod error;
@@ -46,6 +51,7 @@ pub mod record;
 mod refusals;
 pub mod remote;
 pub mod sources;
+pub mod tsp;
 mod waiting;
 
 pub use cluster::{

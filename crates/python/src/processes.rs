@@ -3,6 +3,7 @@
 use crate::calls::{measure, text};
 use crate::errors::guarded;
 use nicety::bench::{Environment, pcsa};
+use nicety::{cardinality, tsp};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
@@ -23,5 +24,46 @@ pub fn pcsa_bench(
 ) -> PyResult<String> {
     let request = guarded(|| pcsa::Request::from_json(request))?;
     let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| pcsa::run(&request, environment);
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}
+
+/// What must be compiled before `pcsa_count`; JSON to JSON.
+#[pyfunction]
+pub fn pcsa_count_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| cardinality::plan(&cardinality::Request::from_json(request)?))?;
+    Ok(text(&plan))
+}
+
+/// Counts the distinct source addresses of a capture. Calls `progress(done, total)` with kilobytes; Ctrl-C ends it.
+#[pyfunction]
+pub fn pcsa_count(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| cardinality::Request::from_json(request))?;
+    let run =
+        move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| cardinality::run(&request, environment);
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}
+
+/// What must be compiled before `tsp_run`, and the cities; JSON to JSON.
+#[pyfunction]
+pub fn tsp_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| tsp::plan(&tsp::Request::from_json(request)?))?;
+    Ok(text(&plan))
+}
+
+/// Climbs. Calls `progress(done, total)` with climbs; Ctrl-C ends it.
+#[pyfunction]
+pub fn tsp_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| tsp::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| tsp::run(&request, environment);
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }

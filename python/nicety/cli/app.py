@@ -31,7 +31,6 @@ hpu = group("Handler processors on their own.")
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
-register_processes(bench)
 
 
 def _version(wanted: bool) -> None:
@@ -192,3 +191,6 @@ def _run(
         Files(csv=csv, trace=trace, trace_scale=trace_scale),
         as_json=as_json,
     )
+
+
+register_processes(app, bench)

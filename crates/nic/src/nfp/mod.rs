@@ -15,7 +15,7 @@
 //! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //! | `experiment.rs` | a processor by itself, run to the end |
-//! | `pcsa.rs`, `tsp.rs` | the paper's two applications on microengines, without a host |
+//! | `pcsa`, `tsp` | the paper's two applications on microengines, without a host |
 //!
 //! # What takes time
 //! A context computes until it refers to a memory outside the core, waits for a signal or yields. The

@@ -4,7 +4,7 @@
 
 use crate::spec;
 use nicety_nic::nfp::{crc32, pcsa, tsp};
-use tsp::{Distances, TspJob};
+use tsp::{Best, Climber, Distances, TspJob};
 
 const PCSA: &[u8] = include_bytes!("../data/pcsa.elf");
 const TSP: &[u8] = include_bytes!("../data/tsp.elf");
@@ -155,34 +155,59 @@ fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {
     (0..count).map(|_| (next(), next())).collect()
 }
 
-fn shortest(job: &TspJob) -> u32 {
-    (0..job.climbs).map(|number| tsp::climb(&job.cities, job.seed, number).0).min().unwrap()
+fn best(job: &TspJob) -> Best {
+    Climber::new(&job.cities, job.seed).best(job.first..job.first + job.climbs).unwrap()
 }
 
 #[test]
-fn tours_are_those_of_the_native_climb() {
-    for (count, climbs, climbers) in [(5, 3, 1), (20, 12, 5), (31, 30, 13)] {
+fn tours_are_those_of_the_native_climbs() {
+    for (count, first, climbs, climbers) in [(5, 0, 3, 1), (20, 100, 12, 5), (31, 0, 30, 13)] {
         for distances in [Distances::Root, Distances::Table] {
-            let job = TspJob { cities: cities(count, 7), climbs, climbers, seed: 11, distances };
+            let job = TspJob { cities: cities(count, 7), first, climbs, climbers, seed: 11, distances };
             let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
-            assert_eq!(run.length, shortest(&job), "{count} {distances:?}");
-            let mut seen = run.tour.clone();
+            assert_eq!(run.best, best(&job), "{count} {distances:?}");
+            let mut seen = run.best.tour.clone();
             seen.sort_unstable();
             assert_eq!(seen, (0..count as u8).collect::<Vec<_>>());
             let leg = |k: usize| {
-                let city = |k: usize| job.cities[usize::from(run.tour[k % count])];
+                let city = |k: usize| job.cities[usize::from(run.best.tour[k % count])];
                 tsp::distance(city(k), city(k + 1))
             };
-            assert_eq!((0..count).map(leg).sum::<u32>(), run.length);
+            assert_eq!((0..count).map(leg).sum::<u32>(), run.best.length);
         }
+    }
+}
+
+/// Five cities have few tours, so that most climbs end in equally short ones: the lowest number wins, whoever made it.
+#[test]
+fn of_equal_tours_the_first_is_taken() {
+    let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];
+    for climbers in [1, 2, 7, 40] {
+        let job = TspJob {
+            cities: cities.clone(),
+            first: 3,
+            climbs: 50,
+            climbers,
+            seed: 2,
+            distances: Distances::Table,
+        };
+        let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+        assert_eq!(run.best, best(&job), "{climbers}");
     }
 }
 
 #[test]
 fn excess_climbers_find_nothing_to_do() {
-    let job = TspJob { cities: cities(12, 3), climbs: 2, climbers: 59, seed: 5, distances: Distances::Table };
+    let job = TspJob {
+        cities: cities(12, 3),
+        first: 0,
+        climbs: 2,
+        climbers: 59,
+        seed: 5,
+        distances: Distances::Table,
+    };
     let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
-    assert_eq!(run.length, shortest(&job));
+    assert_eq!(run.best, best(&job));
 }
 
 #[test]
@@ -200,7 +225,14 @@ fn distances_are_rounded_to_the_nearest() {
 
 #[test]
 fn jobs_that_cannot_be_are_refused() {
-    let job = TspJob { cities: cities(20, 1), climbs: 1, climbers: 1, seed: 1, distances: Distances::Table };
+    let job = TspJob {
+        cities: cities(20, 1),
+        first: 0,
+        climbs: 1,
+        climbers: 1,
+        seed: 1,
+        distances: Distances::Table,
+    };
     for (job, text) in [
         (TspJob { cities: cities(4, 1), ..job.clone() }, "4 cities; the card's program takes 5 to 256"),
         (
@@ -211,6 +243,8 @@ fn jobs_that_cannot_be_are_refused() {
             TspJob { climbers: 60, ..job.clone() },
             "60 climbers on 60 microengines, one of which is the manager's",
         ),
+        (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
+        (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),
         (TspJob { cities: cities(200, 1), ..job.clone() }, "take 80064 bytes, and CLS has 65536"),
     ] {
         let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();

@@ -1,0 +1,81 @@
+//! Bytes of a file, as many at a time as a record has.
+
+use std::io::{self, Read};
+
+/// The longest record: the longest packet of usual tools is 256 KiB.
+pub(super) const LONGEST: usize = 16 << 20;
+
+/// How much is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// A reader with the bytes that have been read and not yet taken. Its memory grows to the longest record.
+pub(super) struct Input<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// What has not been taken is `buffer[start..end]`.
+    start: usize,
+    end: usize,
+    /// Bytes taken.
+    taken: u64,
+}
+
+/// What there is of some bytes that are asked for.
+pub(super) enum Look {
+    /// All of them.
+    Whole,
+    /// Fewer: so many.
+    Short(usize),
+}
+
+impl<R: Read> Input<R> {
+    pub(super) fn new(reader: R) -> Input<R> {
+        Input { reader, buffer: vec![0; CHUNK], start: 0, end: 0, taken: 0 }
+    }
+
+    /// Where in the file the next byte is.
+    pub(super) fn position(&self) -> u64 {
+        self.taken
+    }
+
+    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or no more come.
+    pub(super) fn look(&mut self, count: usize) -> io::Result<Look> {
+        while self.end - self.start < count {
+            if self.start == self.end {
+                (self.start, self.end) = (0, 0);
+            }
+            if self.buffer.len() - self.start < count {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+                if self.buffer.len() < count {
+                    self.buffer.resize(count.next_power_of_two(), 0);
+                }
+            }
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Ok(Look::Short(self.end - self.start)),
+                Ok(more) => self.end += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Look::Whole)
+    }
+
+    /// The next `count` bytes, which [`Input::look`] has found.
+    pub(super) fn peek(&self, count: usize) -> &[u8] {
+        &self.buffer[self.start..self.start + count]
+    }
+
+    /// Takes `count` bytes, which [`Input::look`] has found: where they are.
+    pub(super) fn take(&mut self, count: usize) -> std::ops::Range<usize> {
+        assert!(count <= self.end - self.start, "bytes are looked for before they are taken");
+        let at = self.start..self.start + count;
+        self.start += count;
+        self.taken += count as u64;
+        at
+    }
+
+    /// Bytes that were taken, until the next look.
+    pub(super) fn bytes(&self, at: std::ops::Range<usize>) -> &[u8] {
+        &self.buffer[at]
+    }
+}

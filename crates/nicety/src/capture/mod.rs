@@ -1,0 +1,18 @@
+//! Captures of packets, pcap and pcapng, read as they come: in constant memory, and as far as they are whole.
+//!
+//! - `input.rs`: bytes of a file, one record at a time.
+//! - `reader.rs`: [`Capture`], the packets of either format.
+//! - `source.rs`: [`source_of`], where a packet of a link type comes from.
+//!
+//! Formats: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-05.html> and
+//! <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html>.
+
+mod input;
+mod reader;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+pub use reader::{Capture, Damage, Packet};
+pub use source::{Skipped, Source, source_of};

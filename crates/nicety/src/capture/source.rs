@@ -1,0 +1,87 @@
+//! Where a packet comes from.
+
+/// A source address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Of IP version 4, its bytes as they were on the wire.
+    V4([u8; 4]),
+    /// Of IP version 6, likewise.
+    V6([u8; 16]),
+}
+
+/// Why a packet has no source address to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// It is not of IP.
+    NotIp,
+    /// Too little of it was captured.
+    Cut,
+    /// Its link type is none that is understood.
+    Link,
+}
+
+const ETHERNET: u32 = 1;
+const LINUX_COOKED: u32 = 113;
+const LINUX_COOKED_2: u32 = 276;
+/// IP without anything before it; the last two are what some systems write for it.
+const RAW: [u32; 5] = [101, 228, 229, 12, 14];
+/// BSD's loopback, in its own order of bytes and in the network's.
+const LOOPBACK: [u32; 2] = [0, 108];
+
+/// The source address of a packet of this link type.
+///
+/// Understood are Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, IP by itself, and
+/// BSD's loopback.
+///
+/// # Errors
+/// Why there is none.
+pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
+    match link {
+        ETHERNET => by_type(half(bytes, 12)?, bytes.get(14..)),
+        LINUX_COOKED => by_type(half(bytes, 14)?, bytes.get(16..)),
+        LINUX_COOKED_2 => by_type(half(bytes, 0)?, bytes.get(20..)),
+        _ if RAW.contains(&link) => ip(bytes),
+        _ if LOOPBACK.contains(&link) => {
+            let family = bytes.get(..4).ok_or(Skipped::Cut)?;
+            // A small number in either order: 2 is IP, and IPv6 has another number on each system.
+            match family.iter().copied().max() {
+                Some(2 | 10 | 24 | 28 | 30) => ip(&bytes[4..]),
+                _ => Err(Skipped::NotIp),
+            }
+        }
+        _ => Err(Skipped::Link),
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
+    let [high, low] = *bytes.get(at..at + 2).ok_or(Skipped::Cut)? else { return Err(Skipped::Cut) };
+    Ok(u16::from_be_bytes([high, low]))
+}
+
+/// What follows an EtherType, behind any VLAN tags.
+fn by_type(mut kind: u16, rest: Option<&[u8]>) -> Result<Source, Skipped> {
+    let mut rest = rest.ok_or(Skipped::Cut)?;
+    while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
+        kind = half(rest, 2)?;
+        rest = &rest[4..];
+    }
+    match kind {
+        0x0800 | 0x86dd => ip(rest),
+        _ => Err(Skipped::NotIp),
+    }
+}
+
+fn ip(bytes: &[u8]) -> Result<Source, Skipped> {
+    match bytes.first().ok_or(Skipped::Cut)? >> 4 {
+        4 => bytes.get(..20).map(|head| Source::V4(cut(&head[12..]))).ok_or(Skipped::Cut),
+        6 => bytes.get(..40).map(|head| Source::V6(cut(&head[8..]))).ok_or(Skipped::Cut),
+        _ => Err(Skipped::NotIp),
+    }
+}
+
+/// The first bytes, which are there.
+fn cut<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut first = [0; N];
+    first.copy_from_slice(&bytes[..N]);
+    first
+}

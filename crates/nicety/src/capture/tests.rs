@@ -1,0 +1,252 @@
+//! Captures written by hand, whole and damaged, and arbitrary bytes.
+
+use super::*;
+use proptest::prelude::*;
+
+fn word(value: u32, big: bool) -> [u8; 4] {
+    if big { value.to_be_bytes() } else { value.to_le_bytes() }
+}
+
+fn pcap(big: bool, magic: u32, link: u32, packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for value in [magic, if big { 2 << 16 | 4 } else { 4 << 16 | 2 }, 0, 0, 65_535, link] {
+        bytes.extend(word(value, big));
+    }
+    for packet in packets {
+        for value in [7, 8, packet.len() as u32, packet.len() as u32 + 5] {
+            bytes.extend(word(value, big));
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+fn a_block(kind: u32, body: &[u8], big: bool) -> Vec<u8> {
+    let padding = body.len().next_multiple_of(4) - body.len();
+    let length = word((12 + body.len() + padding) as u32, big);
+    [&word(kind, big)[..], &length, body, &vec![0; padding], &length].concat()
+}
+
+fn section(big: bool) -> Vec<u8> {
+    let body = [&word(0x1a2b_3c4d, big)[..], &word(1, big), &[0xff; 8]].concat();
+    a_block(0x0a0d_0d0a, &body, big)
+}
+
+fn interface(link: u16, snap: u32, big: bool) -> Vec<u8> {
+    let link = if big { link.to_be_bytes() } else { link.to_le_bytes() };
+    a_block(1, &[&link[..], &[0, 0], &word(snap, big)].concat(), big)
+}
+
+fn enhanced(interface: u32, packet: &[u8], big: bool) -> Vec<u8> {
+    let head = [interface, 1, 2, packet.len() as u32, 1500].map(|value| word(value, big)).concat();
+    a_block(6, &[&head[..], packet].concat(), big)
+}
+
+fn pcapng(big: bool, link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
+    let blocks = packets.iter().flat_map(|packet| enhanced(0, packet, big));
+    [section(big), a_block(77, b"what else", big), interface(link, 0, big)]
+        .concat()
+        .into_iter()
+        .chain(blocks)
+        .collect()
+}
+
+/// All packets, and the damage behind them.
+fn all(bytes: &[u8]) -> Result<(Vec<(u32, Vec<u8>)>, Option<Damage>), Damage> {
+    let mut capture = Capture::new(bytes)?;
+    let mut packets = Vec::new();
+    loop {
+        match capture.next_packet() {
+            None => return Ok((packets, None)),
+            Some(Ok(packet)) => packets.push((packet.link, packet.bytes.to_vec())),
+            Some(Err(damage)) => {
+                assert_eq!(capture.packets(), packets.len() as u64);
+                assert!(capture.next_packet().is_none());
+                return Ok((packets, Some(damage)));
+            }
+        }
+    }
+}
+
+fn some() -> Vec<Vec<u8>> {
+    vec![vec![1, 2, 3], vec![], (0..200).collect()]
+}
+
+#[test]
+fn both_formats_in_both_orders() {
+    for big in [false, true] {
+        for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
+            let expected = some().into_iter().map(|packet| (113, packet)).collect();
+            // Behind the link type is whether there are frame check sequences.
+            assert_eq!(all(&pcap(big, magic, 0x1400_0071, &some())), Ok((expected, None)));
+        }
+        let expected = some().into_iter().map(|packet| (1, packet)).collect();
+        assert_eq!(all(&pcapng(big, 1, &some())), Ok((expected, None)));
+    }
+}
+
+#[test]
+fn sections_interfaces_and_older_blocks() {
+    let simple = a_block(3, &[&word(300, true)[..], &[5; 8]].concat(), true);
+    let old = [&[0, 1, 0, 0][..], &[0; 8], &word(3, true), &word(3, true), &[7, 7, 7]].concat();
+    let bytes = [
+        pcapng(false, 1, &some()[..1]),
+        section(true),
+        interface(101, 8, true),
+        interface(276, 0, true),
+        simple,
+        a_block(2, &old, true),
+        enhanced(1, &[9], true),
+    ]
+    .concat();
+    let expected = vec![(1, vec![1, 2, 3]), (101, vec![5; 8]), (276, vec![7; 3]), (276, vec![9])];
+    assert_eq!(all(&bytes), Ok((expected, None)));
+}
+
+#[test]
+fn damage_is_told_with_its_packet_and_what_was_read_is_kept() {
+    let whole = pcap(false, 0xa1b2_c3d4, 1, &some());
+    let told = |bytes: &[u8]| {
+        let (packets, damage) = all(bytes).unwrap();
+        (packets.len(), damage.unwrap().to_string())
+    };
+    let last = whole.len() - 200;
+    assert_eq!(
+        told(&whole[..whole.len() - 7]),
+        (2, format!("at packet 3, byte {}: the file ends 7 bytes before the end of the packet", last - 16))
+    );
+    assert_eq!(
+        told(&whole[..last - 3]),
+        (
+            2,
+            format!(
+                "at packet 3, byte {}: the file ends 3 bytes before the end of a packet's head",
+                last - 16
+            )
+        )
+    );
+    let mut long = whole.clone();
+    long[24 + 8..24 + 12].copy_from_slice(&word(300_000, false));
+    assert_eq!(
+        told(&long),
+        (0, "at packet 1, byte 24: a packet of 300000 bytes, where 262144 are the most there can be".into())
+    );
+    let ng = pcapng(true, 1, &some());
+    let from = ng.len() - 232;
+    assert_eq!(
+        told(&ng[..ng.len() - 2]),
+        (2, format!("at packet 3, byte {from}: the file ends 2 bytes before the end of a block"))
+    );
+    for (at, value, text) in [
+        (4, 230, "a block of 230 bytes, where multiples of 4 from 12"),
+        (4, 0, "a block of 0 bytes"),
+        (8, 1, "a packet of interface 1, and there are 1"),
+        (20, 201, "a packet of 201 bytes in a block with room for 200"),
+        (228, 0, "a block that begins with 232 bytes as its length, and ends with 0"),
+    ] {
+        let mut bytes = ng.clone();
+        bytes[from + at..from + at + 4].copy_from_slice(&word(value, true));
+        let (packets, damage) = told(&bytes);
+        assert!(damage.starts_with(&format!("at packet 3, byte {from}: ")), "{damage}");
+        assert!(packets == 2 && damage.contains(text), "{damage}");
+    }
+    for (bytes, text) in [
+        (&b""[..], "the file is empty"),
+        (&b"ab"[..], "too short for a capture"),
+        (&b"abcdefgh"[..], "this is no capture; pcap and pcapng are read"),
+        (&whole[..20], "the file ends within its head"),
+    ] {
+        assert!(all(bytes).unwrap_err().to_string().contains(text));
+    }
+}
+
+/// An IP packet from this address, of this version.
+fn ip(source: Source) -> Vec<u8> {
+    match source {
+        Source::V4(address) => [&[0x45; 12][..], &address, &[9; 4]].concat(),
+        Source::V6(address) => [&[0x60; 8][..], &address, &[9; 16]].concat(),
+    }
+}
+
+#[test]
+fn where_packets_come_from() {
+    let (four, six) = (Source::V4([10, 0, 0, 7]), Source::V6([0xfe; 16]));
+    for (source, kind) in [(four, [8u8, 0]), (six, [0x86, 0xdd])] {
+        let ip = ip(source);
+        let tag = [0x81u8, 0, 0, 5];
+        for (link, before) in [
+            (1, [&[0; 12][..], &kind].concat()),
+            (1, [&[0; 12][..], &tag, &kind].concat()),
+            (1, [&[0; 12][..], &[0x88, 0xa8, 0, 1], &tag, &tag, &kind].concat()),
+            (113, [&[0; 14][..], &kind].concat()),
+            (276, [&kind[..], &[0; 18]].concat()),
+            (101, vec![]),
+            (0, vec![2, 0, 0, 0]),
+            (108, vec![0, 0, 0, 30]),
+        ] {
+            let packet = [before, ip.clone()].concat();
+            assert_eq!(source_of(link, &packet), Ok(source), "{link}");
+            for end in 0..packet.len() - 16 {
+                assert!(source_of(link, &packet[..end]).is_err(), "{link} {end}");
+            }
+        }
+    }
+    let arp = [&[0; 12][..], &[8, 6], &[0; 28]].concat();
+    assert_eq!(source_of(1, &arp), Err(Skipped::NotIp));
+    assert_eq!(source_of(101, &[0x55; 40]), Err(Skipped::NotIp));
+    assert_eq!(source_of(1, &arp[..13]), Err(Skipped::Cut));
+    assert_eq!(source_of(105, &ip(four)), Err(Skipped::Link));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..20),
+        big: bool,
+        link in 0u16..300,
+    ) {
+        let expected: Vec<_> = packets.iter().map(|packet| (u32::from(link), packet.clone())).collect();
+        prop_assert_eq!(all(&pcap(big, 0xa1b2_c3d4, link.into(), &packets)), Ok((expected.clone(), None)));
+        prop_assert_eq!(all(&pcapng(big, link, &packets)), Ok((expected, None)));
+    }
+
+    /// Whatever is cut off or changed: the packets before it are those that were written.
+    #[test]
+    fn damaged_captures_are_read_as_far_as_they_are_whole(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..8),
+        ng: bool,
+        end in 0usize..700,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let whole = if ng { pcapng(false, 1, &packets) } else { pcap(false, 0xa1b2_c3d4, 1, &packets) };
+        let cut = &whole[..end.min(whole.len())];
+        if let Ok((read, damage)) = all(cut) {
+            for ((link, packet), written) in read.iter().zip(&packets) {
+                prop_assert_eq!((*link, packet), (1, written));
+            }
+            prop_assert!(read.len() == packets.len() || damage.is_some() || cut.len() < whole.len());
+        }
+        let mut bytes = cut.to_vec();
+        for (at, byte) in changes {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        if let Ok((packets, _)) = all(&bytes) {
+            for (link, packet) in &packets {
+                let _ = source_of(*link, packet);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        magic in prop::sample::select(vec![0xa1b2_c3d4u32, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x0a0d_0d0a, 0]),
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        link in 0u32..300,
+    ) {
+        drop(all(&[&magic.to_be_bytes()[..], &bytes].concat()));
+        let _ = source_of(link, &bytes);
+    }
+}

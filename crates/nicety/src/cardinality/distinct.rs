@@ -1,0 +1,114 @@
+//! How many distinct addresses there really are.
+
+use crate::capture::Source;
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Addresses of IP version 4 from which on a bit for each possible one takes less memory than a set: 512 MiB.
+const MANY: usize = 1 << 26;
+
+/// The addresses that were seen. Its memory grows with them, up to 512 MiB for IP version 4.
+#[derive(Default)]
+pub(super) struct Distinct {
+    four: Four,
+    six: HashSet<[u8; 16], BuildHasherDefault<Mix>>,
+}
+
+enum Four {
+    Set(HashSet<u32, BuildHasherDefault<Mix>>),
+    Bits { bits: Vec<u64>, count: u64 },
+}
+
+impl Default for Four {
+    fn default() -> Four {
+        Four::Set(HashSet::default())
+    }
+}
+
+impl Distinct {
+    pub(super) fn see(&mut self, source: Source) {
+        match source {
+            Source::V4(address) => self.four.see(u32::from_be_bytes(address), MANY),
+            Source::V6(address) => drop(self.six.insert(address)),
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        let four = match &self.four {
+            Four::Set(set) => set.len() as u64,
+            Four::Bits { count, .. } => *count,
+        };
+        four + self.six.len() as u64
+    }
+}
+
+impl Four {
+    fn see(&mut self, address: u32, many: usize) {
+        match self {
+            Four::Set(set) => {
+                set.insert(address);
+                if set.len() > many {
+                    let mut bits = vec![0u64; 1 << 26];
+                    let count = set.len() as u64;
+                    set.iter().for_each(|address| bits[(address >> 6) as usize] |= 1 << (address & 63));
+                    *self = Four::Bits { bits, count };
+                }
+            }
+            Four::Bits { bits, count } => {
+                let (word, bit) = (&mut bits[(address >> 6) as usize], 1 << (address & 63));
+                *count += u64::from(*word & bit == 0);
+                *word |= bit;
+            }
+        }
+    }
+}
+
+/// A quick hash: addresses are looked up millions of times a second, and nobody gains from making them collide.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        // The upper bits are mixed best, and the table takes the upper and the lower ones.
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(4) {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u32(u32::from_le_bytes(word));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn as_many_as_there_are(addresses in prop::collection::vec(0u32..200, 0..300), six in prop::collection::vec(0u8..9, 0..20)) {
+            let mut distinct = Distinct::default();
+            addresses.iter().for_each(|address| distinct.see(Source::V4((address << 20).to_be_bytes())));
+            six.iter().for_each(|&byte| distinct.see(Source::V6([byte; 16])));
+            let expected = addresses.iter().collect::<HashSet<_>>().len() + six.iter().collect::<HashSet<_>>().len();
+            prop_assert_eq!(distinct.count(), expected as u64);
+        }
+    }
+
+    #[test]
+    fn bits_take_over_from_the_set() {
+        let mut four = Four::default();
+        for address in [1, 2, 64, u32::MAX, 64, 7, 2, 1 << 31] {
+            four.see(address, 3);
+        }
+        let Four::Bits { count, .. } = four else { panic!("four addresses are more than three") };
+        assert_eq!(count, 6);
+    }
+}

@@ -1,0 +1,251 @@
+//! How many distinct addresses send the packets of a capture? Counted on a network flow processor by `nfp/pcsa.c`, and one by
+//! one on the host.
+//!
+//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both
+//! take memory for a few blocks of addresses, and the exact count for what differs.
+
+mod addresses;
+mod distinct;
+
+pub use addresses::Contents;
+
+use crate::bench::{CardManifest, Environment};
+use crate::capture::{Capture, Damage};
+use crate::cards::{self, Card};
+use crate::{Error, VERSION};
+use addresses::{Addresses, Read};
+use nicety_nic::nfp::{NfpSpec, pcsa};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// What to count. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The capture.
+    pub file: String,
+    /// The card, by name or path.
+    pub nic: String,
+    /// `KEY=VALUE` overrides of the spec.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Sketches: a power of two.
+    pub sketches: u32,
+    /// Contexts that count on each microengine; all if left out.
+    #[serde(default)]
+    pub contexts: Option<u64>,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The instruction set to compile `nfp/pcsa.c` for.
+    pub isa: String,
+    /// The macro that it takes: the bits of a hash that choose a sketch.
+    pub define: String,
+}
+
+/// What the figures depend on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The card, by name.
+    pub specs: std::collections::BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+}
+
+/// Where the capture ceases to be whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DamageRow {
+    /// The packet, the first one being 1.
+    pub packet: u64,
+    /// The byte of the file.
+    pub byte: u64,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// What counting came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `pcsa`.
+    pub application: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// What was run.
+    pub manifest: Manifest,
+    /// The file, as it was named.
+    pub capture: String,
+    /// What was in it.
+    #[serde(flatten)]
+    pub contents: Contents,
+    /// The card.
+    pub nic: String,
+    /// Sketches.
+    pub sketches: u32,
+    /// Contexts that counted on each microengine.
+    pub contexts: u64,
+    /// Distinct source addresses, by the card.
+    pub estimate: f64,
+    /// How far the estimate is from `distinct`, as a part of that.
+    pub relative_error: f64,
+    /// The standard error of so many sketches.
+    pub expected_error: f64,
+    /// The trailing ones of all sketches, which the card gives.
+    pub trailing_ones: u32,
+    /// Card time in cycles.
+    pub card_cycles: u64,
+    /// The same in nanoseconds.
+    pub card_time_ns: f64,
+    /// Packets a second of card time.
+    pub card_packets_per_s: f64,
+    /// Where the capture is damaged, if it is: what was read before is counted.
+    pub damage: Option<DamageRow>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        serde_json::from_str(text).map_err(|error| Error::Input(format!("the request of pcsa: {error}")))
+    }
+
+    fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |what: &str| Err(Error::Input(format!("{}: {what}", self.file)));
+        let file = match File::open(&self.file) {
+            Err(error) => return wrong(&format!("cannot read it ({})", crate::tsp::plain(&error))),
+            Ok(file) => file,
+        };
+        let size = match file.metadata() {
+            Ok(metadata) if metadata.is_dir() => return wrong("this is a folder; name a capture in it"),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        };
+        let card = cards::load(&self.nic, &self.overrides)?;
+        let nic = card.listing.name.clone();
+        let spec = card.processor(&nic)?.clone();
+        pcsa::check_sketches(&spec, self.sketches)
+            .map_err(|error| Error::Input(format!("--sketches: {error}")))?;
+        let most = spec.contexts as u64;
+        let contexts = self.contexts.unwrap_or(most);
+        if !(1..=most).contains(&contexts) {
+            return Err(Error::Input(format!(
+                "--contexts {contexts}: a microengine of {nic} has {most}; write 1 to {most}"
+            )));
+        }
+        Ok(Resolved { file, size, card, nic, spec, contexts })
+    }
+}
+
+/// What the names in a request stand for.
+struct Resolved {
+    file: File,
+    size: u64,
+    card: Card,
+    nic: String,
+    spec: NfpSpec,
+    contexts: u64,
+}
+
+/// Says what a request needs compiled, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let Resolved { spec, .. } = request.resolve()?;
+    Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
+}
+
+/// How often progress is told.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Counts. The compiled program is found under the key `pcsa`; progress is in kilobytes of the file.
+///
+/// # Errors
+/// Wrong input: a file that is no capture, or has no source address in it. Then whatever ends a run.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let Resolved { file, size, card, nic, spec, contexts } = request.resolve()?;
+    let elf = environment
+        .compiled
+        .get("pcsa")
+        .ok_or_else(|| Error::Input("no compiled program under the key pcsa; compile nfp/pcsa.c".into()))?;
+    let capture =
+        Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
+    let position = Arc::new(AtomicU64::new(0));
+    let (addresses, reader) = Addresses::read(capture, pcsa::block(&spec), position.clone());
+    // Ended by whoever calls, or by this function when it has failed.
+    let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+    let streamed = thread::scope(|scope| {
+        let (tell, told) = channel();
+        let (spec, sketches) = (&spec, request.sketches);
+        scope.spawn(move || {
+            let next = move |block: &mut Vec<u32>| addresses.next(block);
+            let _ = tell.send(pcsa::stream(spec, elf, contexts as usize, sketches, Some(stop), next));
+        });
+        loop {
+            let kilobytes = |bytes: u64| (bytes / 1000) as usize;
+            let done = kilobytes(position.load(Ordering::Relaxed));
+            (environment.progress)(done, kilobytes(size).max(done));
+            match told.recv_timeout(TELL_EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("it always tells"),
+                Ok(streamed) => break streamed,
+            }
+        }
+    })?;
+    let Read { contents, damage } = reader.join().expect("reading does not panic");
+    check(request, &contents, damage.as_ref())?;
+    let estimate = pcsa::estimate(streamed.sum, request.sketches);
+    let seconds = streamed.cycles as f64 / spec.clock.hz() as f64;
+    let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
+    Ok(Report {
+        application: "pcsa",
+        version: VERSION,
+        manifest: Manifest { specs: [(nic.clone(), manifest)].into(), overrides: request.overrides.clone() },
+        capture: request.file.clone(),
+        nic,
+        sketches: request.sketches,
+        contexts,
+        estimate,
+        relative_error: estimate / contents.distinct as f64 - 1.0,
+        expected_error: pcsa::standard_error(request.sketches),
+        trailing_ones: streamed.sum,
+        card_cycles: streamed.cycles,
+        card_time_ns: seconds * 1e9,
+        card_packets_per_s: contents.counted() as f64 / seconds,
+        damage: damage.map(|damage| DamageRow {
+            packet: damage.packet,
+            byte: damage.byte,
+            text: damage.what,
+        }),
+        contents,
+    })
+}
+
+/// Refuses a capture without a source address.
+fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Result<(), Error> {
+    if contents.counted() > 0 {
+        return Ok(());
+    }
+    let file = &request.file;
+    if let Some(damage) = damage {
+        return Err(Error::Input(format!("{file}: {damage}; nothing before it has an IP source address")));
+    }
+    let Contents { packets, other_packets, cut_packets, unknown_link_packets, .. } = contents;
+    let why = match packets {
+        0 => "the capture has no packets".into(),
+        _ => format!(
+            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, of {cut_packets} \
+             too little was captured, and {unknown_link_packets} are of link types other than Ethernet, Linux cooked, \
+             raw IP and loopback"
+        ),
+    };
+    Err(Error::Input(format!("{file}: {why}")))
+}

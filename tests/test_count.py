@@ -1,0 +1,157 @@
+"""Counting the sources of captures on a card: right, whole or damaged, and what is refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nicety as package
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+ETHERNET = 1
+
+
+def frame(source: Address | None) -> bytes:
+    """An Ethernet frame from this address, or one of ARP."""
+    if source is None:
+        return bytes(12) + b"\x08\x06" + bytes(28)
+    if source.version == 4:
+        return bytes(12) + b"\x08\x00\x45" + bytes(11) + source.packed + bytes(4)
+    return bytes(12) + b"\x86\xdd\x60" + bytes(7) + source.packed + bytes(16)
+
+
+def pcap(sources: Iterable[Address | None], link: int = ETHERNET) -> bytes:
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
+    frames = [frame(source) for source in sources]
+    return head + b"".join(struct.pack("<IIII", 1, 2, len(each), len(each)) + each for each in frames)
+
+
+def v4(count: int, seed: int = 1) -> list[Address]:
+    dice = random.Random(seed)
+    return [ipaddress.IPv4Address(dice.getrandbits(32)) for _ in range(count)]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def written(contents: bytes, name: str = "a.pcap") -> Path:
+        path = tmp_path / name
+        path.write_bytes(contents)
+        return path
+
+    return written
+
+
+def test_an_estimate_is_within_its_error(write: Callable[..., Path]) -> None:
+    sources = v4(20_000)
+    capture = write(pcap([*sources, *random.Random(2).choices(sources, k=10_000), None]))
+    report = package.count_sources(capture)
+    assert (report["packets"], report["ipv4_packets"], report["other_packets"]) == (30_001, 30_000, 1)
+    assert report["distinct"] == len(set(sources))
+    assert report["relative_error"] == pytest.approx(report["estimate"] / report["distinct"] - 1)
+    assert report["expected_error"] == pytest.approx(0.78 / 2048**0.5)
+    assert abs(report["relative_error"]) < 3 * report["expected_error"]
+    assert report["card_time_ns"] == pytest.approx(report["card_cycles"] / 0.6)
+    assert report["damage"] is None
+    assert report["bytes"] == capture.stat().st_size
+    fewer = package.count_sources(capture, sketches=256, contexts=3)
+    assert fewer["expected_error"] == pytest.approx(0.78 / 16)
+    assert abs(fewer["relative_error"]) < 3 * fewer["expected_error"]
+    assert fewer["card_cycles"] != report["card_cycles"]
+
+
+def test_the_order_of_packets_does_not_matter(write: Callable[..., Path]) -> None:
+    sources = v4(5_000)
+    found = [
+        package.count_sources(write(pcap(order)))["trailing_ones"]
+        for order in (sources, sources[::-1], sources + sources, sorted(sources))
+    ]
+    assert len(set(found)) == 1
+
+
+def test_both_versions_of_ip_are_counted(write: Callable[..., Path]) -> None:
+    dice = random.Random(3)
+    six: list[Address] = [ipaddress.IPv6Address(dice.getrandbits(128)) for _ in range(3_000)]
+    report = package.count_sources(write(pcap([*v4(3_000), *six, *six[:100]])), sketches=256)
+    assert (report["ipv4_packets"], report["ipv6_packets"], report["distinct"]) == (3_000, 3_100, 6_000)
+    assert abs(report["relative_error"]) < 3 * report["expected_error"]
+    # Neighbours differ in their last bytes alone.
+    near: list[Address] = [ipaddress.IPv6Address((0xFE80 << 112) + i) for i in range(4_000)]
+    close = package.count_sources(write(pcap(near)), sketches=64)
+    assert close["distinct"] == 4_000
+    assert abs(close["relative_error"]) < 3 * close["expected_error"]
+
+
+def test_more_sketches_than_addresses_are_told_of(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    done = nicety("pcsa", write(pcap(v4(300))))
+    assert done.status == 0
+    assert "300 distinct addresses are few for 2048 sketches: the estimate is too high; --sketches 16" in done.stderr
+
+
+@settings(max_examples=15)
+@given(st.lists(st.sampled_from(v4(40)), min_size=1, max_size=60), st.integers(0, 200))
+def test_what_a_capture_is_cut_to_is_counted(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[Address], end: int
+) -> None:
+    whole = pcap(sources)
+    each = (len(whole) - 24) // len(sources)
+    path = tmp_path_factory.mktemp("cut") / "a.pcap"
+    path.write_bytes(whole[: 24 + each + end])
+    report = package.count_sources(path)
+    packets = min(1 + end // each, len(sources))
+    assert report["packets"] == packets
+    assert report["distinct"] == len(set(sources[:packets]))
+    damaged = packets < len(sources) and end % each != 0
+    assert (report["damage"] is not None) == damaged
+    if report["damage"] is not None:
+        assert (report["damage"]["packet"], report["damage"]["byte"]) == (packets + 1, 24 + packets * each)
+
+
+def test_a_damaged_capture_is_printed_as_far_as_it_is_whole(
+    nicety: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    capture = write(pcap(v4(50))[:-3])
+    for arguments in ([], ["--json"]):
+        done = nicety("pcsa", capture, *arguments)
+        assert done.status == 2
+        text = f"{capture}: at packet 50, byte {24 + 49 * 50}: the file ends 3 bytes before the end of the packet"
+        assert text in done.stderr, done.stderr
+        assert "49" in done.stdout
+    assert done.json()["packets"] == 49
+
+
+@pytest.mark.parametrize(
+    ("contents", "arguments", "text"),
+    [
+        (b"", [], "a.pcap: the file is empty"),
+        (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng are read"),
+        (pcap([]), [], "a.pcap: the capture has no packets"),
+        (pcap([None, None]), [], "none of its 2 packets has an IP source address: 2 are not of IP"),
+        (pcap(v4(3), link=105), [], "and 3 are of link types other than Ethernet"),
+        (pcap(v4(1))[:30], [], "a.pcap: at packet 1, byte 24: the file ends 10 bytes before the end of a packet's"),
+        (pcap(v4(1)), ["--sketches", "100"], "--sketches: 100 sketches; a power of two from 16 to 16384 is possible"),
+        (pcap(v4(1)), ["--sketches", "32768"], "a power of two from 16 to 16384 is possible"),
+        (pcap(v4(1)), ["--contexts", "9"], "--contexts 9: a microengine of nfp-4000 has 8; write 1 to 8"),
+        (pcap(v4(1)), ["--nic", "spin-discrete"], "a card of design portals has no microengines"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(
+    nicety: Callable[..., Any], write: Callable[..., Path], contents: bytes, arguments: list[str], text: str
+) -> None:
+    done = nicety("pcsa", write(contents), *arguments)
+    assert (done.status, done.stdout) == (2, "")
+    assert text in done.stderr, done.stderr
+
+
+def test_folders_and_files_that_are_not_there(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    for path, text in ((tmp_path, "this is a folder"), (tmp_path / "none", "cannot read it (No such file")):
+        done = nicety("pcsa", path)
+        assert (done.status, done.stdout) == (2, "")
+        assert text in done.stderr, done.stderr

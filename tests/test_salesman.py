@@ -1,0 +1,204 @@
+"""Tours: the card's are those of this machine, a run can be gone on with, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety as package
+
+
+def problem(points: list[tuple[int, int]], name: str = "some") -> str:
+    lines = [f"{node} {x} {y}" for node, (x, y) in enumerate(points, 1)]
+    head = f"NAME: {name}\nTYPE: TSP\nDIMENSION: {len(points)}\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
+    return head + "\n".join(lines) + "\nEOF\n"
+
+
+def ring(count: int) -> list[tuple[int, int]]:
+    angles = [2 * math.pi * k / count for k in range(count)]
+    return [(round(1000 * math.cos(angle)), round(1000 * math.sin(angle))) for angle in angles]
+
+
+def some(count: int, seed: int = 1) -> list[tuple[int, int]]:
+    dice = random.Random(seed)
+    return [(dice.randrange(4000), dice.randrange(4000)) for _ in range(count)]
+
+
+def length(points: list[tuple[int, int]], tour: list[int]) -> int:
+    legs = zip(tour, [*tour[1:], tour[0]], strict=True)
+    return sum(math.floor(math.dist(points[a - 1], points[b - 1]) + 0.5) for a, b in legs)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def written(points: list[tuple[int, int]], name: str = "some.tsp") -> Path:
+        path = tmp_path / name
+        path.write_text(problem(points))
+        return path
+
+    return written
+
+
+def test_the_shortest_tour_of_a_ring_goes_round_it(write: Callable[..., Path]) -> None:
+    points = ring(12)
+    random.Random(4).shuffle(points)
+    report = package.solve_tsp(write(points), restarts=20, climbers=7, compare="cpu")
+    assert report["length"] == length(points, report["tour"]) == 12 * 518
+    assert sorted(report["tour"]) == list(range(1, 13))
+    assert report["cpu"]["length"] == report["length"]
+    assert report["card_time_ns"] == pytest.approx(report["card_cycles"] / 0.6)
+    assert (report["jobs"], report["job_climbs"]) == (1, 20)
+
+
+def test_distances_and_climbers_change_time_and_no_tour(write: Callable[..., Path]) -> None:
+    path = write(some(30))
+    runs = [
+        package.solve_tsp(path, restarts=15, climbers=climbers, distances=distances)  # type: ignore[arg-type]
+        for climbers, distances in [(1, "table"), (8, "table"), (8, "root"), (59, "root")]
+    ]
+    assert len({(run["length"], run["climb"], tuple(run["tour"])) for run in runs}) == 1
+    one, eight, root, _ = (run["card_cycles"] for run in runs)
+    assert eight < one / 4
+    # A root takes hundreds of cycles, and a look into the table 37.
+    assert root > 2 * eight
+
+
+def test_jobs_add_up(write: Callable[..., Path]) -> None:
+    path = write(some(20))
+    whole = package.solve_tsp(path, restarts=10, climbers=4)
+    parts = package.solve_tsp(path, restarts=10, climbers=4, job=4)
+    assert (parts["jobs"], parts["job_climbs"]) == (3, 4)
+    assert (whole["length"], whole["climb"], whole["tour"]) == (parts["length"], parts["climb"], parts["tour"])
+    assert parts["card_cycles"] > whole["card_cycles"]
+    assert parts == package.solve_tsp(path, restarts=10, climbers=4, job=4)
+
+
+def test_a_run_is_gone_on_with(write: Callable[..., Path], tmp_path: Path) -> None:
+    path, state = write(some(20)), tmp_path / "state.json"
+    options: dict[str, Any] = {"climbers": 4, "job": 4}
+    fresh = package.solve_tsp(path, restarts=14, **options)
+    first = package.solve_tsp(path, restarts=8, resume=state, **options)
+    assert [(job["first"], job["climbs"]) for job in json.loads(state.read_text())["jobs"]] in (
+        [(0, 4), (4, 4)],
+        [(4, 4), (0, 4)],
+    )
+    seen: list[tuple[int, int]] = []
+    more = package.solve_tsp(
+        path, restarts=14, resume=state, progress=lambda done, total: seen.append((done, total)), **options
+    )
+    assert more == fresh
+    assert first["length"] >= more["length"]
+    assert seen[0] == (8, 14)
+    assert package.solve_tsp(path, restarts=14, resume=state, **options) == fresh
+
+
+def test_an_interrupt_keeps_what_is_done(write: Callable[..., Path], tmp_path: Path) -> None:
+    path, state = write(some(40)), tmp_path / "state.json"
+    command = [
+        sys.executable,
+        "-m",
+        "nicety",
+        "tsp",
+        str(path),
+        "--restarts",
+        "100000",
+        "--job",
+        "30",
+        "--climbers",
+        "3",
+    ]
+    with subprocess.Popen([*command, "--resume", str(state)], stderr=subprocess.PIPE, text=True) as run:
+        for _ in range(600):
+            if state.exists() and json.loads(state.read_text())["jobs"]:
+                break
+            time.sleep(0.1)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+    assert (run.returncode, errors) == (130, "nicety: interrupted\n")
+    kept = json.loads(state.read_text())["jobs"]
+    assert kept
+    assert all(job["climbs"] == 30 for job in kept)
+
+
+def test_the_command(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    points = some(15)
+    path = write(points)
+    done = nicety("tsp", path, "--nic", "nfp-4000", "--restarts", "6", "--climbers", "3", "--compare", "cpu", "--json")
+    assert done.status == 0, done.stderr
+    report = done.json()
+    assert report["length"] == length(points, report["tour"])
+    assert report["cpu"]["threads"] >= 1
+    done = nicety("tsp", path, "--restarts", "6", "--climbers", "3", "--compare", "cpu")
+    assert f"# shortest tour: {report['length']}, from climb {report['climb']}" in done.stdout
+    assert "measured here" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--climbers", "60"], "60 climbers on 60 microengines, one of which is the manager's; write 1 to 59"),
+        (["--distances", "guess"], "--distances guess: table, which looks them up in CLS, or root"),
+        (["--compare", "abacus"], "--compare abacus: cpu or gpu"),
+        (["--nic", "spin-discrete"], "a card of design portals has no microengines"),
+        (["--restarts", "4000000", "--job", "10"], "400000 jobs of 10 climbs are too many; write --job 400 or more"),
+        (["--resume", "."], "--resume .: this is a folder; name a file in it"),
+        (["--resume", "none/state"], "--resume none/state: cannot write it (No such file or directory)"),
+        (["--set", "memory.cls.size=1 KiB"], "the distances of 30 cities take 1864 bytes, and CLS has 1024"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    nicety: Callable[..., Any], write: Callable[..., Path], arguments: list[str], text: str
+) -> None:
+    done = nicety("tsp", write(some(30)), "--restarts", "3", *arguments)
+    assert (done.status, done.stdout) == (2, "")
+    assert text in done.stderr, done.stderr
+
+
+def test_files_of_others_are_refused(nicety: Callable[..., Any], write: Callable[..., Path], tmp_path: Path) -> None:
+    path, state = write(some(10)), tmp_path / "state.json"
+    done = nicety("tsp", path, "--restarts", "2", "--climbers", "2", "--resume", state)
+    assert done.status == 0, done.stderr
+    for file, arguments, text in [
+        (path, ["--climbers", "2", "--seed", "2"], "it was written for another --seed"),
+        (path, ["--climbers", "3"], "it was written for another number of --climbers"),
+        (write(some(10, seed=5), "other.tsp"), ["--climbers", "2"], "it was written for another problem"),
+        (path, ["--climbers", "2", "--set", "hpu.clock=800 MHz"], "it was written for another card"),
+    ]:
+        done = nicety("tsp", file, "--restarts", "2", "--resume", state, *arguments)
+        assert (done.status, done.stdout) == (2, "")
+        assert text in done.stderr, done.stderr
+    for damage in ("", "{}", state.read_text().replace('"tour":[', '"tour":[0,')):
+        (tmp_path / "damaged").write_text(damage)
+        done = nicety("tsp", path, "--restarts", "2", "--climbers", "2", "--resume", tmp_path / "damaged")
+        assert (done.status, done.stdout) == (2, "")
+        assert "no file that nicety tsp has written" in done.stderr, done.stderr
+
+
+def test_what_is_no_problem_is_refused(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "bad.tsp"
+    for contents, text in [
+        (
+            problem(some(10)).replace("EUC_2D", "GEO"),
+            "bad.tsp:4: EDGE_WEIGHT_TYPE GEO: the card's program knows EUC_2D",
+        ),
+        (problem(some(10)).replace("TYPE: TSP", "TYPE: HCP"), "bad.tsp:2: TYPE HCP: only symmetric problems, TYPE TSP"),
+        (problem(some(4)), "bad.tsp:3: DIMENSION 4: the card's program takes 5 to 256 cities"),
+        ("", "bad.tsp:1: the file ends without a NODE_COORD_SECTION"),
+    ]:
+        path.write_text(contents)
+        done = nicety("tsp", path)
+        assert (done.status, done.stdout) == (2, "")
+        assert text in done.stderr, done.stderr
+    path.write_bytes(b"\xff\xfe")
+    assert "this is no text" in nicety("tsp", path).stderr
+    assert "cannot read it (No such file or directory)" in nicety("tsp", tmp_path / "none.tsp").stderr
