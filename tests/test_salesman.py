@@ -98,7 +98,7 @@ def test_a_run_is_gone_on_with(write: Callable[..., Path], tmp_path: Path) -> No
     )
     assert more == fresh
     assert first["length"] >= more["length"]
-    assert seen[0] == (8, 14)
+    assert all(8 <= done <= total == 14 for done, total in seen)
     assert package.solve_tsp(path, restarts=14, resume=state, **options) == fresh
 
 

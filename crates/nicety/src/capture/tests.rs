@@ -51,8 +51,10 @@ fn pcapng(big: bool, link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
+type Packets = Vec<(u32, Vec<u8>)>;
+
 /// All packets, and the damage behind them.
-fn all(bytes: &[u8]) -> Result<(Vec<(u32, Vec<u8>)>, Option<Damage>), Damage> {
+fn all(bytes: &[u8]) -> Result<(Packets, Option<Damage>), Damage> {
     let mut capture = Capture::new(bytes)?;
     let mut packets = Vec::new();
     loop {

@@ -68,6 +68,9 @@ struct Parser<'t> {
     fields: BTreeMap<&'t str, (&'t str, usize)>,
 }
 
+/// The cities' numbers, and where they are.
+type Numbered = (Vec<u32>, Vec<(i64, i64)>);
+
 /// Keywords that say nothing about distances.
 const IGNORED: [&str; 5] = ["NAME", "COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "EDGE_DATA_FORMAT"];
 
@@ -178,7 +181,7 @@ impl<'t> Parser<'t> {
         count: usize,
         section: usize,
         lines: &mut impl Iterator<Item = (&'t str, usize)>,
-    ) -> Result<(Vec<u32>, Vec<(i64, i64)>), Error> {
+    ) -> Result<Numbered, Error> {
         let (mut nodes, mut points) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut known = BTreeMap::new();
         for (line, number) in lines.filter(|(line, _)| !line.is_empty()).take(count) {
