@@ -88,7 +88,8 @@ impl fmt::Display for Error {
             Error::ZeroSize => f.write_str("a message has at least 1 byte, here are 0"),
             Error::DirectTooLong(n) => write!(
                 f,
-                "a direct message has at most {PAYLOAD_BYTES} bytes, here are {n}; use the indirect call, at both ends"
+                "a direct message has at most {PAYLOAD_BYTES} bytes, here are {n}; use the indirect calls (send_ind, \
+                 channel_read_ind), at both ends"
             ),
             Error::TooLong { bytes, limit } => {
                 write!(

@@ -156,10 +156,9 @@ fn a_withdrawal_that_comes_too_late_is_not_heeded() {
     e.woken(Ok(SENT));
 }
 
-#[test]
-fn one_interrupt_serves_all_mailboxes() {
-    let mut e = Ends::new();
-    let other = second(&mut e);
+/// Two processes have written, each on a channel, and both mailboxes are in the host's copies; the other channel.
+fn two_written(e: &mut Ends) -> Channel {
+    let other = second(e);
     for (context, id) in [(0, ID), (1, TargetId(8))] {
         e.card.write(ContextId(context), id, b"abc", None, &mut e.c).unwrap();
     }
@@ -173,6 +172,26 @@ fn one_interrupt_serves_all_mailboxes() {
         e.card.done(manager, &mut e.c).unwrap();
     }
     assert_eq!(take(&mut e.c), [CardEffect::Interrupt; 2]);
+    other
+}
+
+#[test]
+fn a_handler_may_look_at_one_mailbox() {
+    let mut e = Ends::new();
+    let other = two_written(&mut e);
+    for (thread, channel) in [(0, e.channel), (1, other)] {
+        let seen = e.host.interrupt_one(&mut e.h).unwrap();
+        assert_eq!((seen.channel, seen.direction), (channel.index(), Direction::ToHost));
+        e.host.receive(ThreadId(thread), channel, 3, None, &mut e.h).unwrap();
+        assert!(!e.host.is_blocked(ThreadId(thread)));
+    }
+    assert_eq!(e.host.interrupt_one(&mut e.h), None);
+}
+
+#[test]
+fn one_interrupt_serves_all_mailboxes() {
+    let mut e = Ends::new();
+    let other = two_written(&mut e);
     e.host.interrupt(&mut e.h);
     for (thread, channel) in [(0, e.channel), (1, other)] {
         e.host.receive(ThreadId(thread), channel, 3, None, &mut e.h).unwrap();

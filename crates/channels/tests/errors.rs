@@ -30,7 +30,8 @@ fn card(e: &mut Ends, call: impl FnOnce(&mut Card, &mut Vec<CardEffect>) -> Resu
 fn sizes_that_no_message_has() {
     let mut e = Ends::new();
     let zero = "a message has at least 1 byte, here are 0";
-    let long = "a direct message has at most 56 bytes, here are 57; use the indirect call, at both ends";
+    let long = "a direct message has at most 56 bytes, here are 57; use the indirect calls (send_ind, channel_read_ind), \
+                at both ends";
     let none = Buffer { address: 0, bytes: 0 };
     let huge = Buffer { address: 0, bytes: (1 << 30) + 1 };
     let too_long =

@@ -274,19 +274,30 @@ impl Messenger {
     /// time.
     ///
     /// # Errors
-    /// When the program does not fit the card's microengines.
+    /// When the card has too little of something for them, such as microengines.
     ///
     /// # Panics
-    /// When the card has fewer than three microengines, or other processes on the last three.
+    /// When other processes run on the last three microengines, or channels have been opened.
     pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
         let (nfp, spec) = (card.processor(), card.spec());
         let program = Program::load(PROGRAM, spec)?;
         let cores = Messenger::microengines(spec.cores);
-        assert_eq!(cores.len(), MICROENGINES, "messages need three microengines");
         let entries = (ENTRIES * ranks).next_power_of_two();
         let bytes = LANES as u32 * (SLOTS + 1) * CHUNK + LANES as u32 * SLOTS * 16 + entries * ENTRY;
         let size = spec.memory(super::MemoryKind::Emem).size;
-        let memory = map::EMEM + size.saturating_sub(bytes) / 64 * 64;
+        let channels = 2 + 2 * LANES as u64;
+        for (what, key, needed, there) in [
+            ("microengines", "hpu.cores", MICROENGINES as u64, spec.cores as u64),
+            ("contexts of a microengine", "hpu.contexts", LANES as u64, spec.contexts as u64),
+            ("bytes of EMEM", "memory.emem.size", bytes.into(), size.into()),
+            ("channels", "limits.channels", channels, spec.channels.channels.into()),
+            ("targets", "limits.targets", channels, spec.channels.targets.into()),
+        ] {
+            if needed > there {
+                return Err(ProgramError::Room { what, key, needed, there });
+            }
+        }
+        let memory = map::EMEM + (size - bytes) / 64 * 64;
         let connect = |offset: u32| {
             card.connect(TARGETS + offset)
                 .unwrap_or_else(|error| panic!("before all other channels: {error}"))

@@ -53,6 +53,17 @@ pub enum ProgramError {
         /// How many there are.
         contexts: usize,
     },
+    /// Something of the card is too small for what is to run on it.
+    Room {
+        /// What there is too little of.
+        what: &'static str,
+        /// The key of the spec that says how much there is.
+        key: &'static str,
+        /// How much is needed.
+        needed: u64,
+        /// How much there is.
+        there: u64,
+    },
     /// What data leaves of local memory is too little for the stacks.
     Stack {
         /// Contexts that need one.
@@ -92,6 +103,9 @@ impl fmt::Display for ProgramError {
                 "{asked} processes, and a microengine has {contexts} contexts (hpu.contexts); start the others on \
                  another one"
             ),
+            ProgramError::Room { what, key, needed, there } => {
+                write!(f, "it needs {needed} {what}, and the card has {there} ({key})")
+            }
             ProgramError::Stack { contexts, stack, data, local } => write!(
                 f,
                 "{data} bytes of data leave {stack} bytes of stack for each of {contexts} contexts in a local memory of \

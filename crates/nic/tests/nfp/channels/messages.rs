@@ -30,6 +30,15 @@ impl Node {
     }
 }
 
+/// A card in a network, and its host's memory.
+pub(super) fn card(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: Port) -> (Rc<Card>, Rc<Memory>) {
+    let (sim, off) = (world.sim(id), Recorder::off());
+    let memory = Rc::new(Memory::new(spec.node.host.memory));
+    let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
+    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), 2), &off);
+    (card, memory)
+}
+
 /// Two hosts on a link.
 fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config { seed, ..Config::default() });
@@ -40,10 +49,7 @@ fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
 }
 
 fn node(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: Port) -> Node {
-    let (sim, off) = (world.sim(id), Recorder::off());
-    let memory = Rc::new(Memory::new(spec.node.host.memory));
-    let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), 2), &off);
+    let (sim, (card, memory)) = (world.sim(id), card(world, spec, id, port));
     let messenger = Messenger::install(&sim, &card, 2).unwrap();
     Node { sim, card, memory, messenger }
 }
@@ -246,4 +252,22 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(run(1, 5), first);
     assert_eq!(run(2, 5), first);
     assert_ne!(run(1, 6), first);
+}
+
+#[test]
+fn a_card_that_is_too_small_says_of_what() {
+    for (key, text) in [
+        ("hpu.cores=2", "it needs 3 microengines, and the card has 2 (hpu.cores)"),
+        ("hpu.contexts=4", "it needs 8 contexts of a microengine, and the card has 4 (hpu.contexts)"),
+        ("memory.emem.size=1 MiB", "bytes of EMEM, and the card has 1048576 (memory.emem.size)"),
+        ("limits.targets=17", "it needs 18 targets, and the card has 17 (limits.targets)"),
+    ] {
+        let spec = crate::spec(&[key]);
+        let mut world: World<Symbol> = World::new(Config::default());
+        let nodes = [world.add_node(), world.add_node()];
+        let (a, _b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
+        let (card, _) = card(&world, &spec, nodes[0], a);
+        let error = Messenger::install(&world.sim(nodes[0]), &card, 2).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
 }

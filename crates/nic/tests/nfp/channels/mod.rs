@@ -7,6 +7,7 @@ mod ends;
 mod figures;
 mod indirect;
 mod messages;
+mod port;
 mod random;
 mod script;
 
