@@ -10,7 +10,7 @@ use nicety_channels::{
     MAILBOX_BYTES, Mailbox, Message, PAGE_BYTES, Page, Payload, TargetId, ThreadId,
 };
 use nicety_kernel::Signal;
-use nicety_types::{Path, Stage};
+use nicety_types::{Path, Stage, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -61,20 +61,18 @@ impl Request {
         channel.map(|()| None)
     }
 
-    /// The mailboxes at whose end the thread is meanwhile.
-    fn claims(&self, opened: Option<Channel>) -> Vec<Mailbox> {
-        let of = |channel: &Channel, direction| vec![Mailbox { channel: channel.index(), direction }];
+    /// Tells the mailboxes at whose end the thread is meanwhile.
+    fn claim(&self, opened: Option<Channel>, mut claim: impl FnMut(Mailbox)) {
+        let mut of = |channel: &Channel, direction| claim(Mailbox { channel: channel.index(), direction });
         match self {
             Request::Subscribe(_) => of(&opened.expect("a subscription has a channel"), Direction::ToCard),
             Request::Close(channel) | Request::Send(channel, _) | Request::SendIndirect(channel, _) => {
-                of(channel, Direction::ToCard)
+                of(channel, Direction::ToCard);
             }
             Request::Receive(channel, _) | Request::ReceiveIndirect(channel, _) => {
-                of(channel, Direction::ToHost)
+                of(channel, Direction::ToHost);
             }
-            Request::Select(guards) => {
-                guards.iter().flat_map(|guard| of(&guard.from, Direction::ToHost)).collect()
-            }
+            Request::Select(guards) => guards.iter().for_each(|guard| of(&guard.from, Direction::ToHost)),
         }
     }
 }
@@ -87,8 +85,9 @@ pub(super) struct Thread {
     /// What released it last; none where only time has passed.
     release: Cell<Option<Path>>,
     claims: RefCell<Vec<Mailbox>>,
-    /// Pages that are pinned for it.
+    /// Pages that are pinned for it, and memory to list them in.
     pages: Cell<u64>,
+    list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
     pub(super) ended: Signal,
@@ -154,6 +153,7 @@ impl Card {
                     release: Cell::default(),
                     claims: RefCell::default(),
                     pages: Cell::default(),
+                    list: RefCell::default(),
                     state: Cell::new(ThreadState::Free),
                     outcome: RefCell::default(),
                     ended: Signal::new(&self.sim),
@@ -235,7 +235,7 @@ impl Card {
     async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
         let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
         let there = self.memory.check(address, bytes).is_ok();
-        let mut pages = Vec::new();
+        let mut pages = thread.list.take();
         if there {
             let end = address + bytes;
             let mut at = address;
@@ -256,6 +256,8 @@ impl Card {
             false => host.pin_failed(id, effects),
         });
         told.expect("a thread's buffer is pinned once, and whole");
+        pages.clear();
+        thread.list.replace(pages);
     }
 
     /// Writes a mailbox and rings the card's doorbell for it.
@@ -278,11 +280,28 @@ impl Card {
         });
     }
 
-    /// The card's interrupt, `path` long on its way: its handler looks at one mailbox.
-    pub(super) async fn interrupt(self: Rc<Card>, mut path: Path) {
-        self.sim.until(path.at()).await;
-        self.kernel.interrupt(&self.vector, &mut path).await;
-        self.on_host(None, Some(path), |host, effects| host.interrupt_one(effects));
+    /// The card's interrupt, which reaches the host at `at`: its handler looks at one mailbox, the one that was written
+    /// first. That need not be the one that it was raised for, where a mailbox was written twice meanwhile.
+    pub(super) async fn interrupt(self: Rc<Card>, at: Time) {
+        self.sim.until(at).await;
+        let mut handler = Path::from(at);
+        self.kernel.interrupt(&self.vector, &mut handler).await;
+        let seen = {
+            let mut effects = self.host_effects.take();
+            let mailbox = self.host.borrow_mut().interrupt_one(&mut effects);
+            self.host_effects.replace(effects);
+            mailbox
+        };
+        let path = seen.map(|mailbox| {
+            let mut path = self.lane(mailbox, |lane| lane.raised);
+            let own = handler.at().since(at).saturating_sub(handler.total(Stage::InterruptQueued));
+            path.advance(Stage::InterruptQueued, Time::from_ps(handler.at().ps() - own.ps()));
+            for (stage, time) in handler.stages().filter(|(stage, _)| *stage != Stage::InterruptQueued) {
+                path.advance(stage, handler.at().min(path.at() + time));
+            }
+            path
+        });
+        self.hand_out_all(path);
     }
 
     /// Has the host's end do something, and hands what follows from it to whoever does it. `caller` is the thread that
@@ -301,16 +320,26 @@ impl Card {
         if let Some((id, request)) = caller
             && let Some(opened) = result.begun()
         {
-            let claims = request.claims(opened);
-            claims.iter().for_each(|&mailbox| self.lane(mailbox, |lane| lane.owner = Some(id)));
-            self.threads.borrow()[usize::from(id.0)].claims.replace(claims);
+            let threads = self.threads.borrow();
+            let mut claims = threads[usize::from(id.0)].claims.borrow_mut();
+            request.claim(opened, |mailbox| {
+                self.lane(mailbox, |lane| lane.owner = Some(id));
+                claims.push(mailbox);
+            });
         }
+        self.host_effects.replace(effects);
+        self.hand_out_all(path);
+        result
+    }
+
+    /// Hands what the host's end wants done to whoever does it.
+    fn hand_out_all(self: &Rc<Card>, path: Option<Path>) {
+        let mut effects = self.host_effects.take();
         for effect in effects.drain(..) {
             self.hand_out(effect, path);
         }
         self.host_effects.replace(effects);
         self.arm();
-        result
     }
 
     fn hand_out(self: &Rc<Card>, effect: HostEffect, path: Option<Path>) {
@@ -339,7 +368,7 @@ impl Card {
         };
         let thread = self.threads.borrow()[usize::from(id.0)].clone();
         if matches!(effect, HostEffect::Wake { .. }) {
-            for mailbox in thread.claims.take() {
+            for mailbox in thread.claims.borrow_mut().drain(..) {
                 self.lane(mailbox, |lane| lane.owner.take_if(|owner| *owner == id));
             }
         }
@@ -363,5 +392,4 @@ impl Opens for Result<Option<Channel>, Error> {
 }
 
 impl Opens for Result<(), Error> {}
-impl Opens for Option<Mailbox> {}
 impl Opens for () {}

@@ -63,6 +63,12 @@ struct Frame {
     path: Path,
 }
 
+/// The first bytes of a frame, out of local memory.
+struct Head {
+    bytes: [u8; HEAD as usize],
+    len: usize,
+}
+
 /// A process that waits for one.
 #[derive(Clone, Copy)]
 struct Receiver {
@@ -181,10 +187,11 @@ impl Card {
                 some => some,
             },
         };
-        let mut bytes = vec![0; head_len as usize];
-        self.nfp.read_local(place, head, &mut bytes)?;
+        let mut first = Head { bytes: [0; HEAD as usize], len: head_len as usize };
+        self.nfp.read_local(place, head, &mut first.bytes[..first.len])?;
         let context = self.called(place, &[], None);
-        self.sim.spawn(self.clone().leave(place, context, NodeId(to), bytes, address, u64::from(body_len)));
+        let body = address.map(|address| (address, u64::from(body_len)));
+        self.sim.spawn(self.clone().leave(place, context, NodeId(to), first, body));
         Ok(Served::Later)
     }
 
@@ -194,9 +201,8 @@ impl Card {
         place: Place,
         context: ContextId,
         to: NodeId,
-        head: Vec<u8>,
-        body: Option<u64>,
-        body_len: u64,
+        head: Head,
+        body: Option<(u64, u64)>,
     ) {
         let (port, spec) = (self.ethernet.port.as_ref().expect("checked at the call"), &self.spec.port);
         let mut path = self.context(context, |call| call.path);
@@ -204,18 +210,19 @@ impl Card {
         waited(&mut path, Stage::SendQueued, &self.sim);
         self.sim.delay(self.spec.clock.cycles(spec.send)).await;
         waited(&mut path, Stage::Process, &self.sim);
-        let len = head.len() as u64 + body_len;
+        let body_len = body.map_or(0, |(_, len)| len);
+        let len = head.len as u64 + body_len;
         let payload = Payload::real(Buffer::filled_by(len.max(spec.least) as usize, |into| {
-            let (first, rest) = into.split_at_mut(head.len());
-            first.copy_from_slice(&head);
+            let (first, rest) = into.split_at_mut(head.len);
+            first.copy_from_slice(&head.bytes[..head.len]);
             let (second, fill) = rest.split_at_mut(body_len as usize);
-            if let Some(address) = body {
+            if let Some((address, _)) = body {
                 let (memory, offset) = self.card_memory(address);
                 memory.peek(offset, second).expect("checked at the call");
             }
             fill.fill(0);
         }));
-        if let Some(address) = body {
+        if let Some((address, _)) = body {
             let (memory, _) = self.card_memory(address);
             let fetched = memory.claim(Reference::Read, self.nfp.cycle(), body_len);
             self.sim.until(self.nfp.time(fetched)).await;

@@ -14,6 +14,8 @@ pub(super) struct Lane {
     pub(super) path: Path,
     /// The same up to the host's last ring for it.
     pub(super) rung: Path,
+    /// The same up to the card's last interrupt for it.
+    pub(super) raised: Path,
     /// The host's copy, as the driver has written it.
     pub(super) outbox: [u8; MAILBOX_BYTES],
     /// The thread at the host's end.
@@ -23,7 +25,7 @@ pub(super) struct Lane {
 impl Default for Lane {
     fn default() -> Lane {
         let path = Path::from(Time::ZERO);
-        Lane { path, rung: path, outbox: [0; MAILBOX_BYTES], owner: None }
+        Lane { path, rung: path, raised: path, outbox: [0; MAILBOX_BYTES], owner: None }
     }
 }
 
@@ -85,7 +87,7 @@ impl Card {
             }
             CardEffect::Interrupt => {
                 let (_, path) = step.expect("an interrupt follows a push");
-                self.sim.spawn(self.clone().interrupt(path));
+                self.sim.spawn(self.clone().interrupt(path.at()));
             }
             CardEffect::Signal { context, guard, result } => {
                 self.end_call(context, guard, result, step.map(|(_, path)| path));
@@ -153,6 +155,7 @@ impl Card {
         raised.advance(Stage::Deposit, written.landed);
         self.sim.until(written.landed).await;
         self.count(|counters| counters.pushed += 1);
+        self.lane(mailbox, |lane| lane.raised = raised);
         self.host.borrow_mut().deposit(mailbox, &bytes).expect("the host has the channels that the card has");
         let step = Some((mailbox, raised));
         self.on_card(step, |card, effects| card.done(manager, effects)).expect(BEGUN);

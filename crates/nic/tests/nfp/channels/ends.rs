@@ -277,3 +277,87 @@ fn selections_take_whoever_comes() {
     host.run();
     assert_eq!(host.returned(0), 0);
 }
+
+#[test]
+fn a_call_that_nobody_waits_for_goes_on() {
+    let mut host = Host::new(&["limits.threads=2"]);
+    host.one_script(&[
+        Step::Register(TARGET),
+        Step::Compute(LONG),
+        Step::Read(TARGET, 2, 1, None),
+        Step::Read(TARGET, 2, 3, None),
+    ]);
+    host.thread(|device, sim| async move {
+        let mut path = from(&sim);
+        let channel = device.subscribe(&mut path, TARGET).await.unwrap();
+        let mut lost = path;
+        let send = device.send(&mut lost, channel, &[1, 2], None);
+        let late = nicety_kernel::timeout(&sim, Duration::from_us(100), send).await;
+        assert!(late.is_err());
+        // Its thread is still there.
+        let busy = device.send(&mut path, channel, &[3, 4], None).await.unwrap_err();
+        assert!(busy.to_string().contains("already sending on this channel"), "{busy}");
+        sim.delay(Duration::from_us(6500)).await;
+        let mut path = from(&sim);
+        device.send(&mut path, channel, &[3, 4], None).await.unwrap();
+    });
+    host.run();
+    assert_eq!([2, 3].map(|step| host.ended(0, step).0), [0, 0]);
+}
+
+#[test]
+fn threads_have_a_limit() {
+    let mut host = Host::new(&["limits.threads=3"]);
+    host.load(0, 1);
+    let registered: Vec<_> = (0..4).map(Step::Register).collect();
+    host.script(0, (0, 0), &registered);
+    for target in 0..4 {
+        host.thread(move |device, sim| async move {
+            let mut path = from(&sim);
+            let subscribed = device.subscribe(&mut path, target).await;
+            match target {
+                3 => assert!(subscribed.unwrap_err().to_string().contains("no thread is left of 3")),
+                _ => _ = subscribed.unwrap(),
+            }
+        });
+    }
+    host.run();
+}
+
+#[test]
+fn directions_of_a_channel_do_not_meet() {
+    // Two threads at one end, two contexts at the other.
+    let mut host = Host::new(&[]);
+    host.load(0, 2);
+    host.script(
+        0,
+        (0, 0),
+        &[Step::Register(TARGET), Step::Read(TARGET, 8, 1, None), Step::Read(TARGET, 8, 1, None)],
+    );
+    host.script(
+        1,
+        (0, 1),
+        &[Step::Compute(60_000), Step::Write(TARGET, 8, 5, None), Step::Write(TARGET, 8, 5, None)],
+    );
+    let opened = Rc::new(Cell::new(None));
+    let channel_of = opened.clone();
+    host.thread(|device, sim| async move {
+        let mut path = from(&sim);
+        let channel = device.subscribe(&mut path, TARGET).await.unwrap();
+        channel_of.set(Some(channel));
+        for _ in 0..2 {
+            device.send(&mut path, channel, &[1, 2, 3, 4, 5, 6, 7, 8], None).await.unwrap();
+        }
+    });
+    host.thread(|device, sim| async move {
+        sim.delay(Duration::from_us(20)).await;
+        let mut path = from(&sim);
+        let channel = opened.get().unwrap();
+        for _ in 0..2 {
+            let payload = device.receive(&mut path, channel, 8, None).await.unwrap();
+            assert_eq!(*payload, [5, 6, 7, 8, 9, 10, 11, 12]);
+        }
+    });
+    host.run();
+    assert_eq!([(0, 1), (0, 2), (1, 1), (1, 2)].map(|(list, step)| host.ended(list, step).0), [0; 4]);
+}
