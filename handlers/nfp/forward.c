@@ -7,8 +7,8 @@
  * come.
  *
  *     host -> forward_out  -> frame -> forward_port -> forward_in  -> host      envelopes
- *     host -> forward_send -> frame -> forward_port -> forward_hand -> host     chunks, one lane each
- *                          <- frame <- forward_port <-                          a slot of the lane is free again
+ *     host -> forward_load -> forward_send -> frame -> forward_port -> forward_hand -> host     chunks, a lane each
+ *                             forward_send <- forward_port <- frame <-                           a slot is free again
  *
  * forward_port never waits for its host. It has room for every envelope that may come, as the hosts count them, and for
  * every chunk, since a lane sends a chunk only into a slot that is free. */
@@ -21,10 +21,14 @@
 #define ENTRY 64u
 
 /* What every process is told: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM (LANES x SLOTS
- * chunks that come, LANES that go, what is told of chunks, and the ring of envelopes); entries of the ring, a power
- * of two; the first of three microengines, with port, out and in; senders; those who hand over. */
+ * chunks that come, as many that go, what is told of either, and the ring of envelopes); entries of the ring, a
+ * power of two; the first of four microengines, with port, out and in; those who load; who send; who hand over. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
-#define SIGNAL_ENVELOPE 2u
+
+/* Signals: of a slot, that it has been filled, or may be filled again; that a slot of the other end's lane is free; that
+ * an envelope has come. */
+#define SIGNAL_FREE 2u
+#define SIGNAL_ENVELOPE 4u
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3 };
 
@@ -36,22 +40,29 @@ struct head {
     uint32_t last;                  /* whether it is its message's last chunk */
 };
 
-/* What a lane is told of a chunk that has come. */
+/* What a process is told of a chunk: how many bytes, from or to which rank, the lane there, and whether it is the last of its
+ * message. */
 struct chunk {
-    uint32_t bytes, source, back, last;
+    uint32_t bytes, rank, lane, last;
 };
 
+#define CHUNKS (LANES * SLOTS)
+
+/* Slots of a lane: chunks that come, and chunks that go. */
 NFP_INLINE volatile uint8_t *coming(uint32_t memory, uint32_t lane, uint32_t slot) {
     return (volatile uint8_t *)(memory + (lane * SLOTS + slot) * CHUNK);
 }
-NFP_INLINE volatile uint8_t *going(uint32_t memory, uint32_t lane) {
-    return (volatile uint8_t *)(memory + (LANES * SLOTS + lane) * CHUNK);
+NFP_INLINE volatile uint8_t *going(uint32_t memory, uint32_t lane, uint32_t slot) {
+    return coming(memory, LANES + lane, slot);
 }
 NFP_INLINE volatile struct chunk *told(uint32_t memory, uint32_t lane, uint32_t slot) {
-    return (volatile struct chunk *)(memory + LANES * (SLOTS + 1) * CHUNK) + lane * SLOTS + slot;
+    return (volatile struct chunk *)(memory + 2 * CHUNKS * CHUNK) + lane * SLOTS + slot;
+}
+NFP_INLINE volatile struct chunk *loaded(uint32_t memory, uint32_t lane, uint32_t slot) {
+    return told(memory, LANES + lane, slot);
 }
 NFP_INLINE volatile uint8_t *ring(uint32_t memory, uint32_t entry) {
-    return (volatile uint8_t *)(memory + LANES * (SLOTS + 1) * CHUNK + LANES * SLOTS * 16 + entry * ENTRY);
+    return (volatile uint8_t *)told(memory, 2 * LANES, 0) + entry * ENTRY;
 }
 
 /* Envelopes that have come; forward_in has taken those before. One for the microengine, which both run on. */
@@ -81,11 +92,11 @@ __process void forward_port(PLAN_ARGUMENTS) {
             if (head.offset + piece == head.chunk) {
                 struct chunk chunk = {head.chunk, source, head.back, head.last};
                 nfp_write(told(memory, head.lane, head.slot), &chunk, sizeof chunk);
-                nfp_signal(first + 2, head.lane, head.slot);
+                nfp_signal(first + 3, head.lane, head.slot);
             }
             break;
         }
-        case FRAME_FREE: nfp_signal(first + 1, head.back, head.slot); break;
+        case FRAME_FREE: nfp_signal(first + 2, head.back, SIGNAL_FREE + head.slot); break;
         default: break;
         }
     }
@@ -116,36 +127,55 @@ __process int32_t forward_in(PLAN_ARGUMENTS) {
     }
 }
 
-/* Sends the chunks that the host gives to a lane. */
-__process int32_t forward_send(PLAN_ARGUMENTS, uint32_t lane) {
-    (void)entries, (void)first;
-    uint32_t target = targets + 2 + lane;
-    volatile uint8_t *buffer = going(memory, lane);
-    for (;;) {
+/* Takes the chunks that the host gives to a lane. */
+__process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
+    (void)entries;
+    uint32_t target = targets + 2 + lane, used = 0;
+    for (uint32_t slot = 0;;) {
         uint32_t order[4]; /* to whom, its lane, how many bytes */
         int32_t result = channel_read(target, order, sizeof order);
         if (result != CHANNEL_OK) return result;
-        uint32_t used = 0; /* slots that the other end has not given back */
-        struct head head = {FRAME_CHUNK, (uint8_t)order[1], (uint8_t)lane, 0, 0, 0, 0};
-        for (uint32_t left = order[2]; left > 0;) {
-            uint32_t chunk = left < CHUNK ? left : CHUNK;
-            result = channel_read_ind(target, buffer, chunk);
+        for (uint32_t left = order[2]; left > 0; slot ^= 1) {
+            struct chunk chunk = {left < CHUNK ? left : CHUNK, order[0], order[1], left <= CHUNK};
+            if (used & 1u << slot) nfp_wait_all(1u << slot);
+            used |= 1u << slot;
+            result = channel_read_ind(target, going(memory, lane, slot), chunk.bytes);
             if (result != CHANNEL_OK) return result;
-            if (used & 1u << head.slot) nfp_wait_all(1u << head.slot);
-            used |= 1u << head.slot;
-            left -= chunk;
-            head.chunk = chunk;
-            head.last = left == 0;
-            for (uint32_t at = 0; at < chunk;) {
-                uint32_t piece = chunk - at;
-                if (piece > NFP_ETH_PAYLOAD - sizeof head) piece = NFP_ETH_PAYLOAD - sizeof head;
-                head.offset = at;
-                nfp_eth_send(order[0], &head, sizeof head, buffer + at, piece);
-                at += piece;
-            }
-            head.slot ^= 1;
+            nfp_write(loaded(memory, lane, slot), &chunk, sizeof chunk);
+            nfp_signal(first + 2, lane, slot);
+            left -= chunk.bytes;
         }
-        nfp_wait_all(used);
+    }
+}
+
+/* Sends a lane's chunks. */
+__process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
+    (void)targets, (void)entries;
+    uint32_t used = 0; /* slots of the other end's lane that it has not given back */
+    struct head head = {FRAME_CHUNK, 0, (uint8_t)lane, 0, 0, 0, 0};
+    for (uint32_t slot = 0;; slot ^= 1) {
+        struct chunk chunk;
+        nfp_wait_all(1u << slot);
+        nfp_read(&chunk, loaded(memory, lane, slot), sizeof chunk);
+        if (used & 1u << head.slot) nfp_wait_all(1u << (SIGNAL_FREE + head.slot));
+        used |= 1u << head.slot;
+        head.lane = (uint8_t)chunk.lane;
+        head.chunk = chunk.bytes;
+        head.last = chunk.last;
+        for (uint32_t at = 0; at < chunk.bytes;) {
+            uint32_t piece = chunk.bytes - at;
+            if (piece > NFP_ETH_PAYLOAD - sizeof head) piece = NFP_ETH_PAYLOAD - sizeof head;
+            head.offset = at;
+            nfp_eth_send(chunk.rank, &head, sizeof head, going(memory, lane, slot) + at, piece);
+            at += piece;
+        }
+        nfp_signal(first + 1, lane, slot);
+        head.slot ^= 1;
+        if (chunk.last) {
+            /* The next message has another lane there, whose slots are all free. */
+            nfp_wait_all(used << SIGNAL_FREE);
+            used = head.slot = 0;
+        }
     }
 }
 
@@ -159,8 +189,8 @@ __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_read(&chunk, told(memory, lane, slot), sizeof chunk);
         int32_t result = channel_write_ind(target, coming(memory, lane, slot), chunk.bytes);
         if (result != CHANNEL_OK) return result;
-        struct head head = {FRAME_FREE, 0, (uint8_t)chunk.back, slot, 0, 0, 0};
-        nfp_eth_send(chunk.source, &head, sizeof head, 0, 0);
+        struct head head = {FRAME_FREE, 0, (uint8_t)chunk.lane, slot, 0, 0, 0};
+        nfp_eth_send(chunk.rank, &head, sizeof head, 0, 0);
         slot = chunk.last ? 0 : slot ^ 1;
     }
 }

@@ -30,9 +30,10 @@ pub const WINDOW: u64 = 16;
 const LANES: usize = 8;
 const SLOTS: u32 = 2;
 const CHUNK: u32 = 65_536;
+const TOLD: u32 = 16;
 const ENTRY: u32 = 64;
 /// Microengines that it runs on.
-const MICROENGINES: usize = 3;
+const MICROENGINES: usize = 4;
 /// Its first target.
 const TARGETS: u32 = 0xffff_0000;
 /// Envelopes from one host that its card may hold: messages, answers to as many, and what gives windows back.
@@ -265,7 +266,7 @@ pub struct Messenger {
 }
 
 impl Messenger {
-    /// The microengines that it runs on: the last three.
+    /// The microengines that it runs on: the last four.
     pub fn microengines(cores: usize) -> Range<usize> {
         cores.saturating_sub(MICROENGINES)..cores
     }
@@ -277,13 +278,13 @@ impl Messenger {
     /// When the card has too little of something for them, such as microengines.
     ///
     /// # Panics
-    /// When other processes run on the last three microengines, or channels have been opened.
+    /// When other processes run on the last four microengines, or channels have been opened.
     pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
         let (nfp, spec) = (card.processor(), card.spec());
         let program = Program::load(PROGRAM, spec)?;
         let cores = Messenger::microengines(spec.cores);
         let entries = (ENTRIES * ranks).next_power_of_two();
-        let bytes = LANES as u32 * (SLOTS + 1) * CHUNK + LANES as u32 * SLOTS * 16 + entries * ENTRY;
+        let bytes = 2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + entries * ENTRY;
         let size = spec.memory(super::MemoryKind::Emem).size;
         let channels = 2 + 2 * LANES as u64;
         for (what, key, needed, there) in [
@@ -316,8 +317,9 @@ impl Messenger {
         };
         let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
         start(cores.start, &[("forward_port", 0), ("forward_out", 0), ("forward_in", 0)])?;
-        start(cores.start + 1, &each("forward_send"))?;
-        start(cores.start + 2, &each("forward_hand"))?;
+        start(cores.start + 1, &each("forward_load"))?;
+        start(cores.start + 2, &each("forward_send"))?;
+        start(cores.start + 3, &each("forward_hand"))?;
         let messenger = Rc::new(Messenger {
             sim: sim.clone(),
             device: card.open(),

@@ -257,7 +257,7 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn a_card_that_is_too_small_says_of_what() {
     for (key, text) in [
-        ("hpu.cores=2", "it needs 3 microengines, and the card has 2 (hpu.cores)"),
+        ("hpu.cores=2", "it needs 4 microengines, and the card has 2 (hpu.cores)"),
         ("hpu.contexts=4", "it needs 8 contexts of a microengine, and the card has 4 (hpu.contexts)"),
         ("memory.emem.size=1 MiB", "bytes of EMEM, and the card has 1048576 (memory.emem.size)"),
         ("limits.targets=17", "it needs 18 targets, and the card has 17 (limits.targets)"),
@@ -270,4 +270,27 @@ fn a_card_that_is_too_small_says_of_what() {
         let error = Messenger::install(&world.sim(nodes[0]), &card, 2).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
+}
+
+/// A large message keeps the link busy: loading a chunk, sending the one before, and handing over the one before that
+/// overlap.
+#[test]
+fn chunks_overlap() {
+    const BYTES: usize = 4 << 20;
+    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let sender = a.clone();
+    a.sim.spawn_program("sender", async move {
+        let (address, mut path) = (sender.buffer(&pattern(BYTES, 1)), Path::from(Time::ZERO));
+        sender.messenger.send(&mut path, 1, 0, address, BYTES as u64).await.unwrap();
+    });
+    b.sim.clone().spawn_program("receiver", async move {
+        let (address, mut path) = (b.buffer(&vec![0; BYTES]), Path::from(Time::ZERO));
+        let posted = b.messenger.post(&path, None, None, address, BYTES as u64).unwrap();
+        b.messenger.received(&mut path, posted).await.unwrap();
+        assert_eq!(b.bytes(address, BYTES), pattern(BYTES, 1));
+        let gbps = 8.0 * BYTES as f64 / (b.sim.now().ps() as f64 / 1000.0);
+        // One after another they would come to 3; loading is the slowest.
+        assert!((5.0..9.6).contains(&gbps), "{gbps}");
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
 }
