@@ -56,7 +56,7 @@ def test_the_shortest_tour_of_a_ring_goes_round_it(write: Callable[..., Path]) -
     assert report["length"] == length(points, report["tour"]) == 12 * 518
     assert sorted(report["tour"]) == list(range(1, 13))
     assert report["cpu"]["length"] == report["length"]
-    assert report["card_time_ns"] == pytest.approx(report["card_cycles"] / 0.6)
+    assert report["card_climbs_per_s"] == pytest.approx(20 / report["card_time_ns"] * 1e9)
     assert (report["jobs"], report["job_climbs"]) == (1, 20)
 
 
@@ -67,7 +67,7 @@ def test_distances_and_climbers_change_time_and_no_tour(write: Callable[..., Pat
         for climbers, distances in [(1, "table"), (8, "table"), (8, "root"), (59, "root")]
     ]
     assert len({(run["length"], run["climb"], tuple(run["tour"])) for run in runs}) == 1
-    one, eight, root, _ = (run["card_cycles"] for run in runs)
+    one, eight, root, _ = (run["card_time_ns"] for run in runs)
     assert eight < one / 4
     # A root takes hundreds of cycles, and a look into the table 37.
     assert root > 2 * eight
@@ -79,7 +79,7 @@ def test_jobs_add_up(write: Callable[..., Path]) -> None:
     parts = package.solve_tsp(path, restarts=10, climbers=4, job=4)
     assert (parts["jobs"], parts["job_climbs"]) == (3, 4)
     assert (whole["length"], whole["climb"], whole["tour"]) == (parts["length"], parts["climb"], parts["tour"])
-    assert parts["card_cycles"] > whole["card_cycles"]
+    assert parts["card_time_ns"] > whole["card_time_ns"]
     assert parts == package.solve_tsp(path, restarts=10, climbers=4, job=4)
 
 

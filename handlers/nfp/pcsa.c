@@ -5,7 +5,8 @@
  * every fourth, and so on. With R the trailing ones of a sketch, about SKETCHES / 0.77351 x 2^(mean of R)
  * distinct addresses have set them. The card sends the sum of all R, and whoever divides does so on the host.
  *
- * Any number of contexts count at the same time. */
+ * Any number of contexts count at the same time. On each island one of them is a feeder: it reads blocks of addresses
+ * from the host, by a channel, and has the other contexts of the island count them while the next block comes. */
 #include <nfp.h>
 
 #ifndef INDEX_BITS
@@ -37,10 +38,11 @@ __process void pcsa_count(const volatile uint32_t *addresses, uint32_t count) {
     }
 }
 
-/* Adds the sketches of this island to those at `merged`, in a memory that all islands reach. */
-__process void pcsa_merge(volatile uint32_t *merged) {
+/* Adds sketches of this island to those at `merged`, in a memory that all islands reach: every `workers`-th part, from
+ * `worker` on. */
+__process void pcsa_merge(volatile uint32_t *merged, uint32_t worker, uint32_t workers) {
     uint32_t block[NFP_TRANSFER / 4];
-    for (uint32_t i = 0; i < SKETCHES; i += NFP_TRANSFER / 4) {
+    for (uint32_t i = worker * (NFP_TRANSFER / 4); i < SKETCHES; i += workers * (NFP_TRANSFER / 4)) {
         nfp_read(block, &sketches[i], NFP_TRANSFER);
         for (uint32_t k = 0; k < NFP_TRANSFER / 4; k++)
             if (block[k]) nfp_fetch_set(&merged[i + k], block[k]);
@@ -55,4 +57,75 @@ __process uint32_t pcsa_sum(const volatile uint32_t *from) {
         for (uint32_t k = 0; k < NFP_TRANSFER / 4; k++) sum += ~block[k] ? (uint32_t)__builtin_ctz(~block[k]) : 32;
     }
     return sum;
+}
+
+/* Most addresses of a block: 24 pages of the host, which travel as four lists of six. */
+#define BLOCK 24576u
+
+/* An island's CTM: what there is to do, and two blocks, one to count while the other is read. */
+typedef struct {
+    uint32_t taken;    /* addresses of the block that have been taken */
+    uint32_t finished; /* workers that found no more */
+    uint32_t count;    /* addresses of the block; 0: merge */
+    uint32_t which;    /* the block */
+    uint32_t unused[12];
+    uint32_t address[2][BLOCK];
+} island_t;
+
+#define island ((volatile island_t *)NFP_CTM)
+
+#define START 0  /* the signal to workers that there is something to do */
+#define DONE 1   /* to the feeder, that they have done it */
+#define MERGED 2 /* to the first feeder, that all islands are merged */
+
+/* Counts what the feeder of the island says, for ever. */
+__process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, volatile uint32_t *merged) {
+    uint32_t block[NFP_TRANSFER / 4];
+    for (;;) {
+        nfp_wait_all(1 << START);
+        uint32_t count = island->count, at;
+        volatile const uint32_t *addresses = island->address[island->which];
+        if (count == 0) pcsa_merge(merged, worker, workers);
+        while ((at = nfp_fetch_add(&island->taken, NFP_TRANSFER / 4)) < count) {
+            uint32_t now = count - at < NFP_TRANSFER / 4 ? count - at : NFP_TRANSFER / 4;
+            nfp_read(block, &addresses[at], 4 * now);
+            for (uint32_t i = 0; i < now; i++) update(block[i]);
+        }
+        if (nfp_fetch_add(&island->finished, 1) + 1 == workers) nfp_signal(feeder, 0, DONE);
+    }
+}
+
+/* Has the workers do something: all other contexts of the island's `members` microengines, the first of which is the
+ * feeder's. */
+static void start(uint32_t members, uint32_t contexts, uint32_t which, uint32_t count) {
+    island->taken = 0;
+    island->finished = 0;
+    island->count = count;
+    island->which = which;
+    uint32_t first = nfp_microengine();
+    for (uint32_t member = 0; member < members; member++)
+        for (uint32_t context = 0; context < contexts; context++)
+            if (member > 0 || context > 0) nfp_signal(first + member, context, START);
+}
+
+/* Takes blocks from the host, each announced by its number of addresses, until one has none. Then the sketches of all
+ * islands are merged, and the feeder on microengine 0 sends the sum of their trailing ones. */
+__process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contexts, uint32_t islands,
+                              volatile uint32_t *merged, volatile uint32_t *arrived) {
+    int32_t result = channel_register(target);
+    uint32_t count = 1, sum;
+    for (uint32_t block = 0; count > 0; block++) {
+        if (result == CHANNEL_OK) result = channel_read(target, &count, sizeof count);
+        if (result == CHANNEL_OK && count > 0)
+            result = channel_read_ind(target, island->address[block % 2], 4 * count);
+        if (result != CHANNEL_OK) return result;
+        if (block > 0) nfp_wait_all(1 << DONE);
+        start(members, contexts, block % 2, count);
+    }
+    nfp_wait_all(1 << DONE);
+    if (nfp_fetch_add(arrived, 1) + 1 == islands) nfp_signal(0, 0, MERGED);
+    if (nfp_microengine() != 0) return CHANNEL_OK;
+    nfp_wait_all(1 << MERGED);
+    sum = pcsa_sum(merged);
+    return channel_write(target, &sum, sizeof sum);
 }

@@ -3,8 +3,9 @@
  * A climb shuffles the cities and then makes the 2-opt move that shortens the tour most, until none does. A move
  * takes two roads out of the tour, (i, i + 1) and (j, j + 1), and joins their ends the other way round.
  *
- * Climbers take the numbers of climbs from a counter in IMEM until there are none left; each has a place there for the
- * shortest tour that it has found. In the end the manager chooses from these. Of equally short tours it takes the one
+ * The manager reads jobs from the host, by a channel: coordinates, and how many climbs to make. Climbers take the numbers
+ * of climbs from a counter in IMEM until there are none left; each has a place there for the shortest tour that it has
+ * found. In the end the manager chooses from these, and sends the tour to the host. Of equally short tours it takes the one
  * with the lowest number, so that who made which climb does not matter. One climber a microengine: its cities and
  * tour fill much of the local memory.
  *
@@ -22,8 +23,9 @@ static uint32_t cities;
 #define arrived ((volatile uint32_t *)NFP_CLS)
 #define distances ((volatile uint16_t *)(NFP_CLS + NFP_TRANSFER))
 
-#define FILLED 0    /* the signal that the table is filled */
-#define FINISHED 1  /* the signal to the manager */
+#define BEGIN 0     /* the signal to climbers that there is a job */
+#define FILLED 1    /* that the table is filled */
+#define FINISHED 2  /* to the manager, that all climbs are made */
 
 /* The square root, rounded to nearest. A bit at a time: root and rest always have root^2 + rest = square. */
 static uint32_t rounded_root(uint32_t square) {
@@ -119,8 +121,10 @@ NFP_INLINE uint32_t climb(bool by_table) {
 static void fill_table(uint32_t first, uint32_t member, uint32_t members) {
     for (uint32_t a = member; a < cities; a += members)
         for (uint32_t b = 0; b < cities; b++) distances[a * cities + b] = (uint16_t)computed(city[a], city[b]);
-    if (nfp_fetch_add(arrived, 1) + 1 == members)
+    if (nfp_fetch_add(arrived, 1) + 1 == members) {
+        *arrived = 0; /* for the next job */
         for (uint32_t m = 0; m < members; m++) nfp_signal(first + m, 0, FILLED);
+    }
     nfp_wait_all(1 << FILLED);
 }
 
@@ -139,14 +143,13 @@ static void write_all(volatile void *memory, const void *local, uint32_t bytes) 
     }
 }
 
-/* Climbs until there is nothing left to do, as number `climber`; one of `members` of the island, whose first
- * microengine that climbs is `first`. Returns how many climbs it made. */
-__process uint32_t tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
-    uint32_t climbs = job->climbs, first_climb = job->first, seed = job->seed, made = 0;
-    uint32_t found[2] = {~0u, 0};
-    bool by_table = job->table;
-    cities = job->cities;
-    read_all(city, job->city, 4 * cities);
+/* Makes climbs of a job until none is left. */
+static void climb_all(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
+    uint32_t climbs = job->order.climbs, first_climb = job->order.first, seed = job->order.seed;
+    bool by_table = job->order.table;
+    tsp_found_t found = {~0u, 0};
+    cities = job->order.cities;
+    read_all(city, job->order.city, 4 * cities);
     if (by_table) fill_table(first, nfp_microengine() - first, members);
     for (;;) {
         uint32_t taken = nfp_fetch_add(&job->next, 1);
@@ -154,30 +157,54 @@ __process uint32_t tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32
         uint32_t number = first_climb + taken;
         random_state = nfp_crc32(seed, number) | 1;
         uint32_t length = by_table ? climb(true) : climb(false);
-        made++;
-        if (length < found[0]) {
-            found[0] = length;
-            found[1] = number;
+        if (length < found.length) {
+            found.length = length;
+            found.number = number;
             write_all(job->tour[climber], tour, cities);
-            nfp_write(&job->found[climber], found, sizeof found);
         }
     }
-    if (nfp_fetch_add(&job->done, 1) + 1 == job->climbers) nfp_signal(job->manager, 0, FINISHED);
-    return made;
+    nfp_write(&job->found[climber], &found, sizeof found);
 }
 
-/* Waits for the climbers; whose tour is the shortest, and among these the one with the lowest number. */
-__process uint32_t tsp_manager(volatile tsp_job_t *job) {
-    nfp_wait_all(1 << FINISHED);
-    uint32_t best[2] = {~0u, ~0u}, whose = 0;
-    for (uint32_t climber = 0; climber < job->climbers; climber++) {
-        uint32_t found[2];
-        nfp_read(found, &job->found[climber], sizeof found);
-        if (found[0] < best[0] || (found[0] == best[0] && found[1] < best[1])) {
-            best[0] = found[0];
-            best[1] = found[1];
+/* Climbs as number `climber`, for ever; one of `members` of the island, the first of which is on microengine `first`. */
+__process void tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
+    for (;;) {
+        nfp_wait_all(1 << BEGIN);
+        climb_all(job, climber, first, members);
+        if (nfp_fetch_add(&job->done, 1) + 1 == job->order.climbers) nfp_signal(TSP_MANAGER, 0, FINISHED);
+    }
+}
+
+/* Whose tour is the shortest, and of equally short ones that with the lowest number. */
+static uint32_t choose(volatile tsp_job_t *job, uint32_t climbers, tsp_found_t *best) {
+    uint32_t whose = 0;
+    for (uint32_t climber = 0; climber < climbers; climber++) {
+        tsp_found_t found;
+        nfp_read(&found, &job->found[climber], sizeof found);
+        if (climber == 0 || found.length < best->length ||
+            (found.length == best->length && found.number < best->number)) {
+            *best = found;
             whose = climber;
         }
     }
     return whose;
+}
+
+/* Takes jobs from the host for ever; returns why a channel has failed. */
+__process int32_t tsp_manager(volatile tsp_job_t *job, uint32_t target) {
+    int32_t result = channel_register(target);
+    while (result == CHANNEL_OK) {
+        result = channel_read_ind(target, &job->order, sizeof job->order);
+        if (result != CHANNEL_OK) break;
+        uint32_t climbers = job->order.climbers;
+        job->next = 0;
+        job->done = 0;
+        for (uint32_t climber = 0; climber < climbers; climber++) nfp_signal(TSP_MANAGER + 1 + climber, 0, BEGIN);
+        nfp_wait_all(1 << FINISHED);
+        tsp_found_t best;
+        uint32_t whose = choose(job, climbers, &best);
+        result = channel_write(target, &best, sizeof best);
+        if (result == CHANNEL_OK) result = channel_write_ind(target, job->tour[whose], job->order.cities);
+    }
+    return result;
 }

@@ -118,7 +118,8 @@ class CountReport(TypedDict):
     `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
     (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
     the card's, `relative_error` how far that is off, and `expected_error` the standard error of so many sketches.
-    `trailing_ones` is what the card gives. Card time does not include the way from the host.
+    `trailing_ones` is what the card gives. Card time is from the host's first message to when it has the sum; `blocks`
+    is in how many the addresses went to the card.
     """
 
     application: Literal["pcsa"]
@@ -136,12 +137,11 @@ class CountReport(TypedDict):
     distinct: int
     nic: str
     sketches: int
-    contexts: int
     estimate: float
     relative_error: float
     expected_error: float
     trailing_ones: int
-    card_cycles: int
+    blocks: int
     card_time_ns: float
     card_packets_per_s: float
     damage: Damage | None
@@ -152,21 +152,19 @@ def count_sources(
     *,
     nic: PathLike[str] | str = "nfp-4000",
     sketches: int = 2048,
-    contexts: int | None = None,
     overrides: Overrides = (),
     cc: str | None = None,
     progress: Progress | None = None,
 ) -> CountReport:
     """Count the distinct source addresses of a capture on a card, and one by one beside it.
 
-    Every address goes through the card's program. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
-    bytes. A capture that is damaged is counted up to there, and the report says where.
+    Every address goes to the card in a message, and through its program. An address of IP version 6 is folded to 32
+    bits by MurmurHash3 of its bytes. A capture that is damaged is counted up to there, and the report says where.
 
     Args:
         capture: a file in pcap's or pcapng's format, of any length.
         nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
         sketches: a power of two from 16 to what the card's CLS holds.
-        contexts: that count on each microengine; all if left out.
         overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the kilobytes that have been read and that there are.
@@ -179,7 +177,6 @@ def count_sources(
             "file": text(fspath(capture), "a capture", "capture.pcap"),
             "nic": text(fspath(nic), "a card", "nfp-4000"),
             "sketches": whole(sketches, "sketches", U32),
-            "contexts": None if contexts is None else whole(contexts, "contexts", U64),
             "overrides": changes(overrides),
         }
     )

@@ -42,7 +42,7 @@ class TourReport(TypedDict):
 
     `length` is that of the shortest tour, `tour` its cities by their numbers in the file, and `climb` the number of the
     climb that found it, the first of those that did. The card makes `jobs` of `job_climbs` climbs each, one after
-    another; `card_time_ns` is the time of all.
+    another; `card_time_ns` is the time of all, each from the host's message to when it has the tour.
     """
 
     application: Literal["tsp"]
@@ -60,7 +60,6 @@ class TourReport(TypedDict):
     length: int
     climb: int
     tour: list[int]
-    card_cycles: int
     card_time_ns: float
     card_climbs_per_s: float
     climber_cycles_computing: int

@@ -117,11 +117,14 @@ impl From<ExperimentError> for Error {
         match error {
             ExperimentError::Run(RunError::Interrupted { .. }) => Error::Interrupted,
             ExperimentError::Run(RunError::Deadlock { .. }) => Error::Deadlock(text),
-            ExperimentError::Run(_) => Error::Program(text),
-            ExperimentError::Fault(_) => Error::HandlerTrap(text),
-            ExperimentError::Input(_) | ExperimentError::Program(_) | ExperimentError::Memory(_) => {
-                Error::Input(text)
+            ExperimentError::Run(_) | ExperimentError::Ended(..) | ExperimentError::Channel(_) => {
+                Error::Program(text)
             }
+            ExperimentError::Fault(_) => Error::HandlerTrap(text),
+            ExperimentError::Input(_)
+            | ExperimentError::Program(_)
+            | ExperimentError::Memory(_)
+            | ExperimentError::Host(_) => Error::Input(text),
         }
     }
 }

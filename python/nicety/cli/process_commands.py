@@ -44,9 +44,6 @@ def _pcsa(
     sketches: Annotated[
         int, typer.Option(min=1, max=U32, metavar="N", help="Words that stand for the addresses: a power of two.")
     ] = 2048,
-    contexts: Annotated[
-        int | None, typer.Option(min=1, max=U64, metavar="N", help="Contexts of each microengine; all if left out.")
-    ] = None,
     cc: Compiler = None,
     overrides: Overrides = None,
     as_json: Json = False,
@@ -57,7 +54,7 @@ def _pcsa(
     """
     from nicety.cli.cardinality import count
 
-    count(capture, nic, sketches, contexts, overrides or [], cc, as_json=as_json)
+    count(capture, nic, sketches, overrides or [], cc, as_json=as_json)
 
 
 def _tsp(

@@ -1,8 +1,10 @@
-//! Running processes on a processor by itself: no host, no network.
+//! Running processes on a processor by itself, or on a card beside its host; without a network.
 
-use super::{Fault, Nfp, NfpSpec, Outside, Program, ProgramError};
+use super::{Card, ChannelError, Fault, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError};
+use nicety_host::{Cpus, Memory, MemoryError};
 use nicety_hpu::LoadError;
-use nicety_kernel::{Config, RunError, World};
+use nicety_kernel::{Config, Either, RunError, Sim, World, race};
+use nicety_types::Recorder;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -19,8 +21,14 @@ pub enum ExperimentError {
     Program(ProgramError),
     /// A process was stopped.
     Fault(Fault),
-    /// The data do not fit a memory.
+    /// A process ended that should not have: its microengine and context, and what it returned.
+    Ended(usize, usize, u32),
+    /// The data do not fit a memory of the card.
     Memory(Outside),
+    /// They do not fit the host's.
+    Host(MemoryError),
+    /// A channel failed.
+    Channel(ChannelError),
     /// The run itself ended early.
     Run(RunError),
 }
@@ -31,7 +39,14 @@ impl fmt::Display for ExperimentError {
             ExperimentError::Input(text) => f.write_str(text),
             ExperimentError::Program(error) => error.fmt(f),
             ExperimentError::Fault(error) => error.fmt(f),
+            ExperimentError::Ended(core, context, value) => write!(
+                f,
+                "microengine {core}, context {context}: the process ended too early, with {}",
+                *value as i32
+            ),
             ExperimentError::Memory(error) => error.fmt(f),
+            ExperimentError::Host(error) => error.fmt(f),
+            ExperimentError::Channel(error) => error.fmt(f),
             ExperimentError::Run(error) => error.fmt(f),
         }
     }
@@ -63,6 +78,18 @@ impl From<Outside> for ExperimentError {
     }
 }
 
+impl From<MemoryError> for ExperimentError {
+    fn from(error: MemoryError) -> ExperimentError {
+        ExperimentError::Host(error)
+    }
+}
+
+impl From<ChannelError> for ExperimentError {
+    fn from(error: ChannelError) -> ExperimentError {
+        ExperimentError::Channel(error)
+    }
+}
+
 /// Runs `steps` on a fresh processor with the compiled program `elf`, to the end. Set by somebody else, `interrupt`
 /// ends it early.
 pub(super) fn run<T: 'static, F>(
@@ -75,18 +102,80 @@ where
     F: Future<Output = Result<T, ExperimentError>> + 'static,
 {
     let program = Program::load(elf, spec)?;
+    simulate(interrupt, |sim| steps(Nfp::new(sim, spec), program))
+}
+
+/// A card beside its host.
+pub(super) struct Bench {
+    pub(super) sim: Sim,
+    pub(super) card: Rc<Card>,
+    pub(super) memory: Rc<Memory>,
+    pub(super) program: Rc<Program>,
+}
+
+/// Runs `steps` on a fresh card beside its host, as [`run`] does on a processor.
+pub(super) fn run_with_host<T: 'static, F>(
+    spec: &NfpSpec,
+    elf: &[u8],
+    interrupt: Option<Arc<AtomicBool>>,
+    steps: impl FnOnce(Bench) -> F,
+) -> Result<T, ExperimentError>
+where
+    F: Future<Output = Result<T, ExperimentError>> + 'static,
+{
+    let program = Program::load(elf, spec)?;
+    simulate(interrupt, |sim| {
+        let off = Recorder::off();
+        let memory = Rc::new(Memory::new(spec.node.host.memory));
+        let cpus = Rc::new(Cpus::new(sim, spec.node.host, &off));
+        let card = Card::install(sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), &off);
+        steps(Bench { sim: sim.clone(), card, memory, program })
+    })
+}
+
+fn simulate<T: 'static, F>(
+    interrupt: Option<Arc<AtomicBool>>,
+    steps: impl FnOnce(&Sim) -> F,
+) -> Result<T, ExperimentError>
+where
+    F: Future<Output = Result<T, ExperimentError>> + 'static,
+{
     let mut world: World<()> = World::new(Config { interrupt, ..Config::default() });
     let node = world.add_node();
     let sim = world.sim(node);
-    let steps = steps(Nfp::new(&sim, spec), program);
+    let steps = steps(&sim);
     let result = Rc::new(RefCell::new(None));
     let kept = result.clone();
-    sim.spawn_program("card", async move {
+    sim.spawn_program("host", async move {
         let done = steps.await;
         kept.replace(Some(done));
     });
     world.run().map_err(ExperimentError::Run)?;
     result.take().expect("the program has ended")
+}
+
+impl Bench {
+    /// Does something while the processes that `places` names run, and none of them ends with an error.
+    pub(super) async fn beside<T>(
+        &self,
+        places: &[(usize, usize)],
+        steps: impl Future<Output = Result<T, ExperimentError>>,
+    ) -> Result<T, ExperimentError> {
+        let nfp = self.card.processor();
+        let failure = || {
+            places.iter().find_map(|&(core, context)| match nfp.outcome(core, context)? {
+                Outcome::Trapped(trap) => Some(ExperimentError::Fault(Fault { core, context, trap })),
+                Outcome::Returned(0) => None,
+                Outcome::Returned(value) => Some(ExperimentError::Ended(core, context, value)),
+            })
+        };
+        match race(steps, nfp.ended.wait_until(|| failure().is_some())).await {
+            // A channel may fail because its process has ended: that says more.
+            Either::Left(Err(error)) => Err(failure().unwrap_or(error)),
+            Either::Left(done) => done,
+            Either::Right(()) => Err(failure().expect("just seen")),
+        }
+    }
 }
 
 /// The parts of `count` things that each of `parts` gets: their first and how many, the larger parts first.

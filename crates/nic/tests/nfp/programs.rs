@@ -129,24 +129,64 @@ fn the_rate_of_the_card_is_that_of_its_updates() {
 }
 
 #[test]
-fn blocks_come_to_what_the_whole_does() {
-    let spec = spec(&["hpu.cores=14"]);
-    let addresses: Vec<u32> = numbers(6).take(70_000).collect();
-    let mut rest = addresses.clone();
-    let next = move |block: &mut Vec<u32>| {
-        assert!(block.is_empty());
-        let more = rest.len().min(65_536);
-        block.extend(rest.drain(..more));
+fn blocks_from_the_host_come_to_what_the_whole_does() {
+    for (cores, blocks) in [(14, vec![24_576, 24_576, 1, 20_000, 17]), (3, vec![5, 300]), (60, vec![15; 40])]
+    {
+        let spec = spec(&[&format!("hpu.cores={cores}")]);
+        let total = blocks.iter().sum::<usize>();
+        let addresses: Vec<u32> = numbers(6).take(total).collect();
+        let (mut sizes, mut rest) = (blocks.clone().into_iter(), addresses.clone());
+        let next = move |block: &mut Vec<u32>| {
+            assert!(block.is_empty());
+            block.extend(rest.drain(..sizes.next().unwrap_or(0)));
+        };
+        let run = pcsa::stream(&spec, PCSA, 2048, None, next).unwrap();
+        assert_eq!((run.addresses, run.blocks), (total as u64, blocks.len() as u64));
+        assert_eq!(run.sum, expected_sum(&addresses), "{cores}");
+    }
+}
+
+#[test]
+fn counting_nothing_takes_the_time_of_its_messages() {
+    let run = pcsa::stream(&spec(&[]), PCSA, 2048, None, |_| ()).unwrap();
+    assert_eq!((run.addresses, run.blocks, run.sum), (0, 0, 0));
+    // Five threads announce the end, and one gets the sum: some tens of microseconds.
+    assert!((20_000_000..200_000_000).contains(&run.time.ps()), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_streamed_is_refused() {
+    let error = |overrides: &[&str], sketches| {
+        pcsa::stream(&spec(overrides), PCSA, sketches, None, |_| ()).unwrap_err().to_string()
     };
-    let run = pcsa::stream(&spec, PCSA, 8, 2048, None, next).unwrap();
-    assert_eq!((run.addresses, run.blocks), (70_000, 2));
-    assert_eq!(run.sum, expected_sum(&addresses));
-    let none = pcsa::stream(&spec, PCSA, 8, 2048, None, |_| ()).unwrap();
-    assert_eq!((none.addresses, none.blocks, none.sum), (0, 0, 0));
     for sketches in [0, 8, 2047, 32_768] {
-        let error = pcsa::stream(&spec, PCSA, 8, sketches, None, |_| ()).unwrap_err().to_string();
+        let error = error(&[], sketches);
         assert!(error.contains("a power of two from 16 to 16384 is possible"), "{error}");
     }
+    let narrow = error(&["hpu.contexts=1", "hpu.cores=13"], 2048);
+    assert!(narrow.contains("the last island has one context, which reads blocks"), "{narrow}");
+    let small = error(&["memory.ctm.size=128 KiB"], 2048);
+    assert!(small.contains("two blocks of addresses take 196672 bytes, and CTM has 131072"), "{small}");
+    let few = error(&["limits.channels=2"], 2048);
+    assert!(few.contains("no channel is left of 2"), "{few}");
+}
+
+#[test]
+fn a_transfer_that_fails_too_often_ends_the_run() {
+    let mut blocks = 0;
+    let next = move |block: &mut Vec<u32>| {
+        blocks += 1;
+        block.extend((blocks < 5).then_some(0..9000).into_iter().flatten());
+    };
+    let failing = spec(&["dma.errors=1"]);
+    let error = pcsa::stream(&failing, PCSA, 2048, None, next).unwrap_err().to_string();
+    assert!(error.contains("the process ended too early, with -4") || error.contains("DMA"), "{error}");
+    let some = spec(&["dma.errors=0.05"]);
+    let addresses: Vec<u32> = (0..9000).collect();
+    let mut blocks = vec![addresses.clone(), addresses.clone()].into_iter();
+    let run =
+        pcsa::stream(&some, PCSA, 2048, None, move |block| block.extend(blocks.next().into_iter().flatten()));
+    assert_eq!(run.unwrap().sum, expected_sum(&addresses));
 }
 
 fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {

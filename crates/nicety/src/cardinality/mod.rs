@@ -36,9 +36,6 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Sketches: a power of two.
     pub sketches: u32,
-    /// Contexts that count on each microengine; all if left out.
-    #[serde(default)]
-    pub contexts: Option<u64>,
 }
 
 /// What must be done before a request is run.
@@ -88,8 +85,6 @@ pub struct Report {
     pub nic: String,
     /// Sketches.
     pub sketches: u32,
-    /// Contexts that counted on each microengine.
-    pub contexts: u64,
     /// Distinct source addresses, by the card.
     pub estimate: f64,
     /// How far the estimate is from `distinct`, as a part of that.
@@ -98,9 +93,9 @@ pub struct Report {
     pub expected_error: f64,
     /// The trailing ones of all sketches, which the card gives.
     pub trailing_ones: u32,
-    /// Card time in cycles.
-    pub card_cycles: u64,
-    /// The same in nanoseconds.
+    /// Blocks in which the addresses went to the card.
+    pub blocks: u64,
+    /// From the host's first message to when it has the sum.
     pub card_time_ns: f64,
     /// Packets a second of card time.
     pub card_packets_per_s: f64,
@@ -133,14 +128,7 @@ impl Request {
         let spec = card.processor(&nic)?.clone();
         pcsa::check_sketches(&spec, self.sketches)
             .map_err(|error| Error::Input(format!("--sketches: {error}")))?;
-        let most = spec.contexts as u64;
-        let contexts = self.contexts.unwrap_or(most);
-        if !(1..=most).contains(&contexts) {
-            return Err(Error::Input(format!(
-                "--contexts {contexts}: a microengine of {nic} has {most}; write 1 to {most}"
-            )));
-        }
-        Ok(Resolved { file, size, card, nic, spec, contexts })
+        Ok(Resolved { file, size, card, nic, spec })
     }
 }
 
@@ -151,7 +139,6 @@ struct Resolved {
     card: Card,
     nic: String,
     spec: NfpSpec,
-    contexts: u64,
 }
 
 /// Says what a request needs compiled, after checking it.
@@ -171,7 +158,7 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// # Errors
 /// Wrong input: a file that is no capture, or has no source address in it. Then whatever ends a run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let Resolved { file, size, card, nic, spec, contexts } = request.resolve()?;
+    let Resolved { file, size, card, nic, spec } = request.resolve()?;
     let elf = environment
         .compiled
         .get("pcsa")
@@ -179,7 +166,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let capture =
         Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
     let position = Arc::new(AtomicU64::new(0));
-    let (addresses, reader) = Addresses::read(capture, pcsa::block(&spec), position.clone());
+    let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, position.clone());
     // Ended by whoever calls, or by this function when it has failed.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
     let streamed = thread::scope(|scope| {
@@ -187,7 +174,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         let (spec, sketches) = (&spec, request.sketches);
         scope.spawn(move || {
             let next = move |block: &mut Vec<u32>| addresses.next(block);
-            let _ = tell.send(pcsa::stream(spec, elf, contexts as usize, sketches, Some(stop), next));
+            let _ = tell.send(pcsa::stream(spec, elf, sketches, Some(stop), next));
         });
         loop {
             let kilobytes = |bytes: u64| (bytes / 1000) as usize;
@@ -203,7 +190,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let Read { contents, damage } = reader.join().expect("reading does not panic");
     check(request, &contents, damage.as_ref())?;
     let estimate = pcsa::estimate(streamed.sum, request.sketches);
-    let seconds = streamed.cycles as f64 / spec.clock.hz() as f64;
+    let nanoseconds = streamed.time.ps() as f64 / 1e3;
     let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
     Ok(Report {
         application: "pcsa",
@@ -212,14 +199,13 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         capture: request.file.clone(),
         nic,
         sketches: request.sketches,
-        contexts,
         estimate,
         relative_error: estimate / contents.distinct as f64 - 1.0,
         expected_error: pcsa::standard_error(request.sketches),
         trailing_ones: streamed.sum,
-        card_cycles: streamed.cycles,
-        card_time_ns: seconds * 1e9,
-        card_packets_per_s: contents.counted() as f64 / seconds,
+        blocks: streamed.blocks,
+        card_time_ns: nanoseconds,
+        card_packets_per_s: contents.counted() as f64 / nanoseconds * 1e9,
         damage: damage.map(|damage| DamageRow {
             packet: damage.packet,
             byte: damage.byte,

@@ -8,8 +8,9 @@
 //!
 //! # What card time is
 //! The host gives the card jobs of [`Request::job`] climbs, one after another, the last one of what is left; a job begins
-//! when the one before it has ended. A job takes the time from its start to when the manager knows the best tour. Jobs
-//! share nothing, so that card time is their sum, in whatever order and on however many CPUs they are simulated.
+//! when the one before it has ended. A job takes the time from the host's message with the cities to when the host has the
+//! best tour. Jobs share nothing, so that card time is their sum, in whatever order and on however many CPUs they are
+//! simulated.
 
 mod cpu;
 mod file;
@@ -121,9 +122,7 @@ pub struct Report {
     pub climb: u32,
     /// The shortest tour: the cities' numbers in the file.
     pub tour: Vec<u32>,
-    /// Card time: the sum of the jobs', in cycles.
-    pub card_cycles: u64,
-    /// The same in nanoseconds.
+    /// The sum of the jobs' times.
     pub card_time_ns: f64,
     /// Climbs a second of card time.
     pub card_climbs_per_s: f64,
@@ -226,8 +225,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let best: &Best = parts.iter().map(|part| &part.best).min().expect("one part at least");
     let cpu = if request.compare_cpu { Some(cpu::climb(&job, environment, best)?) } else { None };
     let sum = |of: fn(&Part) -> u64| parts.iter().map(of).sum::<u64>();
-    let cycles = sum(|part| part.cycles);
-    let seconds = cycles as f64 / spec.clock.hz() as f64;
+    let nanoseconds = sum(|part| part.time_ps) as f64 / 1e3;
     let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
     Ok(Report {
         application: "tsp",
@@ -245,9 +243,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         length: best.length,
         climb: best.number,
         tour: best.tour.iter().map(|&city| instance.nodes[usize::from(city)]).collect(),
-        card_cycles: cycles,
-        card_time_ns: seconds * 1e9,
-        card_climbs_per_s: f64::from(request.restarts) / seconds,
+        card_time_ns: nanoseconds,
+        card_climbs_per_s: f64::from(request.restarts) / nanoseconds * 1e9,
         climber_cycles_computing: sum(|part| part.computing),
         climber_cycles_asleep: sum(|part| part.asleep),
         instructions: sum(|part| part.instructions),

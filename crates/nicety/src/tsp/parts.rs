@@ -23,7 +23,7 @@ pub(super) struct Part {
     /// Its climbs.
     pub(super) climbs: u32,
     pub(super) best: Best,
-    pub(super) cycles: u64,
+    pub(super) time_ps: u64,
     pub(super) computing: u64,
     pub(super) asleep: u64,
     pub(super) instructions: u64,
@@ -108,7 +108,7 @@ impl Plan<'_> {
             first,
             climbs,
             best: run.best,
-            cycles: run.cycles,
+            time_ps: run.time.ps(),
             computing: run.climbers.computing,
             asleep: run.climbers.asleep,
             instructions: run.instructions,

@@ -2,13 +2,13 @@
 //!
 //! - [`run`]: some addresses on some contexts, and where their cycles go.
 //! - [`rates`]: how many updates a second the whole card makes (`rates.rs`).
-//! - [`stream`]: addresses that come block by block (`stream.rs`).
+//! - [`stream`]: addresses that come from the host (`stream.rs`).
 
 mod rates;
 mod stream;
 
 pub use rates::{Rates, fresh, rates};
-pub use stream::{Streamed, block, check_sketches, stream};
+pub use stream::{BLOCK, Streamed, check_sketches, stream};
 
 use super::experiment::{self, ExperimentError, shares};
 use super::{ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Program, map};
@@ -177,7 +177,7 @@ impl Counter {
             return Ok(nfp.finished(0, 0).await?);
         }
         let merge = program.image().require("pcsa_merge")?;
-        (0..self.islands()).for_each(|island| nfp.start(first_of(island), 0, merge, &[map::IMEM]));
+        (0..self.islands()).for_each(|island| nfp.start(first_of(island), 0, merge, &[map::IMEM, 0, 1]));
         for island in 0..self.islands() {
             nfp.finished(first_of(island), 0).await?;
         }

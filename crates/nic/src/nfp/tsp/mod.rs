@@ -5,9 +5,9 @@ mod native;
 
 pub use native::{Best, Climber, distance};
 
-use super::experiment::{self, ExperimentError};
+use super::experiment::{self, Bench, ExperimentError};
 use super::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
-use nicety_types::Duration;
+use nicety_types::{Duration, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ pub const MOST_CLIMBERS: usize = 64;
 
 /// Where the job's parts lie, as `tsp.h` has them.
 mod job {
-    pub(super) const NEXT: u64 = 28;
-    pub(super) const CITY: u64 = 64;
-    pub(super) const FOUND: u64 = CITY + 4 * super::MOST_CITIES as u64;
-    pub(super) const TOUR: u64 = FOUND + 8 * super::MOST_CLIMBERS as u64;
+    pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
+    pub(super) const NEXT: u64 = ORDER as u64;
 }
+
+/// The manager's target.
+const TARGET: u32 = 1;
 
 /// How a climber knows distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +58,8 @@ pub struct TspJob {
 pub struct TspRun {
     /// The shortest tour, and of several the one with the lowest number.
     pub best: Best,
-    /// Cycles from the start to when the manager knew.
-    pub cycles: u64,
+    /// From the host's message with the job to when it had the tour.
+    pub time: Duration,
     /// Where the climbers' cycles went, all together.
     pub climbers: ContextCounters,
     /// Instructions of all processes.
@@ -102,11 +103,11 @@ impl TspJob {
     }
 }
 
-/// Climbs on a processor by itself: the manager on microengine 0, a climber on each behind it. `elf` is `tsp.c`,
-/// compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
+/// Has a card climb: the manager on microengine 0, a climber on each behind it; the host sends the job and gets the tour by
+/// a channel. `elf` is `tsp.c`, compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
 ///
 /// # Errors
-/// When the job cannot be, the program does not fit, or a process is stopped.
+/// When the job cannot be, the program does not fit, a process is stopped, or the channel fails.
 pub fn run(
     spec: &NfpSpec,
     elf: &[u8],
@@ -132,48 +133,61 @@ pub fn run_watched(
 ) -> Result<TspRun, ExperimentError> {
     job.check(spec)?;
     let job = job.clone();
-    experiment::run(spec, elf, interrupt, move |nfp, program| async move {
-        let imem = nfp.memory(MemoryKind::Imem, 0);
-        let table = u32::from(job.distances == Distances::Table);
-        let header =
-            [job.cities.len() as u32, job.climbs, job.seed, table, job.climbers as u32, 0, job.first];
-        let packed = job.cities.iter().map(|&(x, y)| u32::from(x) | u32::from(y) << 16);
-        imem.poke(0, &words(header))?;
-        imem.poke(job::FOUND, &words([u32::MAX, 0].repeat(MOST_CLIMBERS)))?;
-        imem.poke(job::CITY, &words(packed))?;
-
-        let [climber, manager] = ["tsp_climber", "tsp_manager"].map(|name| program.image().require(name));
-        let (climber, manager) = (climber?, manager?);
-        for core in 0..=job.climbers {
-            nfp.load(core, &program, 1)?;
-        }
-        nfp.start(0, 0, manager, &[map::IMEM]);
-        let island = nfp.spec().island;
-        for core in 1..=job.climbers {
-            let first = (core / island * island).max(1);
-            let last = (core / island * island + island - 1).min(job.climbers);
-            let members = last + 1 - first;
-            nfp.start(core, 0, climber, &[map::IMEM, core as u32 - 1, first as u32, members as u32]);
-        }
+    experiment::run_with_host(spec, elf, interrupt, move |bench| async move {
+        let places = start(&bench, job.climbers)?;
+        let nfp = bench.card.processor();
         let over = Rc::new(Cell::new(false));
         if let Some(made) = made {
-            nfp.sim.spawn(watch(nfp.clone(), job.climbs, made, over.clone()));
+            bench.sim.spawn(watch(nfp.clone(), job.climbs, made, over.clone()));
         }
-        // Whoever is stopped keeps the manager waiting for ever.
-        for core in (1..=job.climbers).chain([0]) {
-            nfp.finished(core, 0).await?;
-        }
-        let cycles = nfp.cycle();
+        let (best, time) = bench.beside(&places, ask(&bench, &job)).await?;
         over.set(true);
-        let whose = u64::from(nfp.finished(0, 0).await?);
-        let [length, number] = [0, 4].map(|field| imem.peek_u32(job::FOUND + 8 * whose + field));
-        let mut tour = vec![0; job.cities.len()];
-        imem.peek(job::TOUR + whose * MOST_CITIES as u64, &mut tour)?;
-        let best = Best { length: length?, number: number?, tour };
         let counters = (1..=job.climbers).map(|core| nfp.context_counters(core, 0));
         let climbers = counters.fold(ContextCounters::default(), |a, b| a + b);
-        Ok(TspRun { best, cycles, climbers, instructions: nfp.instructions() })
+        Ok(TspRun { best, time, climbers, instructions: nfp.instructions() })
     })
+}
+
+/// Starts the manager and the climbers, and says where.
+fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
+    let (nfp, image) = (bench.card.processor(), bench.program.image());
+    let (climber, manager) = (image.require("tsp_climber")?, image.require("tsp_manager")?);
+    (0..=climbers).try_for_each(|core| nfp.load(core, &bench.program, 1))?;
+    nfp.start(0, 0, manager, &[map::IMEM, TARGET]);
+    let island = nfp.spec().island;
+    for core in 1..=climbers {
+        let first = (core / island * island).max(1);
+        let last = (core / island * island + island - 1).min(climbers);
+        let members = last + 1 - first;
+        nfp.start(core, 0, climber, &[map::IMEM, core as u32 - 1, first as u32, members as u32]);
+    }
+    Ok((0..=climbers).map(|core| (core, 0)).collect())
+}
+
+/// The host's part: sends the job, and gets the best tour; how long that took.
+async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
+    let (order, tour) =
+        (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
+    let table = u32::from(job.distances == Distances::Table);
+    let head = [job.cities.len() as u32, job.climbs, job.first, job.seed, table, job.climbers as u32];
+    bench.memory.write(order.address(), &words(head))?;
+    let packed = job.cities.iter().map(|&(x, y)| u32::from(x) | u32::from(y) << 16);
+    bench.memory.write(order.address() + 64, &words(packed))?;
+
+    let device = bench.card.open();
+    let mut path = Path::from(bench.sim.now());
+    let channel = device.subscribe(&mut path, TARGET).await?;
+    let begun = bench.sim.now();
+    device.send_indirect(&mut path, channel, order.address(), job::ORDER as u32, None).await?;
+    let found = device.receive(&mut path, channel, 8, None).await?;
+    let cities = job.cities.len() as u32;
+    device.receive_indirect(&mut path, channel, tour.address(), cities, None).await?;
+    let time = bench.sim.now().since(begun);
+
+    let word = |at: usize| u32::from_le_bytes(found[at..at + 4].try_into().expect("four bytes"));
+    let mut cities = vec![0; job.cities.len()];
+    tour.bytes().expect("it is no phantom").read(0, &mut cities);
+    Ok((Best { length: word(0), number: word(4), tour: cities }, time))
 }
 
 /// Looks on, without a cycle's difference.
