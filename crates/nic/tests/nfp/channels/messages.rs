@@ -1,10 +1,12 @@
 //! Messages from host to host, by way of channels, processes that forward them, and Ethernet.
 
-use nicety_fabric::{Port, Symbol};
+use super::random::cases;
+use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
 use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW};
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
+use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -31,11 +33,16 @@ impl Node {
 }
 
 /// A card in a network, and its host's memory.
-pub(super) fn card(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: Port) -> (Rc<Card>, Rc<Memory>) {
+pub(super) fn card(
+    world: &World<Symbol>,
+    spec: &NfpSpec,
+    id: NodeId,
+    (port, nodes): (Port, u32),
+) -> (Rc<Card>, Rc<Memory>) {
     let (sim, off) = (world.sim(id), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), 2), &off);
+    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), nodes), &off);
     (card, memory)
 }
 
@@ -44,13 +51,14 @@ fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config { seed, ..Config::default() });
     let nodes = [world.add_node(), world.add_node()];
     let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
-    let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, spec, id, port));
+    let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, spec, id, (port, 2)));
     (world, nodes)
 }
 
-fn node(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: Port) -> Node {
-    let (sim, (card, memory)) = (world.sim(id), card(world, spec, id, port));
-    let messenger = Messenger::install(&sim, &card, 2).unwrap();
+fn node(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: (Port, u32)) -> Node {
+    let (sim, nodes) = (world.sim(id), port.1);
+    let (card, memory) = card(world, spec, id, port);
+    let messenger = Messenger::install(&sim, &card, nodes).unwrap();
     Node { sim, card, memory, messenger }
 }
 
@@ -232,7 +240,7 @@ fn the_same_seed_gives_the_same_run() {
         let mut world: World<Symbol> = World::new(Config { seed, shards, ..Config::default() });
         let nodes = [world.add_node(), world.add_node()];
         let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
-        let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, &spec, id, port));
+        let nodes = [(nodes[0], a), (nodes[1], b)].map(|(id, port)| node(&world, &spec, id, (port, 2)));
         let cards = nodes.clone().map(|node| node.card);
         for node in nodes {
             node.sim.clone().spawn_program("both", async move {
@@ -266,7 +274,7 @@ fn a_card_that_is_too_small_says_of_what() {
         let mut world: World<Symbol> = World::new(Config::default());
         let nodes = [world.add_node(), world.add_node()];
         let (a, _b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
-        let (card, _) = card(&world, &spec, nodes[0], a);
+        let (card, _) = card(&world, &spec, nodes[0], (a, 2));
         let error = Messenger::install(&world.sim(nodes[0]), &card, 2).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
@@ -293,4 +301,77 @@ fn chunks_overlap() {
         assert!((5.0..9.6).contains(&gbps), "{gbps}");
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A message of a random program: from whom, to whom, how many bytes, and how long its sender waits before.
+type Sent = (u32, u32, usize, u32);
+
+/// Three hosts around a switch post receives for all of these, each in an order of its own, and send; the end of the run.
+fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
+    let spec = crate::spec(&[]);
+    let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
+    let ids = [world.add_node(), world.add_node(), world.add_node()];
+    let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };
+    let (ports, _) = Topology::Star.build(&mut world, &ids, &parts).unwrap();
+    let nodes: Vec<_> =
+        ids.into_iter().zip(ports).map(|(id, port)| node(&world, &spec, id, (port, 3))).collect();
+    let cards: Vec<_> = nodes.iter().map(|node| node.card.clone()).collect();
+    for node in nodes {
+        let me = node.sim.node().0;
+        let mut awaited: Vec<_> =
+            messages.iter().enumerate().filter(|(_, message)| message.1 == me).collect();
+        let turns = (order as usize * (me as usize + 1)) % awaited.len().max(1);
+        awaited.rotate_left(turns);
+        let (mut path, mut posted) = (Path::from(Time::ZERO), Vec::new());
+        for &(number, &(from, _, len, _)) in &awaited {
+            let address = node.buffer(&vec![0; len + 3]);
+            // Every other receive takes its message from any rank.
+            let source = (number % 2 == 0).then_some(from);
+            let room = len as u64 + 3;
+            let receive = node.messenger.post(&path, source, Some(number as u32), address, room).unwrap();
+            posted.push((number, from, len, address, receive));
+        }
+        let (receiver, mut own) = (node.clone(), path);
+        node.sim.clone().spawn_program("receiver", async move {
+            for (number, source, len, address, receive) in posted {
+                let arrival = receiver.messenger.received(&mut path, receive).await.unwrap();
+                assert_eq!(arrival, Arrival { source, tag: number as u32, bytes: len as u64 });
+                assert_eq!(receiver.bytes(address, len + 3), [pattern(len, number), vec![0; 3]].concat());
+            }
+        });
+        let sends: Vec<_> =
+            messages.iter().copied().enumerate().filter(|(_, message)| message.0 == me).collect();
+        node.sim.clone().spawn_program("sender", async move {
+            for (number, (_, to, len, wait)) in sends {
+                node.sim.delay(Duration::from_ns(wait.into())).await;
+                let address = node.buffer(&pattern(len, number));
+                node.messenger.send(&mut own, to, number as u32, address, len as u64).await.unwrap();
+            }
+        });
+    }
+    let end = world.run().unwrap_or_else(|error| panic!("{error}")).end;
+    for card in &cards {
+        assert_eq!(card.channel_counters().pinned, 0);
+        assert_eq!(card.channel_counters().dropped, 0);
+    }
+    let frames = |count: fn(&Card) -> u64| cards.iter().map(|card| count(card)).sum::<u64>();
+    assert_eq!(frames(|card| card.port_counters().sent), frames(|card| card.port_counters().received));
+    end
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(24)) })]
+
+    #[test]
+    fn every_message_arrives_once(
+        messages in prop::collection::vec(
+            (0..3u32, 1..3u32, prop_oneof![0..80usize, 0..80usize, 80..150_000usize], 0..50_000u32)
+                .prop_map(|(from, other, len, wait)| (from, (from + other) % 3, len, wait)),
+            1..40,
+        ),
+        order in 0..40u64,
+    ) {
+        let end = exchange(&messages, order, 1);
+        prop_assert_eq!(exchange(&messages, order, 3), end);
+    }
 }

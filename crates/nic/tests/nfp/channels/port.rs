@@ -26,7 +26,7 @@ fn pair(spec: &NfpSpec) -> (World<Symbol>, [Node; 2]) {
     let nodes = [world.add_node(), world.add_node()];
     let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
     let nodes = [(nodes[0], a), (nodes[1], b)]
-        .map(|(id, port)| Node { sim: world.sim(id), card: card(&world, spec, id, port).0 });
+        .map(|(id, port)| Node { sim: world.sim(id), card: card(&world, spec, id, (port, 2)).0 });
     (world, nodes)
 }
 

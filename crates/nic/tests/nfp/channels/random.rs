@@ -113,8 +113,13 @@ fn outcome(channels: &[Vec<Exchange>], managers: u8, errors: bool, seed: u64) ->
     (end, seen)
 }
 
+/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+pub(super) fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(48)) })]
 
     #[test]
     fn every_byte_arrives(
