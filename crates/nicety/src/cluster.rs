@@ -4,7 +4,7 @@ use crate::Error;
 use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::failures;
-use crate::host::Host;
+use crate::host::{Failed, Host, HostParts};
 use crate::node::{CardReport, NodeCard};
 use crate::noise::Noise;
 use crate::processes::{MicroengineReport, ProcessTable};
@@ -20,7 +20,6 @@ use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
 use nicety_types::{Level, NodeId, Recorder, Time};
-use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -139,7 +138,7 @@ pub struct Cluster {
     cards: Vec<NodeCard>,
     memories: Vec<Rc<Memory>>,
     /// Programs that failed: rank and why.
-    failed: Rc<RefCell<Vec<(u32, Error)>>>,
+    failed: Failed,
 }
 
 impl Cluster {
@@ -193,6 +192,7 @@ impl Cluster {
             recorders.push((node, recorder.clone()));
             recorder
         };
+        let failed = Failed::default();
         let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
             let sim = world.sim(id);
@@ -211,12 +211,14 @@ impl Cluster {
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
             }
-            hosts.push(Host::new(sim.clone(), nodes, card.clone(), memory.clone(), cpus, barrier, recorder)?);
-            cards.push(card);
-            memories.push(memory);
+            cards.push(card.clone());
+            memories.push(memory.clone());
+            let failed = failed.clone();
+            let ranks = nodes;
+            hosts.push(Host::new(HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder })?);
         }
         network.record(recorder_of);
-        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed: Rc::default() })
+        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed })
     }
 
     /// A host, for set-up before the run.

@@ -58,7 +58,7 @@ pub use cluster::{
     Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,
 };
 pub use error::Error;
-pub use host::{Buffer, Host, PendingRecv, Received};
+pub use host::{Buffer, Host, PendingRecv, Received, Thread};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, NoiseSpec, Regularity, Work};
 pub use nicety_nic::nfp::{ContextCounters, CoreCounters, MemoryKind};

@@ -8,12 +8,13 @@ use crate::calls::{LOOK_EVERY, print_line};
 use crate::errors::{InputError, broken, guarded, raised};
 use crate::report::report;
 use crate::tables::Recording;
-use nicety::remote::{Command, Loaded, Next, Reply, drive};
+use nicety::remote::{Command, Driver, Loaded, Next, Reply, drive};
 use nicety::{Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_void};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -46,7 +47,7 @@ impl HostMemory {
 
 /// What the simulation tells Python.
 enum Told {
-    Reply { rank: u32, reply: Reply },
+    Reply { rank: u32, thread: u32, reply: Reply },
     Ended,
 }
 
@@ -64,8 +65,8 @@ pub struct Simulation {
     running: Mutex<Option<Running>>,
 }
 
-/// What `next` gives: rank, picoseconds, JSON of the result, the error instead, memory just allocated.
-type Step = (u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
+/// What `next` gives: rank, thread, picoseconds, JSON of the result, the error instead, memory just allocated.
+type Step = (u32, u32, u64, Option<String>, Option<PyErr>, Option<HostMemory>);
 
 #[pymethods]
 impl Simulation {
@@ -126,17 +127,20 @@ impl Simulation {
         let (next, heard) = channel::<Next>();
         let config = self.config.clone();
         let thread = std::thread::spawn(move || {
-            let heard = std::rc::Rc::new(heard);
+            let heard = Rc::new(heard);
             let result = Cluster::new(config).and_then(|mut cluster| {
                 let loaded = Loaded::default();
                 for rank in ranks {
                     let (tell, heard) = (tell.clone(), heard.clone());
                     let stopped = || Next::Failed("the run was stopped".to_string());
-                    let driver = move |reply| match tell.send(Told::Reply { rank, reply }) {
-                        Ok(()) => heard.recv().unwrap_or_else(|_| stopped()),
-                        Err(_) => stopped(),
+                    let driver = move |thread| -> Driver {
+                        let (tell, heard) = (tell.clone(), heard.clone());
+                        Box::new(move |reply| match tell.send(Told::Reply { rank, thread, reply }) {
+                            Ok(()) => heard.recv().unwrap_or_else(|_| stopped()),
+                            Err(_) => stopped(),
+                        })
                     };
-                    cluster.program(rank, |host| drive(host, loaded.clone(), Box::new(driver)));
+                    cluster.program(rank, |host| drive(host, loaded.clone(), Rc::new(driver)));
                 }
                 cluster.run()
             });
@@ -156,12 +160,19 @@ impl Simulation {
                 Some(running) => Ok(running.told.recv_timeout(LOOK_EVERY)),
             })?;
             match told {
-                Ok(Told::Reply { rank, reply }) => {
+                Ok(Told::Reply { rank, thread, reply }) => {
                     let (result, error) = match reply.result {
                         Ok(value) => (Some(value.to_string()), None),
                         Err(error) => (None, Some(raised(&error))),
                     };
-                    return Ok(Some((rank, reply.now_ps, result, error, reply.memory.map(HostMemory))));
+                    return Ok(Some((
+                        rank,
+                        thread,
+                        reply.now_ps,
+                        result,
+                        error,
+                        reply.memory.map(HostMemory),
+                    )));
                 }
                 Ok(Told::Ended) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => py.check_signals()?,

@@ -8,28 +8,36 @@ mod portals;
 mod processes;
 mod receive;
 mod send;
+mod thread;
 mod work;
 
 pub use buffer::Buffer;
 pub use receive::{PendingRecv, Received};
+pub(crate) use thread::Failed;
+pub use thread::Thread;
 
 use crate::Error;
 use crate::node::NodeCard;
 use crate::processes::ProcessTable;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
-use nicety_kernel::{Rng, Sim, describe};
+use nicety_kernel::{Pool, Rng, Sim, describe};
 use nicety_nic::spin::Card;
 use nicety_types::{Duration, Path, Recorder, Resource, Time};
 use send::Messages;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 pub(crate) use send::MESSAGES;
 
-/// A host: its memory, its CPUs, its card. Cheap to clone.
+/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone is of the same
+/// thread.
 #[derive(Clone)]
-pub struct Host(Rc<Inner>);
+pub struct Host {
+    inner: Rc<Inner>,
+    /// Where the thread's time went since it was last asked to begin anew.
+    path: Rc<RefCell<Path>>,
+}
 
 struct Inner {
     sim: Sim,
@@ -38,34 +46,57 @@ struct Inner {
     memory: Rc<Memory>,
     cpus: Cpus,
     barrier: Barrier,
-    /// Where the time of this host's program went since it was last asked to begin anew.
-    path: RefCell<Path>,
+    /// Threads take barriers one after another.
+    at_barrier: Pool,
+    /// Threads that have been started.
+    threads: Cell<u32>,
+    /// Threads that failed and that nobody waits for: rank and why.
+    failed: Failed,
     /// What `send` and `recv` work with, where the card has Portals.
     messages: Option<Messages>,
     recorder: Recorder,
 }
 
+/// What a host is made of.
+pub(crate) struct HostParts {
+    pub(crate) sim: Sim,
+    pub(crate) ranks: u32,
+    pub(crate) card: NodeCard,
+    pub(crate) memory: Rc<Memory>,
+    pub(crate) cpus: Cpus,
+    pub(crate) barrier: Barrier,
+    /// Takes what threads fail with that nobody waits for.
+    pub(crate) failed: Failed,
+    pub(crate) recorder: Recorder,
+}
+
 impl Host {
-    pub(crate) fn new(
-        sim: Sim,
-        ranks: u32,
-        card: NodeCard,
-        memory: Rc<Memory>,
-        cpus: Cpus,
-        barrier: Barrier,
-        recorder: Recorder,
-    ) -> Result<Host, Error> {
+    pub(crate) fn new(parts: HostParts) -> Result<Host, Error> {
+        let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder } = parts;
         let messages = match &card {
             NodeCard::Spin(card) => Some(Messages::on(card)?),
             NodeCard::Nfp(_) => None,
         };
-        let path = RefCell::new(Path::from(sim.now()));
-        Ok(Host(Rc::new(Inner { sim, ranks, card, memory, cpus, barrier, path, messages, recorder })))
+        let path = Rc::new(RefCell::new(Path::from(sim.now())));
+        let inner = Inner {
+            at_barrier: Pool::new(&sim, 1),
+            threads: Cell::default(),
+            sim,
+            ranks,
+            card,
+            memory,
+            cpus,
+            barrier,
+            failed,
+            messages,
+            recorder,
+        };
+        Ok(Host { inner: Rc::new(inner), path })
     }
 
     /// This host's rank.
     pub fn rank(&self) -> u32 {
-        self.0.sim.node().0
+        self.inner.sim.node().0
     }
 
     /// On behalf of which user its operations are (`PtlGetUid`); of user 0 on a card without a Portals interface.
@@ -75,17 +106,17 @@ impl Host {
 
     /// How many hosts there are.
     pub fn ranks(&self) -> u32 {
-        self.0.ranks
+        self.inner.ranks
     }
 
     /// The current instant.
     pub fn now(&self) -> Time {
-        self.0.sim.now()
+        self.inner.sim.now()
     }
 
     /// A call of the program's that began at `start` is over.
     fn called(&self, what: &'static str, start: Time) {
-        self.0.recorder.slice(Resource::Program, start, self.now(), None, what);
+        self.inner.recorder.slice(Resource::Program, start, self.now(), None, what);
     }
 
     /// Allocates `len` zero bytes of host memory; set-up, takes no virtual time.
@@ -93,60 +124,62 @@ impl Host {
     /// # Errors
     /// When the host has no more memory.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
-        Ok(Buffer { allocation: self.0.memory.allocate(len)?, start: 0, len })
+        Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 
     /// The random stream of this name on this host: the same seed gives the same numbers.
     pub fn rng(&self, name: &str) -> Rng {
-        self.0.sim.rng(name)
+        self.inner.sim.rng(name)
     }
 
     /// A call of the program's that takes virtual time, on the program's path.
     async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let (start, mut path) = (self.now(), self.path());
         let result = call(&mut path).await;
-        self.0.path.replace(path);
+        self.path.replace(path);
         self.called(what, start);
         result
     }
 
     /// Computes for `duration` on one of the host's CPUs.
     pub async fn compute(&self, duration: Duration) {
-        self.timed("compute", async |path| self.0.cpus.compute(duration, path).await).await;
+        self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// Waits until every program of the cluster has come here, over the job launcher's own network.
+    /// Waits until every program of the cluster has come here, over the job launcher's own network. Of several threads
+    /// of one host each comes to a barrier of its own, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
-        describe(
-            move || format!("the other ranks to come to the barrier (rank {rank} is there)"),
-            self.0.barrier.wait(),
-        )
-        .await;
+        let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
+        let meet = async {
+            let _turn = self.inner.at_barrier.acquire().await;
+            self.inner.barrier.wait().await;
+        };
+        describe(waiting, meet).await;
         // The launcher's time belongs to nobody's message.
         self.restart_path();
         self.called("barrier", start);
     }
 
-    /// Begins to account for the program's time anew, at this instant.
+    /// Begins to account for the thread's time anew, at this instant.
     pub fn restart_path(&self) {
-        self.0.path.replace(Path::from(self.now()));
+        self.path.replace(Path::from(self.now()));
     }
 
-    /// Where the program's time went since it began to be accounted for: its critical path, through other nodes where it
+    /// Where the thread's time went since it began to be accounted for: its critical path, through other nodes where it
     /// waited for them.
     pub fn path(&self) -> Path {
-        *self.0.path.borrow()
+        *self.path.borrow()
     }
 
     /// This host's card, for what takes a Portals interface.
     pub(crate) fn spin(&self) -> Result<&Rc<Card>, Error> {
-        self.0.card.spin()
+        self.inner.card.spin()
     }
 
     /// This host's card, for what takes microengines.
     pub(crate) fn nfp(&self) -> Result<&Rc<ProcessTable>, Error> {
-        self.0.card.nfp()
+        self.inner.card.nfp()
     }
 
     /// Most payload that a packet of this host's card carries, in bytes.

@@ -163,7 +163,7 @@ impl Host {
     /// # Errors
     /// When the request is not valid.
     pub async fn post(&self, request: &Request) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         Ok(self.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
     }
 
@@ -186,7 +186,7 @@ impl Host {
     /// # Errors
     /// When the rank is not valid. What else the card refuses is among its faults.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
         Ok(self.timed(request.triggered_name(), post).await?)
     }
@@ -199,7 +199,7 @@ impl Host {
     /// # Errors
     /// When the memory is not this host's.
     pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let post = async |path: &mut _| card.me_append(cpus, path, pt, me, list).await;
         Ok(self.timed("append an entry", post).await?)
     }
@@ -209,7 +209,7 @@ impl Host {
     /// # Errors
     /// When the card refused it.
     pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let wait = async |path: &mut _| card.appended(cpus, path, appending).await;
         Ok(self.timed("wait for an append", wait).await?)
     }
@@ -219,7 +219,7 @@ impl Host {
     /// # Errors
     /// While messages or unexpected headers refer to it, or when there is none.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let unlink = async |path: &mut _| {
             let pending = card.me_unlink(cpus, path, me).await;
             card.answered(cpus, path, pending, "unlink a match entry").await
@@ -233,7 +233,7 @@ impl Host {
     /// # Errors
     /// When the card refuses it.
     pub async fn me_search(&self, pt: u32, me: Me, op: SearchOp) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let search = async |path: &mut _| {
             let pending = card.me_search(cpus, path, pt, me, op).await;
             card.answered(cpus, path, pending, "search its unexpected headers").await
@@ -247,7 +247,7 @@ impl Host {
     /// # Errors
     /// When there is none.
     pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let enable = async |path: &mut _| {
             let pending = card.pt_enable(cpus, path, pt, enabled).await;
             let what = if enabled { "enable a portal table entry" } else { "disable a portal table entry" };
@@ -280,7 +280,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_inc(&self, ct: CtHandle, by: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         Ok(self.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
     }
 
@@ -289,7 +289,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_set(&self, ct: CtHandle, value: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         Ok(self.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
     }
 
@@ -304,7 +304,7 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let post = async |path: &mut _| card.triggered_ct_inc(cpus, path, (target, by), ct, threshold).await;
         Ok(self.timed("triggered increment", post).await?)
     }
@@ -320,7 +320,7 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let post =
             async |path: &mut _| card.triggered_ct_set(cpus, path, (target, value), ct, threshold).await;
         Ok(self.timed("triggered set", post).await?)
@@ -331,7 +331,7 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_cancel_triggered(&self, ct: CtHandle) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         Ok(self.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
     }
 
@@ -340,7 +340,7 @@ impl Host {
     /// # Errors
     /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
         let value = self.timed("wait for a counter", wait).await;
         let faults = self.spin()?.faults();
@@ -366,7 +366,7 @@ impl Host {
         counters: &[(CtHandle, u64)],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, CtEvent)>, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let poll = async |path: &mut _| card.ct_poll(cpus, path, counters, limit).await;
         Ok(self.timed("wait for a counter", poll).await?)
     }
@@ -382,7 +382,7 @@ impl Host {
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let wait = async |path: &mut _| card.eq_wait(cpus, path, eq, wanted, what).await;
         Ok(self.timed("wait for an event", wait).await?)
     }
@@ -392,7 +392,7 @@ impl Host {
     /// # Errors
     /// When there is no such queue, or it overflowed before the event.
     pub async fn eq_get(&self, eq: EqHandle) -> Result<Option<Event>, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         Ok(self.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
     }
 
@@ -406,7 +406,7 @@ impl Host {
         queues: &[EqHandle],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, Event)>, Error> {
-        let (card, cpus) = (self.spin()?, &self.0.cpus);
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
         let poll = async |path: &mut _| card.eq_poll(cpus, path, queues, limit).await;
         Ok(self.timed("wait for an event", poll).await?)
     }

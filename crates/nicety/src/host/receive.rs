@@ -69,8 +69,8 @@ impl Host {
         source: Option<u32>,
         tag: Option<u32>,
     ) -> Result<PendingRecv, Error> {
-        if let Some(rank) = source.filter(|&rank| rank >= self.0.ranks) {
-            return Err(CallError::Rank { rank, ranks: self.0.ranks }.into());
+        if let Some(rank) = source.filter(|&rank| rank >= self.inner.ranks) {
+            return Err(CallError::Rank { rank, ranks: self.inner.ranks }.into());
         }
         let user_ptr = self.messages()?.1.next_request();
         let me = Me {
@@ -105,7 +105,7 @@ impl Host {
         let (card, messages) = self.messages()?;
         let event = self
             .timed("wait for an event", async |path| {
-                card.eq_wait_of(&self.0.cpus, path, messages.events, &pending.appending, wanted, || {
+                card.eq_wait_of(&self.inner.cpus, path, messages.events, &pending.appending, wanted, || {
                     pending.what()
                 })
                 .await

@@ -38,7 +38,7 @@ impl Host {
     /// The card and what `send` and `recv` work with on it.
     pub(super) fn messages(&self) -> Result<(&Rc<Card>, &Messages), Error> {
         let card = self.spin()?;
-        Ok((card, self.0.messages.as_ref().expect("made with every card that has Portals")))
+        Ok((card, self.inner.messages.as_ref().expect("made with every card that has Portals")))
     }
 
     /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.

@@ -24,7 +24,7 @@ impl Host {
     /// When that is more than 2^64 picoseconds.
     pub fn duration(&self, time: Duration, cycles: u64) -> Result<Duration, Error> {
         let ps = u128::from(time.ps())
-            + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.0.cpus.clock().hz()));
+            + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.inner.cpus.clock().hz()));
         let whole = u64::try_from(ps).map(Duration::from_ps);
         whole.map_err(|_| Error::Program(format!("a computation of {cycles} cycles takes more than 2^64 ps")))
     }
@@ -36,8 +36,8 @@ impl Host {
     /// When memory that it goes through is not the host's.
     pub async fn work(&self, work: &Work) -> Result<(), Error> {
         let (start, mut path) = (self.now(), self.path());
-        let done = self.0.cpus.work(&self.0.memory, work, &mut path).await;
-        self.0.path.replace(path);
+        let done = self.inner.cpus.work(&self.inner.memory, work, &mut path).await;
+        self.path.replace(path);
         self.called("compute", start);
         Ok(done?)
     }

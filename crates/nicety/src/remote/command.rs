@@ -256,6 +256,10 @@ pub enum Command {
         into: Part,
     },
     Barrier,
+    /// Further threads of the program, by numbers that it has chosen; answered when they have ended.
+    Gather {
+        threads: Vec<u32>,
+    },
     #[serde(alias = "triggered_put")]
     Put {
         put: Put,

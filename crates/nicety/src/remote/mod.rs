@@ -2,7 +2,8 @@
 //!
 //! [`drive`] is such a program's stand-in on its host. It hands each reply to a [`Driver`], which gives the next command;
 //! while the driver thinks, virtual time stands still. A command of the first kind is answered at once, one of the
-//! second kind when its virtual time is over; the driver cannot tell, and need not.
+//! second kind when its virtual time is over; the driver cannot tell, and need not. A program may have several threads, each
+//! with a driver of its own; they share buffers and whatever else has a number.
 
 mod command;
 mod processes;
@@ -59,8 +60,11 @@ pub enum Next {
     Failed(String),
 }
 
-/// Goes on with the program until it asks for something.
+/// Goes on with a thread of a program until it asks for something.
 pub type Driver = Box<dyn FnMut(Reply) -> Next>;
+
+/// Gives the driver of a thread of the program, by its number, which the program chooses; the first is 0.
+pub type Drivers = Rc<dyn Fn(u32) -> Driver>;
 
 /// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
 /// attach by its number. Cheap to clone; a clone is the same list.
@@ -74,56 +78,82 @@ pub struct Loaded {
 ///
 /// # Errors
 /// What the program failed with.
-pub async fn drive(host: Host, loaded: Loaded, mut driver: Driver) -> Result<(), Error> {
-    let mut program = Program {
-        host,
+pub async fn drive(host: Host, loaded: Loaded, drivers: Drivers) -> Result<(), Error> {
+    let shared = Shared {
         loaded,
-        buffers: Vec::new(),
-        receives: HashMap::new(),
-        receives_posted: 0,
-        started: Vec::new(),
+        drivers,
+        buffers: RefCell::default(),
+        receives: RefCell::default(),
+        started: RefCell::default(),
     };
-    let mut reply = program.reply(Ok(Value::Null));
-    loop {
-        match driver(reply) {
-            Next::Finished => return Ok(()),
-            Next::Failed(why) => return Err(Error::Program(why)),
-            Next::Command(command) => reply = program.answer(command).await,
-            Next::Load { elf, names } => {
-                let loaded = program.host.load_handlers(&elf, &names).map(|handlers| {
-                    let mut loaded = program.loaded.handlers.borrow_mut();
-                    loaded.push(handlers);
-                    json!(loaded.len() - 1)
-                });
-                reply = program.reply(loaded);
-            }
-            Next::LoadProcesses { elf } => {
-                let loaded = program.load_processes(&elf);
-                reply = program.reply(loaded);
-            }
-        }
-    }
+    Program { host, shared: Rc::new(shared) }.run(0).await
 }
 
+/// A thread of a program.
 struct Program {
     host: Host,
+    shared: Rc<Shared>,
+}
+
+/// What the threads of a program share.
+struct Shared {
     loaded: Loaded,
-    buffers: Vec<Buffer>,
-    /// Receives that nobody has waited for, by their numbers.
-    receives: HashMap<u64, PendingRecv>,
-    receives_posted: u64,
+    drivers: Drivers,
+    buffers: RefCell<Vec<Buffer>>,
+    receives: RefCell<Receives>,
     /// Processes that it has started.
-    started: Vec<Process>,
+    started: RefCell<Vec<Process>>,
+}
+
+/// Receives that nobody has waited for, by their numbers.
+#[derive(Default)]
+struct Receives {
+    waiting: HashMap<u64, PendingRecv>,
+    posted: u64,
 }
 
 impl Program {
+    async fn run(self, thread: u32) -> Result<(), Error> {
+        let mut driver = (self.shared.drivers)(thread);
+        let mut reply = self.reply(Ok(Value::Null));
+        loop {
+            match driver(reply) {
+                Next::Finished => return Ok(()),
+                Next::Failed(why) => return Err(Error::Program(why)),
+                Next::Command(command) => reply = self.answer(command).await,
+                Next::Load { elf, names } => {
+                    let loaded = self.host.load_handlers(&elf, &names).map(|handlers| {
+                        let mut loaded = self.shared.loaded.handlers.borrow_mut();
+                        loaded.push(handlers);
+                        json!(loaded.len() - 1)
+                    });
+                    reply = self.reply(loaded);
+                }
+                Next::LoadProcesses { elf } => reply = self.reply(self.load_processes(&elf)),
+            }
+        }
+    }
+
+    /// Runs further threads of the program, and waits for their ends.
+    async fn gather(&self, threads: Vec<u32>) -> Result<(), Error> {
+        let start = |thread: u32| {
+            let shared = self.shared.clone();
+            self.host.spawn(move |host| Program { host, shared }.run(thread))
+        };
+        let started: Vec<_> = threads.into_iter().map(start).collect();
+        for thread in started {
+            thread.join().await?;
+        }
+        Ok(())
+    }
+
     fn reply(&self, result: Result<Value, Error>) -> Reply {
         Reply { now_ps: self.host.now().ps(), result, memory: None }
     }
 
     fn part(&self, part: Part) -> Result<Buffer, Error> {
         let unknown = || Error::Program(format!("there is no buffer {} on this host", part.buffer));
-        self.buffers.get(part.buffer).ok_or_else(unknown)?.slice(part.offset, part.bytes)
+        self.shared.buffers.borrow().get(part.buffer).ok_or_else(unknown)?.slice(part.offset, part.bytes)
     }
 
     fn addresses(&self, extents: Vec<Extent>) -> Result<Vec<Range<u64>>, Error> {
@@ -142,21 +172,22 @@ impl Program {
         Ok(found)
     }
 
-    async fn answer(&mut self, command: Command) -> Reply {
+    async fn answer(&self, command: Command) -> Reply {
         if let Command::Alloc { bytes } = command {
+            let mut buffers = self.shared.buffers.borrow_mut();
             let allocated = self.host.alloc(bytes).map(|buffer| {
                 let address = buffer.address();
-                self.buffers.push(buffer);
-                json!({"buffer": self.buffers.len() - 1, "address": address})
+                buffers.push(buffer);
+                json!({"buffer": buffers.len() - 1, "address": address})
             });
-            let memory = self.buffers.last().and_then(|buffer| buffer.shared().cloned());
+            let memory = buffers.last().and_then(|buffer| buffer.shared().cloned());
             return Reply { memory, ..self.reply(allocated) };
         }
         let result = self.carry_out(command).await;
         self.reply(result)
     }
 
-    async fn carry_out(&mut self, command: Command) -> Result<Value, Error> {
+    async fn carry_out(&self, command: Command) -> Result<Value, Error> {
         let host = &self.host;
         let eq_of = |bits: Option<u64>| bits.map(EqHandle::from_bits);
         let ct_of = |bits: Option<u64>| bits.map(CtHandle::from_bits);
@@ -194,7 +225,7 @@ impl Program {
             Command::HpuFree { memory } => none(host.hpu_free(HpuMemoryId(memory)))?,
             Command::Detach { handlers } => none(host.detach(handlers))?,
             Command::Attach { handlers, state, shared, memory, application } => {
-                let loaded = self.loaded.handlers.borrow();
+                let loaded = self.shared.loaded.handlers.borrow();
                 let handlers = loaded
                     .get(handlers)
                     .ok_or_else(|| Error::Program(format!("there are no handlers {handlers}")))?;
@@ -218,13 +249,16 @@ impl Program {
             }
             Command::PostRecv { part, source, tag } => {
                 let pending = host.post_recv(&self.part(part)?, source, tag).await?;
-                self.receives_posted += 1;
-                self.receives.insert(self.receives_posted, pending);
-                json!(self.receives_posted)
+                let mut receives = self.shared.receives.borrow_mut();
+                receives.posted += 1;
+                let number = receives.posted;
+                receives.waiting.insert(number, pending);
+                json!(number)
             }
             Command::Received { posted } => {
                 let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
-                let pending = self.receives.remove(&posted).ok_or_else(unknown)?;
+                let pending = self.shared.receives.borrow_mut().waiting.remove(&posted);
+                let pending = pending.ok_or_else(unknown)?;
                 received_json(&host.received(pending).await?)
             }
             Command::Compute { ps } => {
@@ -237,6 +271,7 @@ impl Program {
                 none(host.work(&work).await)?
             }
             Command::Copy { part, into } => none(host.copy(&self.part(part)?, &self.part(into)?).await)?,
+            Command::Gather { threads } => none(self.gather(threads).await)?,
             Command::Barrier => {
                 host.barrier().await;
                 Value::Null

@@ -8,26 +8,27 @@ use std::fmt::Write;
 impl Program {
     pub(super) fn load_processes(&self, elf: &[u8]) -> Result<Value, Error> {
         let processes = self.host.load_processes(elf)?;
-        let mut loaded = self.loaded.processes.borrow_mut();
+        let mut loaded = self.shared.loaded.processes.borrow_mut();
         loaded.push(processes);
         Ok(json!(loaded.len() - 1))
     }
 
-    pub(super) async fn about_processes(&mut self, command: Command) -> Result<Value, Error> {
+    pub(super) async fn about_processes(&self, command: Command) -> Result<Value, Error> {
         let host = &self.host;
         match command {
             Command::Start { processes, name, microengine, context, contexts, arguments } => {
-                let loaded = self.loaded.processes.borrow();
+                let loaded = self.shared.loaded.processes.borrow();
                 let unknown = || Error::Program(format!("there are no processes {processes}"));
                 let processes = loaded.get(processes).ok_or_else(unknown)?;
                 let start = Start { name: &name, microengine, context, contexts, arguments: &arguments };
-                self.started.push(host.start(processes, &start)?);
-                Ok(json!(self.started.len() - 1))
+                let mut started = self.shared.started.borrow_mut();
+                started.push(host.start(processes, &start)?);
+                Ok(json!(started.len() - 1))
             }
             Command::Finished { process } => {
                 let unknown = || Error::Program(format!("this host has started no process {process}"));
-                let process = self.started.get(process).ok_or_else(unknown)?;
-                Ok(json!(host.finished(process).await?))
+                let process = self.shared.started.borrow().get(process).copied().ok_or_else(unknown)?;
+                Ok(json!(host.finished(&process).await?))
             }
             Command::CardMemory { part } => {
                 let part = part.memory()?;

@@ -1,0 +1,83 @@
+//! Several threads of one host's program.
+
+use super::Host;
+use crate::Error;
+use nicety_kernel::{Signal, describe};
+use nicety_types::Path;
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+
+/// What failed and that nobody waits for: rank and why.
+pub(crate) type Failed = Rc<RefCell<Vec<(u32, Error)>>>;
+
+/// A thread that was started, by [`Host::spawn`]. One that is dropped goes on, and ends the run where it fails.
+#[must_use = "a thread's result, and its error, are what Thread::join gives"]
+pub struct Thread<T> {
+    host: Host,
+    number: u32,
+    end: Rc<End<T>>,
+}
+
+struct End<T> {
+    /// The result, and the path to it.
+    result: RefCell<Option<(Result<T, Error>, Path)>>,
+    ended: Signal,
+}
+
+impl Host {
+    /// Starts another thread of this host's program, at this instant. It has the host's memory and card, and its time is
+    /// accounted for apart.
+    pub fn spawn<T, F>(&self, thread: impl FnOnce(Host) -> F) -> Thread<T>
+    where
+        T: 'static,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        let number = self.inner.threads.get() + 1;
+        self.inner.threads.set(number);
+        let path = Rc::new(RefCell::new(Path::from(self.now())));
+        let host = Host { inner: self.inner.clone(), path };
+        let end = Rc::new(End { result: RefCell::default(), ended: Signal::new(&self.inner.sim) });
+        let running = thread(host.clone());
+        let kept = end.clone();
+        self.inner.sim.spawn_program(format!("rank {}, thread {number}", self.rank()), async move {
+            let result = running.await;
+            match result {
+                Err(error) if Rc::strong_count(&kept) == 1 => host.thread_failed(error),
+                result => {
+                    kept.result.replace(Some((result, host.path())));
+                    kept.ended.notify_all();
+                }
+            }
+        });
+        Thread { host: self.clone(), number, end }
+    }
+
+    fn thread_failed(&self, error: Error) {
+        self.inner.failed.borrow_mut().push((self.rank(), error));
+    }
+}
+
+impl<T> Thread<T> {
+    /// Waits for the end of the thread: its result. The caller's time up to then is the thread's, where it had to wait.
+    ///
+    /// # Errors
+    /// What the thread failed with.
+    pub async fn join(self) -> Result<T, Error> {
+        let (number, start) = (self.number, self.host.now());
+        let ended = || self.end.result.borrow().is_some();
+        describe(move || format!("the end of its thread {number}"), self.end.ended.wait_until(ended)).await;
+        let (result, path) = self.end.result.take().expect("just seen");
+        self.host.path.borrow_mut().follow(&path);
+        self.host.called("wait for a thread", start);
+        result
+    }
+}
+
+impl<T> Drop for Thread<T> {
+    fn drop(&mut self) {
+        if let Some((Err(error), _)) = self.end.result.take() {
+            self.host.thread_failed(error);
+        }
+    }
+}
