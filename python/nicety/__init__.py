@@ -18,12 +18,21 @@ if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
     from nicety.cardinality import bench_pcsa, count_sources
+    from nicety.channels import Alternative, Channel, Device
     from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
-    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError
+    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.handlers import Handlers
     from nicety.line_rate import check_line_rate
-    from nicety.processes import CardMemory, MicroengineReport, Process, Processes, ProcessReport
+    from nicety.processes import (
+        CardMemory,
+        ChannelReport,
+        KernelReport,
+        MicroengineReport,
+        Process,
+        Processes,
+        ProcessReport,
+    )
     from nicety.results import Breakdown, Table
     from nicety.salesman import solve_tsp
     from nicety.studies import reproduce
@@ -32,16 +41,20 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Alternative",
     "Application",
     "ApplicationReport",
     "Breakdown",
     "Buffer",
     "CardMemory",
+    "Channel",
+    "ChannelReport",
     "Cluster",
     "CompileError",
     "Compiled",
     "Count",
     "Deadlock",
+    "Device",
     "Error",
     "Event",
     "HandlerTrap",
@@ -49,6 +62,7 @@ __all__ = [
     "Host",
     "HpuMemory",
     "InputError",
+    "KernelReport",
     "MicroengineReport",
     "NodeReport",
     "PendingRecv",
@@ -59,6 +73,7 @@ __all__ = [
     "Run",
     "RunError",
     "Table",
+    "TimedOut",
     "__version__",
     "bench_pcsa",
     "check_line_rate",
@@ -72,16 +87,20 @@ __all__ = [
 
 # Loaded when first used: the command line must not pay for what a command does not need.
 _HOMES = {
+    "Alternative": "nicety.channels",
     "Application": "nicety.applications",
     "ApplicationReport": "nicety.applications",
     "Breakdown": "nicety.results",
     "Buffer": "nicety.cluster",
     "CardMemory": "nicety.processes",
+    "Channel": "nicety.channels",
+    "ChannelReport": "nicety.processes",
     "Cluster": "nicety.cluster",
     "CompileError": "nicety.errors",
     "Compiled": "nicety.compiler",
     "Count": "nicety.cluster",
     "Deadlock": "nicety.errors",
+    "Device": "nicety.channels",
     "Error": "nicety.errors",
     "Event": "nicety.cluster",
     "HandlerTrap": "nicety.errors",
@@ -89,6 +108,7 @@ _HOMES = {
     "Host": "nicety.cluster",
     "HpuMemory": "nicety.applications",
     "InputError": "nicety.errors",
+    "KernelReport": "nicety.processes",
     "MicroengineReport": "nicety.processes",
     "NodeReport": "nicety.cluster",
     "PendingRecv": "nicety.cluster",
@@ -99,6 +119,7 @@ _HOMES = {
     "Run": "nicety.cluster",
     "RunError": "nicety.errors",
     "Table": "nicety.results",
+    "TimedOut": "nicety.errors",
     "bench_pcsa": "nicety.cardinality",
     "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -45,16 +45,25 @@ class Call(Generic[_T]):
     def __del__(self) -> None:
         # Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
         if not getattr(self, "_awaited", True) and hasattr(self, "_line"):
-            name = _METHODS.get(self.command["op"], self.command["op"])
-            self._forgotten.append(f"rank {self.host.rank}: {self!r} was never awaited; write await host.{name}(...)")
+            text = f"rank {self.host.rank}: {self!r} was never awaited; write await {self._name()}(...)"
+            self._forgotten.append(text)
 
     def __repr__(self) -> str:
-        name = _METHODS.get(self.command["op"], self.command["op"])
-        return f"host.{name}(...) at {self._code.co_filename}:{self._line}"
+        return f"{self._name()}(...) at {self._code.co_filename}:{self._line}"
+
+    def _name(self) -> str:
+        operation: str = self.command["op"]
+        return _METHODS.get(operation, f"host.{operation}")
 
 
-_METHODS = {"work": "compute"}
-"""Methods of hosts whose calls have another name for the simulation."""
+_METHODS = {
+    "work": "host.compute",
+    "finished": "process.finished",
+    "subscribe": "device.subscribe",
+    "channel_select": "device.select",
+    **{f"channel_{name}": f"channel.{name}" for name in ("close", "send", "receive", "send_ind", "receive_ind")},
+}
+"""Calls that are no methods of hosts, or have another name for the simulation."""
 
 
 def nothing(_: Any) -> None:
@@ -82,6 +91,12 @@ class Turns(Protocol):
 
     def load(self, host: Any, program: Handlers | Processes) -> int:
         """Compile a program and hand it over, once for all hosts; give its number."""
+
+    def threads(self, host: Any, coroutines: Sequence[object]) -> list[int]:
+        """Numbers for further threads of a host's program."""
+
+    def gathered(self, host: Any, numbers: Sequence[int]) -> list[Any]:
+        """What threads returned, all of which have ended."""
 
 
 class Caller:

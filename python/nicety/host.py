@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from typing import Any, TypeVar
 
 from nicety._calls import Call, picoseconds
 from nicety._checks import whole
 from nicety.applications import HandlerCalls
 from nicety.buffers import Buffer
+from nicety.channels import ChannelCalls
 from nicety.errors import InputError
 from nicety.operations import Operations
 from nicety.outcomes import Received
 from nicety.portals import Portals
 from nicety.processes import ProcessCalls
+
+_T = TypeVar("_T")
 
 ANY = None
 """Any source, or any tag."""
@@ -50,7 +53,11 @@ class PendingRecv:
         return f"<PendingRecv {self._posted} of rank {self._host.rank}>"
 
 
-class Host(Operations, Portals, HandlerCalls, ProcessCalls):
+Program = Callable[["Host"], Coroutine[Any, Any, Any]]
+"""An async function of one host."""
+
+
+class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls):
     """A host of a cluster, as its program sees it.
 
     What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises
@@ -149,6 +156,23 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls):
     def barrier(self) -> Awaitable[None]:
         """Wait until every program of the cluster has come here, over the job launcher's own network."""
         return self._call("barrier")
+
+    def gather(self, *coroutines: Coroutine[Any, Any, _T]) -> Awaitable[list[_T]]:
+        """Run coroutines at once, each as a thread of this host's program, and wait until all have ended.
+
+            first, second = await host.gather(left(host), right(host))
+
+        A thread has what the program has: the host, its buffers, its card. Each goes on where its own calls end, in
+        virtual time. What is computed on the host's CPUs waits for a free one.
+
+        Returns:
+            What the coroutines returned, in the order in which they are given.
+
+        Raises:
+            Exception: what the first of them to fail raised, when all have ended.
+        """
+        numbers = self._turns.threads(self, coroutines)
+        return self._call("gather", lambda _: self._turns.gathered(self, numbers), threads=numbers)
 
     def _extent(self, extent: Extent) -> dict[str, Any]:
         if isinstance(extent, Buffer):

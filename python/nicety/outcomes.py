@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.applications import ApplicationReport
 from nicety.faults import LinkReport, TransportReport
-from nicety.processes import MicroengineReport
+from nicety.processes import ChannelReport, KernelReport, MicroengineReport
 from nicety.refusals import RefusedCommand
 from nicety.results import Recorded
 
@@ -84,7 +84,7 @@ class NodeReport:
     handlers asked of the card and it refused, which is no failure by itself: a handler may look at what it is told.
 
     What a card of the run's design does not have is zero, and empty; `microengines` are those that were given a
-    program.
+    program, and `kernel` is the host's operating system.
 
     Beside what is counted, `first_dropped` says of the first message that its card dropped what it was and why, where
     there was one.
@@ -103,6 +103,8 @@ class NodeReport:
     refused_commands: list[RefusedCommand]
     transport: TransportReport
     microengines: list[MicroengineReport]
+    channels: ChannelReport
+    kernel: KernelReport
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,52 @@ class MicroengineReport:
     processes: list[ProcessReport]
 
 
+@dataclass(frozen=True)
+class ChannelReport:
+    """What the channels of a card did.
+
+    Attributes:
+        posted: mailboxes that the host wrote.
+        pushed: mailboxes that the card wrote, with an interrupt each.
+        transfers: DMA transfers of indirect messages, one a page.
+        transferred_bytes: bytes of those that succeeded.
+        dma_errors: transfers that failed.
+        retries: page lists that were sent again.
+        dropped: mailboxes that were not heeded.
+        pages_pinned: pages of the host that are pinned at the end.
+    """
+
+    posted: int
+    pushed: int
+    transfers: int
+    transferred_bytes: int
+    dma_errors: int
+    retries: int
+    dropped: int
+    pages_pinned: int
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """How often a host's operating system was entered, and what for.
+
+    Attributes:
+        calls: system calls.
+        pins: times that pages were locked and translated.
+        pages_pinned: pages of these.
+        unpins: times that pages were given free again.
+        interrupts: interrupts of the card whose handlers ran.
+        wakes: threads that were woken up.
+    """
+
+    calls: int
+    pins: int
+    pages_pinned: int
+    unpins: int
+    interrupts: int
+    wakes: int
+
+
 class ProcessCalls(Caller):
     """The part of a host that is about processes."""
 

@@ -5,16 +5,16 @@ use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::failures;
 use crate::host::{Failed, Host, HostParts};
-use crate::node::{CardReport, NodeCard};
+use crate::node::NodeCard;
 use crate::noise::Noise;
 use crate::processes::{MicroengineReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
 use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
-use nicety_host::{Cpus, Memory, Traffic};
+use nicety_host::{Cpus, KernelCounters, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
-use nicety_nic::nfp::Nfp;
+use nicety_nic::nfp::{self, ChannelCounters, NfpSpec};
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
 use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
@@ -110,6 +110,10 @@ pub struct NodeReport {
     pub unusable: Unusable,
     /// The microengines that were given a program.
     pub microengines: Vec<MicroengineReport>,
+    /// What the channels to processes did.
+    pub channels: ChannelCounters,
+    /// How often the operating system was entered.
+    pub kernel: KernelCounters,
 }
 
 /// A run that came to its end.
@@ -198,6 +202,11 @@ impl Cluster {
             let sim = world.sim(id);
             let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(around.host.memory));
+            let mut cpus = Cpus::new(&sim, around.host, &recorder);
+            if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
+                cpus = cpus.with_noise(noise);
+            }
+            let cpus = Rc::new(cpus);
             let card = match &card.spec {
                 CardSpec::Spin(spec) => {
                     let (spec, log) = (Rc::new(SpinSpec::clone(spec)), log.clone());
@@ -205,12 +214,12 @@ impl Cluster {
                     card.set_uid(uids.get(id.0 as usize).copied().unwrap_or_default());
                     NodeCard::Spin(card)
                 }
-                CardSpec::Nfp(spec) => NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, Nfp::new(&sim, spec)))),
+                CardSpec::Nfp(spec) => {
+                    let spec = Rc::new(NfpSpec::clone(spec));
+                    let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, &recorder);
+                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card)))
+                }
             };
-            let mut cpus = Cpus::new(&sim, around.host, &recorder);
-            if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
-                cpus = cpus.with_noise(noise);
-            }
             cards.push(card.clone());
             memories.push(memory.clone());
             let failed = failed.clone();
@@ -313,23 +322,26 @@ impl Cluster {
             },
             Error::Program(text) => Error::HandlerTrap(because(&text)),
             Error::Input(text) => Error::Input(because(&text)),
+            Error::TimedOut(text) if faults.is_empty() => Error::TimedOut(because(&text)),
+            Error::TimedOut(text) => Error::HandlerTrap(because(&text)),
             other => other,
         }
     }
 }
 
 fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
-    let CardReport { portals, handlers, applications, refused_commands, transport, unusable, microengines } =
-        card.report();
+    let report = card.report();
     NodeReport {
-        portals,
-        handlers,
-        applications,
+        portals: report.portals,
+        handlers: report.handlers,
+        applications: report.applications,
         memory: memory.traffic(),
         faults: card.faults(),
-        refused_commands,
-        transport,
-        unusable,
-        microengines,
+        refused_commands: report.refused_commands,
+        transport: report.transport,
+        unusable: report.unusable,
+        microengines: report.microengines,
+        channels: report.channels,
+        kernel: report.kernel,
     }
 }

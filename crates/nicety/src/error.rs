@@ -2,6 +2,7 @@
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_kernel::RunError;
+use nicety_nic::nfp::ChannelError;
 use nicety_nic::nfp::ExperimentError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
@@ -16,6 +17,8 @@ pub enum Error {
     Program(String),
     /// A handler failed, and programs waited for what it should have done.
     HandlerTrap(String),
+    /// A call had a timeout, and its other end did not come in time.
+    TimedOut(String),
     /// Nothing could happen any more, and programs waited.
     Deadlock(String),
     /// The network, or a part of it, failed, and messages were not delivered.
@@ -30,13 +33,35 @@ impl Error {
     pub const fn exit_status(&self) -> i32 {
         match self {
             Error::Input(_) => 2,
-            Error::Program(_) | Error::HandlerTrap(_) | Error::Deadlock(_) | Error::Undelivered(_) => 1,
+            Error::Program(_)
+            | Error::HandlerTrap(_)
+            | Error::TimedOut(_)
+            | Error::Deadlock(_)
+            | Error::Undelivered(_) => 1,
             Error::Interrupted => 130,
         }
     }
 }
 
 impl Error {
+    /// Why a call on a channel failed.
+    pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
+        use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
+        let text = format!("{what}: {error}");
+        match error {
+            // Known without asking the card.
+            ChannelError::Refused(
+                Refusal::ZeroSize
+                | Refusal::DirectTooLong(_)
+                | Refusal::TooLong { .. }
+                | Refusal::NoGuards
+                | Refusal::RepeatedGuard(_),
+            ) => Error::Input(text),
+            ChannelError::Failed(Failure::Timeout) => Error::TimedOut(text),
+            ChannelError::Refused(_) | ChannelError::Failed(_) => Error::Program(text),
+        }
+    }
+
     /// The same error, with the place in which it happened before its text.
     pub(crate) fn inside(self, place: &str) -> Error {
         let wrap = |text: String| format!("{place}: {text}");
@@ -44,6 +69,7 @@ impl Error {
             Error::Input(text) => Error::Input(wrap(text)),
             Error::Program(text) => Error::Program(wrap(text)),
             Error::HandlerTrap(text) => Error::HandlerTrap(wrap(text)),
+            Error::TimedOut(text) => Error::TimedOut(wrap(text)),
             Error::Deadlock(text) => Error::Deadlock(wrap(text)),
             Error::Undelivered(text) => Error::Undelivered(wrap(text)),
             Error::Interrupted => Error::Interrupted,
@@ -57,6 +83,7 @@ impl fmt::Display for Error {
             Error::Input(text)
             | Error::Program(text)
             | Error::HandlerTrap(text)
+            | Error::TimedOut(text)
             | Error::Deadlock(text)
             | Error::Undelivered(text) => f.write_str(text),
             Error::Interrupted => f.write_str("interrupted"),

@@ -2,6 +2,8 @@
 
 use crate::Error;
 use crate::processes::{MicroengineReport, ProcessTable};
+use nicety_host::KernelCounters;
+use nicety_nic::nfp::ChannelCounters;
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, RefusedCommand, Unusable};
 use nicety_nic::transport::{TransportStatistics, Undelivered};
 use nicety_nic::{Design, WrongDesign};
@@ -27,6 +29,8 @@ pub(crate) struct CardReport {
     pub(crate) transport: TransportStatistics,
     pub(crate) unusable: Unusable,
     pub(crate) microengines: Vec<MicroengineReport>,
+    pub(crate) channels: ChannelCounters,
+    pub(crate) kernel: KernelCounters,
 }
 
 impl NodeCard {

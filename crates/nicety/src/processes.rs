@@ -3,7 +3,7 @@
 use crate::Error;
 use nicety_kernel::Sim;
 use nicety_nic::nfp::{
-    ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Outcome, Program, ProgramError,
+    Card, ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Outcome, Program, ProgramError,
 };
 use nicety_nic::spin::Fault;
 use std::cell::RefCell;
@@ -108,6 +108,7 @@ struct Started {
 /// The microengines of a card, and what the host started on them.
 pub(crate) struct ProcessTable {
     sim: Sim,
+    card: Rc<Card>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -117,7 +118,8 @@ pub(crate) struct ProcessTable {
 }
 
 impl ProcessTable {
-    pub(crate) fn new(sim: &Sim, nfp: Rc<Nfp>) -> ProcessTable {
+    pub(crate) fn new(sim: &Sim, card: Rc<Card>) -> ProcessTable {
+        let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
         ProcessTable {
             sim: sim.clone(),
@@ -126,7 +128,13 @@ impl ProcessTable {
             count: RefCell::new(0),
             faults: Rc::default(),
             nfp,
+            card,
         }
+    }
+
+    /// The card with its channels.
+    pub(crate) fn card(&self) -> &Rc<Card> {
+        &self.card
     }
 
     pub(crate) fn spec(&self) -> &NfpSpec {

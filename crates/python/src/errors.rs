@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 create_exception!(nicety, Error, PyException, "Anything that goes wrong in nicety.");
 create_exception!(nicety, InputError, Error, "What the user gave is wrong.");
 create_exception!(nicety, RunError, Error, "A run failed.");
+create_exception!(nicety, TimedOut, RunError, "The other end of a call did not come in time.");
 create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
 create_exception!(nicety, HandlerTrap, RunError, "A handler faulted, or used up its cycles.");
 
@@ -18,6 +19,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
         nicety::Error::Input(_) => InputError::new_err(text),
         nicety::Error::Program(_) | nicety::Error::Undelivered(_) => RunError::new_err(text),
         nicety::Error::HandlerTrap(_) => HandlerTrap::new_err(text),
+        nicety::Error::TimedOut(_) => TimedOut::new_err(text),
         nicety::Error::Deadlock(_) => Deadlock::new_err(text),
         nicety::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     }

@@ -19,7 +19,7 @@ mod _native {
         spec_show, specs, version,
     };
     #[pymodule_export]
-    use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError};
+    use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
     use crate::processes::{pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_plan, tsp_run};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! The report of a run, as JSON.
 
-use nicety::{MicroengineReport, ProcessEnd, ProcessReport, Run};
+use nicety::{ChannelCounters, MicroengineReport, ProcessEnd, ProcessReport, Run};
 use serde_json::{Value, json};
 
 fn application(used: &nicety::ApplicationReport) -> Value {
@@ -68,6 +68,19 @@ fn microengine(report: &MicroengineReport) -> Value {
     })
 }
 
+fn channels(counters: &ChannelCounters) -> Value {
+    json!({
+        "posted": counters.posted,
+        "pushed": counters.pushed,
+        "transfers": counters.transfers,
+        "transferred_bytes": counters.bytes,
+        "dma_errors": counters.errors,
+        "retries": counters.retries,
+        "dropped": counters.dropped,
+        "pages_pinned": counters.pinned,
+    })
+}
+
 /// What happened during a run, on nodes and links.
 pub fn report(run: &Run) -> String {
     let node = |node: &nicety::NodeReport| {
@@ -92,6 +105,15 @@ pub fn report(run: &Run) -> String {
                 "refusals": node.transport.refusals,
                 "timeouts": node.transport.timeouts,
                 "unusable": node.unusable.total(),
+            },
+            "channels": channels(&node.channels),
+            "kernel": {
+                "calls": node.kernel.calls,
+                "pins": node.kernel.pins,
+                "pages_pinned": node.kernel.pages_pinned,
+                "unpins": node.kernel.unpins,
+                "interrupts": node.kernel.interrupts,
+                "wakes": node.kernel.wakes,
             },
             "microengines": node.microengines.iter().map(microengine).collect::<Vec<_>>(),
         })

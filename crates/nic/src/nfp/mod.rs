@@ -51,7 +51,9 @@ pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
 pub use messenger::{Arrival, INLINE, MessageError, Messenger, Posted, WINDOW};
-pub use nicety_channels::{Channel, Completion, Direction, Guard, Payload, Want};
+pub use nicety_channels::{
+    Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard, Payload, Want,
+};
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub(crate) use spec::read_processor;
 pub use spec::{MemorySpec, NfpSpec};

@@ -1,8 +1,9 @@
 //! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
 //! ranks; and what cards of one design have: in `portals.rs` and `offload.rs` the Portals calls and handlers, in
-//! `processes.rs` processes.
+//! `processes.rs` and `device.rs` processes and channels to them. A program may have several threads: `thread.rs`.
 
 mod buffer;
+mod device;
 mod offload;
 mod portals;
 mod processes;
@@ -12,6 +13,7 @@ mod thread;
 mod work;
 
 pub use buffer::Buffer;
+pub use device::{Alternative, Channel, Device};
 pub use receive::{PendingRecv, Received};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
@@ -44,7 +46,7 @@ struct Inner {
     ranks: u32,
     card: NodeCard,
     memory: Rc<Memory>,
-    cpus: Cpus,
+    cpus: Rc<Cpus>,
     barrier: Barrier,
     /// Threads take barriers one after another.
     at_barrier: Pool,
@@ -63,7 +65,7 @@ pub(crate) struct HostParts {
     pub(crate) ranks: u32,
     pub(crate) card: NodeCard,
     pub(crate) memory: Rc<Memory>,
-    pub(crate) cpus: Cpus,
+    pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
     /// Takes what threads fail with that nobody waits for.
     pub(crate) failed: Failed,

@@ -31,6 +31,20 @@ pub struct Extent {
     pub blocks: Option<Vec<(u64, u64)>>,
 }
 
+/// A message that a selection waits for: a direct one of so many bytes, or an indirect one into a part of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// The channel.
+    pub channel: usize,
+    /// Bytes of a direct message.
+    #[serde(default)]
+    pub bytes: u32,
+    /// Where an indirect message goes.
+    #[serde(default)]
+    pub part: Option<Part>,
+}
+
 /// A part of a memory of the card.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -198,6 +212,8 @@ pub enum Command {
     Detach {
         handlers: u32,
     },
+    /// Whether the card has channels.
+    Open,
     /// A process on a context of a microengine of the card.
     Start {
         processes: usize,
@@ -219,6 +235,38 @@ pub enum Command {
         contents: String,
     },
     // Answered later.
+    Subscribe {
+        target: u32,
+    },
+    /// A channel, as numbered by the reply to `subscribe`; so everywhere.
+    ChannelClose {
+        channel: usize,
+    },
+    ChannelSend {
+        channel: usize,
+        /// Hexadecimal digits.
+        contents: String,
+        timeout_ps: Option<u64>,
+    },
+    ChannelReceive {
+        channel: usize,
+        bytes: u32,
+        timeout_ps: Option<u64>,
+    },
+    ChannelSendInd {
+        channel: usize,
+        part: Part,
+        timeout_ps: Option<u64>,
+    },
+    ChannelReceiveInd {
+        channel: usize,
+        part: Part,
+        timeout_ps: Option<u64>,
+    },
+    ChannelSelect {
+        alternatives: Vec<Wanted>,
+        timeout_ps: Option<u64>,
+    },
     /// A process, as numbered by the reply to `start`.
     Finished {
         process: usize,

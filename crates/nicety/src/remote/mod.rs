@@ -5,12 +5,15 @@
 //! second kind when its virtual time is over; the driver cannot tell, and need not. A program may have several threads, each
 //! with a driver of its own; they share buffers and whatever else has a number.
 
+mod channels;
 mod command;
 mod processes;
 
-pub use command::{CardPart, Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger};
+pub use command::{CardPart, Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger, Wanted};
 
-use crate::{Buffer, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received};
+use crate::{
+    Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
+};
 use command::named;
 use nicety_host::{HostBytes, Work};
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
@@ -85,6 +88,7 @@ pub async fn drive(host: Host, loaded: Loaded, drivers: Drivers) -> Result<(), E
         buffers: RefCell::default(),
         receives: RefCell::default(),
         started: RefCell::default(),
+        channels: RefCell::default(),
     };
     Program { host, shared: Rc::new(shared) }.run(0).await
 }
@@ -103,6 +107,7 @@ struct Shared {
     receives: RefCell<Receives>,
     /// Processes that it has started.
     started: RefCell<Vec<Process>>,
+    channels: RefCell<Vec<Channel>>,
 }
 
 /// Receives that nobody has waited for, by their numbers.
@@ -238,11 +243,19 @@ impl Program {
                 let application = ApplicationId(application);
                 json!(host.attach_as(&Attach { handlers, application, state, memory })?)
             }
+            Command::Open => none(host.open().map(|_| ()))?,
             Command::Start { .. }
             | Command::CardMemory { .. }
             | Command::ReadCard { .. }
             | Command::WriteCard { .. }
             | Command::Finished { .. } => return self.about_processes(command).await,
+            Command::Subscribe { .. }
+            | Command::ChannelClose { .. }
+            | Command::ChannelSend { .. }
+            | Command::ChannelReceive { .. }
+            | Command::ChannelSendInd { .. }
+            | Command::ChannelReceiveInd { .. }
+            | Command::ChannelSelect { .. } => return self.about_channels(command).await,
             Command::Send { part, to, tag } => none(host.send(&self.part(part)?, to, tag).await)?,
             Command::Recv { part, source, tag } => {
                 received_json(&host.recv(&self.part(part)?, source, tag).await?)

@@ -44,7 +44,7 @@ impl Program {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         write!(text, "{byte:02x}").expect("a text takes all");
@@ -52,7 +52,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-fn from_hexadecimal(text: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn from_hexadecimal(text: &str) -> Result<Vec<u8>, Error> {
     let wrong = || Error::Program("contents are pairs of hexadecimal digits".to_owned());
     let digit = |digit: u8| (digit as char).to_digit(16).map(|value| value as u8);
     let pair = |pair: &[u8]| match pair {

@@ -1,0 +1,189 @@
+//! Channels to the processes on this host's card.
+
+use super::{Buffer, Host};
+use crate::Error;
+use nicety_nic::nfp::{self, ChannelError, Guard};
+use nicety_types::{Duration, Path};
+
+/// The device through which a host's threads reach the processes on its card. Of the thread that opened it: one that
+/// another thread is to use, that thread opens itself.
+#[derive(Clone)]
+pub struct Device {
+    host: Host,
+    device: nfp::Device,
+}
+
+/// A channel to the process that has registered a target. It carries messages both ways, one at a time in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channel {
+    channel: nfp::Channel,
+    target: u32,
+}
+
+impl Channel {
+    /// The target that it was subscribed to.
+    pub fn target(&self) -> u32 {
+        self.target
+    }
+}
+
+/// An alternative of [`Device::select`].
+#[derive(Clone, Copy, Debug)]
+pub enum Alternative<'b> {
+    /// A direct message of so many bytes.
+    Direct(Channel, u32),
+    /// An indirect message that fills a buffer.
+    Indirect(Channel, &'b Buffer),
+}
+
+impl Host {
+    /// Opens the device of this host's card; set-up, takes no virtual time.
+    ///
+    /// # Errors
+    /// When the card has no channels.
+    pub fn open(&self) -> Result<Device, Error> {
+        let device = self.nfp()?.card().open();
+        Ok(Device { host: self.clone(), device })
+    }
+}
+
+impl Device {
+    /// Subscribes to a target: a channel to the process that has registered it.
+    ///
+    /// # Errors
+    /// When no process has, or another channel is there.
+    pub async fn subscribe(&self, target: u32) -> Result<Channel, Error> {
+        let subscribe = async |path: &mut Path| self.device.subscribe(path, target).await;
+        let opened = self.host.timed("subscribe", subscribe).await;
+        let channel = opened.map_err(|error| about("subscribe to", target, error))?;
+        Ok(Channel { channel, target })
+    }
+
+    /// Closes a channel. A process that waits at its end is told.
+    ///
+    /// # Errors
+    /// When it is not open, or a thread is in a call on it.
+    pub async fn close(&self, channel: Channel) -> Result<(), Error> {
+        let close = async |path: &mut Path| self.device.close(path, channel.channel).await;
+        let closed = self.host.timed("close", close).await;
+        closed.map_err(|error| about("close", channel.target, error))
+    }
+
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the process;
+    /// none waits for ever.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when there are no bytes or too many; [`Error::TimedOut`] when the process did not come in time;
+    /// when it expects another size or kind, another thread is sending here, or the channel is not open.
+    pub async fn send(&self, channel: Channel, bytes: &[u8], timeout: Option<Duration>) -> Result<(), Error> {
+        let send = async |path: &mut Path| self.device.send(path, channel.channel, bytes, timeout).await;
+        let sent = self.host.timed("send", send).await;
+        sent.map_err(|error| about("send to", channel.target, error))
+    }
+
+    /// Receives a direct message of exactly so many bytes.
+    ///
+    /// # Errors
+    /// As [`Device::send`].
+    pub async fn receive(
+        &self,
+        channel: Channel,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, Error> {
+        let receive =
+            async |path: &mut Path| self.device.receive(path, channel.channel, bytes, timeout).await;
+        let received = self.host.timed("receive", receive).await;
+        let payload = received.map_err(|error| about("receive from", channel.target, error))?;
+        Ok(payload.to_vec())
+    }
+
+    /// Sends a buffer by an indirect message. Returns when the process has it.
+    ///
+    /// # Errors
+    /// As [`Device::send`]; when DMA fails too often.
+    pub async fn send_ind(
+        &self,
+        channel: Channel,
+        buffer: &Buffer,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        let bytes = length("send_ind", buffer)?;
+        let send = async |path: &mut Path| {
+            self.device.send_indirect(path, channel.channel, buffer.address(), bytes, timeout).await
+        };
+        let sent = self.host.timed("send_ind", send).await;
+        sent.map_err(|error| about("send_ind to", channel.target, error))
+    }
+
+    /// Receives an indirect message that fills a buffer.
+    ///
+    /// # Errors
+    /// As [`Device::send_ind`].
+    pub async fn receive_ind(
+        &self,
+        channel: Channel,
+        buffer: &Buffer,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        let bytes = length("receive_ind", buffer)?;
+        let receive = async |path: &mut Path| {
+            self.device.receive_indirect(path, channel.channel, buffer.address(), bytes, timeout).await
+        };
+        let received = self.host.timed("receive_ind", receive).await;
+        received.map_err(|error| about("receive_ind from", channel.target, error))
+    }
+
+    /// Receives from the first of several channels whose process writes, in the order of the alternatives where several
+    /// already do. Returns which, and the bytes of a direct message; those of an indirect one are in its buffer.
+    ///
+    /// # Errors
+    /// As [`Device::receive`] and [`Device::receive_ind`], of whichever was taken; [`Error::Input`] when there are no
+    /// alternatives, or two of one channel.
+    pub async fn select(
+        &self,
+        alternatives: &[Alternative<'_>],
+        timeout: Option<Duration>,
+    ) -> Result<(usize, Vec<u8>), Error> {
+        let mut guards = Vec::with_capacity(alternatives.len());
+        for alternative in alternatives {
+            guards.push(match *alternative {
+                Alternative::Direct(channel, bytes) => nfp::Device::direct(channel.channel, bytes),
+                Alternative::Indirect(channel, buffer) => {
+                    let bytes = length("select", buffer)?;
+                    nfp::Device::indirect(channel.channel, buffer.address(), bytes)
+                }
+            });
+        }
+        self.select_guards(alternatives, &guards, timeout).await
+    }
+
+    async fn select_guards(
+        &self,
+        alternatives: &[Alternative<'_>],
+        guards: &[Guard<nfp::Channel>],
+        timeout: Option<Duration>,
+    ) -> Result<(usize, Vec<u8>), Error> {
+        let select = async |path: &mut Path| self.device.select(path, guards, timeout).await;
+        let selected = self.host.timed("select", select).await;
+        let selected = selected.map_err(|error| Error::from_channel("select", error))?;
+        let (Alternative::Direct(channel, _) | Alternative::Indirect(channel, _)) =
+            alternatives[selected.index];
+        let completion = selected.result.map_err(|error| about("select from", channel.target, error))?;
+        Ok((selected.index, completion.payload.to_vec()))
+    }
+}
+
+fn about(what: &str, target: u32, error: ChannelError) -> Error {
+    Error::from_channel(&format!("{what} target {target}"), error)
+}
+
+/// The length of a buffer, as a message has it.
+fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
+    u32::try_from(buffer.len()).map_err(|_| {
+        Error::Input(format!(
+            "{what}: a message of {} bytes is longer than any; send it in parts",
+            buffer.len()
+        ))
+    })
+}
