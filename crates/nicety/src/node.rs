@@ -106,7 +106,11 @@ impl NodeCard {
                 unusable: card.unusable(),
                 ..CardReport::default()
             },
-            NodeCard::Nfp(card) => CardReport { microengines: card.microengines(), ..CardReport::default() },
-        }
+            NodeCard::Nfp(processes) => CardReport {
+                microengines: processes.microengines(),
+                channels: processes.card().channel_counters(),
+                kernel: processes.card().kernel_counters(),
+                ..CardReport::default()
+            },
     }
 }
