@@ -216,8 +216,9 @@ impl Cluster {
                 }
                 CardSpec::Nfp(spec) => {
                     let spec = Rc::new(NfpSpec::clone(spec));
-                    let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, &recorder);
-                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card)))
+                    let linked = ((nodes > 1).then_some(port), nodes);
+                    let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, linked, &recorder);
+                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card, nodes)?))
                 }
             };
             cards.push(card.clone());

@@ -2,8 +2,8 @@
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_kernel::RunError;
-use nicety_nic::nfp::ChannelError;
 use nicety_nic::nfp::ExperimentError;
+use nicety_nic::nfp::{ChannelError, MessageError};
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
 use std::fmt;
@@ -152,6 +152,20 @@ impl From<ExperimentError> for Error {
             | ExperimentError::Program(_)
             | ExperimentError::Memory(_)
             | ExperimentError::Host(_) => Error::Input(text),
+        }
+    }
+}
+
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Error {
+        let text = error.to_string();
+        match error {
+            // Known without asking anybody.
+            MessageError::Rank { .. } | MessageError::TooLong { .. } => Error::Input(text),
+            MessageError::ToItself { .. }
+            | MessageError::NoRoom { .. }
+            | MessageError::Memory(_)
+            | MessageError::Channel(_) => Error::Program(text),
         }
     }
 }

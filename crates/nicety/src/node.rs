@@ -112,5 +112,6 @@ impl NodeCard {
                 kernel: processes.card().kernel_counters(),
                 ..CardReport::default()
             },
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Error;
 use nicety_kernel::Sim;
 use nicety_nic::nfp::{
-    Card, ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Outcome, Program, ProgramError,
+    Card, ContextCounters, CoreCounters, MemoryKind, Messenger, Nfp, NfpSpec, Outcome, Program, ProgramError,
 };
 use nicety_nic::spin::Fault;
 use std::cell::RefCell;
@@ -109,6 +109,8 @@ struct Started {
 pub(crate) struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
+    /// What brings messages from rank to rank, where there are several.
+    messenger: Option<Rc<Messenger>>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -118,18 +120,33 @@ pub(crate) struct ProcessTable {
 }
 
 impl ProcessTable {
-    pub(crate) fn new(sim: &Sim, card: Rc<Card>) -> ProcessTable {
+    /// A card without processes, but for those that forward messages between the ranks.
+    pub(crate) fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> Result<ProcessTable, Error> {
+        let messenger = match ranks {
+            0 | 1 => None,
+            _ => {
+                Some(Messenger::install(sim, &card, ranks).map_err(|error| Error::Input(error.to_string()))?)
+            }
+        };
         let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
-        ProcessTable {
+        Ok(ProcessTable {
             sim: sim.clone(),
+            messenger,
             loaded: RefCell::new((0..cores).map(|_| None).collect()),
             started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
             count: RefCell::new(0),
             faults: Rc::default(),
             nfp,
             card,
-        }
+        })
+    }
+
+    /// What brings messages from rank to rank.
+    pub(crate) fn messenger(&self) -> Result<&Rc<Messenger>, Error> {
+        self.messenger.as_ref().ok_or_else(|| {
+            Error::Input("there is no other rank; a cluster of one has no messages".to_owned())
+        })
     }
 
     /// The card with its channels.
@@ -152,6 +169,13 @@ impl ProcessTable {
             return wrong(format!(
                 "{name}: a process has {ARGUMENTS} arguments at most, not {}; put more into a memory of the card",
                 arguments.len()
+            ));
+        }
+        if self.messenger.is_some() && Messenger::microengines(spec.cores).contains(&microengine) {
+            return wrong(format!(
+                "{name}: microengines {} to {} forward messages between the ranks of a cluster; take another one",
+                Messenger::microengines(spec.cores).start,
+                spec.cores - 1
             ));
         }
         let entry = processes.0.image().require(name).map_err(|error| Error::Input(error.to_string()))?;

@@ -136,10 +136,17 @@ impl Host {
 
     /// A call of the program's that takes virtual time, on the program's path.
     async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
-        let (start, mut path) = (self.now(), self.path());
-        let result = call(&mut path).await;
-        self.path.replace(path);
+        let start = self.now();
+        let result = self.on_path(call).await;
         self.called(what, start);
+        result
+    }
+
+    /// A part of such a call.
+    async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
+        let mut path = self.path();
+        let result = part(&mut path).await;
+        self.path.replace(path);
         result
     }
 

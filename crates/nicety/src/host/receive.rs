@@ -2,6 +2,8 @@
 
 use super::{Buffer, Host, MESSAGES};
 use crate::Error;
+use crate::node::NodeCard;
+use nicety_nic::nfp::Posted;
 use nicety_nic::spin::{Appending, CallError};
 use nicety_portals::{Event, EventKind, List, Me, MeOptions, Source};
 use nicety_types::{NodeId, Time};
@@ -17,10 +19,19 @@ pub struct Received {
     pub length: u64,
 }
 
-/// A receive that has been posted, for [`Host::received`] of the same host. Its entry stays on the card until a message
-/// comes, also where nobody asks for it.
+/// A receive that has been posted, for [`Host::received`] of the same host. It stays there until a message comes, also where
+/// nobody asks for it.
 #[must_use = "a message comes into its buffer; Host::received says when"]
-pub struct PendingRecv {
+pub struct PendingRecv(Pending);
+
+enum Pending {
+    /// An entry on a Portals card.
+    Entry(PendingEntry),
+    /// A receive of the library's.
+    Posted(Posted),
+}
+
+struct PendingEntry {
     appending: Appending,
     /// The name of the receive, in its event.
     user_ptr: u64,
@@ -28,7 +39,7 @@ pub struct PendingRecv {
     tag: Option<u32>,
 }
 
-impl PendingRecv {
+impl PendingEntry {
     fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_string(), |rank| format!("rank {rank}"));
         let tagged = self.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
@@ -39,8 +50,8 @@ impl PendingRecv {
 impl Host {
     /// Receives one message into a buffer: from one rank or any, with one tag or any.
     ///
-    /// A message that comes before its receive is on the card is dropped and counted. Where that can happen,
-    /// [`Host::post_recv`] goes first; this is that and [`Host::received`] in one.
+    /// On a Portals card, a message that comes before its receive is on the card is dropped and counted. Where that can
+    /// happen, [`Host::post_recv`] goes first; this is that and [`Host::received`] in one. Elsewhere it waits.
     ///
     /// # Errors
     /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
@@ -59,7 +70,8 @@ impl Host {
     /// card's work on a command later, finds it. Of several, the first that fits takes a message.
     ///
     /// A program that has to be sure that a receive is there first posts it, and only then lets its sender know, by a
-    /// [`Host::barrier`] or a message. On a Portals card: a use-once match entry.
+    /// [`Host::barrier`] or a message. On a Portals card: a use-once match entry. On a flow processor: a receive of the
+    /// library's, which takes no time to post.
     ///
     /// # Errors
     /// When there is no such rank. That the card has no more match entries, [`Host::received`] tells.
@@ -71,6 +83,11 @@ impl Host {
     ) -> Result<PendingRecv, Error> {
         if let Some(rank) = source.filter(|&rank| rank >= self.inner.ranks) {
             return Err(CallError::Rank { rank, ranks: self.inner.ranks }.into());
+        }
+        if let NodeCard::Nfp(card) = &self.inner.card {
+            let (address, room) = (buffer.address(), buffer.len());
+            let posted = card.messenger()?.post(&self.path(), source, tag, address, room)?;
+            return Ok(PendingRecv(Pending::Posted(posted)));
         }
         let user_ptr = self.messages()?.1.next_request();
         let me = Me {
@@ -87,7 +104,7 @@ impl Host {
             ..Me::default()
         };
         let appending = self.me_append(MESSAGES, me, List::Priority).await?;
-        Ok(PendingRecv { appending, user_ptr, source, tag })
+        Ok(PendingRecv(Pending::Entry(PendingEntry { appending, user_ptr, source, tag })))
     }
 
     /// Waits for the message of a receive that this host has posted: on a Portals card, for its PUT event.
@@ -101,6 +118,18 @@ impl Host {
 
     /// As [`Host::received`], by a call of the program's that began at `start`.
     async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
+        match pending.0 {
+            Pending::Entry(entry) => self.received_at(entry, start).await,
+            Pending::Posted(posted) => {
+                let messenger = self.nfp()?.messenger()?;
+                let arrival = self.on_path(async |path| messenger.received(path, posted).await).await?;
+                self.called("recv", start);
+                Ok(Received { source: arrival.source, tag: arrival.tag, length: arrival.bytes })
+            }
+        }
+    }
+
+    async fn received_at(&self, pending: PendingEntry, start: Time) -> Result<Received, Error> {
         let wanted = |event: &Event| event.kind == EventKind::Put && event.user_ptr == pending.user_ptr;
         let (card, messages) = self.messages()?;
         let event = self

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
+use crate::node::NodeCard;
 use nicety_nic::spin::{CallError, Card};
 use nicety_portals::{EqHandle, Event, EventKind, Md, MdOptions, PutRequest};
 use nicety_types::NodeId;
@@ -43,13 +44,28 @@ impl Host {
 
     /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.
     ///
-    /// On a Portals card: a put, and the wait for its SEND event. The receive has to be posted when the message comes:
-    /// [`Host::post_recv`].
+    /// On a Portals card: a put, and the wait for its SEND event; the receive has to be posted when the message comes:
+    /// [`Host::post_recv`]. On a flow processor: a channel to the processes that forward messages, which have it wait until
+    /// its receive is there.
     ///
     /// # Errors
     /// When there is no such rank.
     pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
         let start = self.now();
+        match &self.inner.card {
+            NodeCard::Spin(_) => self.put_message(buffer, to, tag).await?,
+            NodeCard::Nfp(card) => {
+                let messenger = card.messenger()?;
+                let (address, bytes) = (buffer.address(), buffer.len());
+                self.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await?;
+            }
+        }
+        self.called("send", start);
+        Ok(())
+    }
+
+    /// Sends it as a put.
+    async fn put_message(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
         let (card, messages) = self.messages()?;
         let user_ptr = messages.next_request();
         let md = self.md_bind(Md {
@@ -65,7 +81,6 @@ impl Host {
         let sent = |event: &Event| event.kind == EventKind::Send && event.user_ptr == user_ptr;
         let what = move || format!("its send to rank {to}, tag {tag}, to leave");
         self.eq_wait(messages.events, sent, what).await?;
-        self.called("send", start);
         Ok(card.md_release(md)?)
     }
 }
