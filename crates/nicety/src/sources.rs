@@ -17,6 +17,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("include/storage.h", include_str!("../../../handlers/include/storage.h")),
     ("kv.c", include_str!("../../../handlers/kv.c")),
     ("matching.c", include_str!("../../../handlers/matching.c")),
+    ("nfp/channel_bench.c", include_str!("../../../handlers/nfp/channel_bench.c")),
     ("nfp/channels.c", include_str!("../../../handlers/nfp/channels.c")),
     ("nfp/forward.c", include_str!("../../../handlers/nfp/forward.c")),
     ("nfp/pcsa.c", include_str!("../../../handlers/nfp/pcsa.c")),

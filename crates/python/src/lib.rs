@@ -2,6 +2,7 @@
 //! that the `nicety` crate reads and writes; what they mean is decided there.
 
 mod calls;
+mod channels;
 mod errors;
 mod processes;
 mod report;
@@ -18,6 +19,8 @@ mod _native {
         bench, bench_plan, faults_check, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check,
         spec_show, specs, version,
     };
+    #[pymodule_export]
+    use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]

@@ -52,7 +52,8 @@ pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
 pub use messenger::{Arrival, INLINE, MessageError, Messenger, Posted, WINDOW};
 pub use nicety_channels::{
-    Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard, Payload, Want,
+    Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard,
+    PAYLOAD_BYTES as DIRECT_BYTES, Payload, Want,
 };
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub(crate) use spec::read_processor;

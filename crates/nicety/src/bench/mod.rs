@@ -7,11 +7,12 @@
 //! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
 //! so that they send at once.
 //!
-//! Apart from these, [`line_rate`] asks whether handlers keep up with the wire, and [`pcsa`] what contexts do for a program.
+//! Apart from these, [`channels`] measures between a host and the processes of its card, and [`line_rate`] asks whether handlers keep up with the wire, and [`pcsa`] what contexts do for a program.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
 //! [`Report`] of one row for each card, mode and size.
 
+pub mod channels;
 mod figures;
 mod latency;
 pub mod line_rate;

@@ -155,6 +155,12 @@ impl Host {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
+    /// Lets time pass that belongs to nobody's message.
+    pub(crate) async fn pause(&self, duration: Duration) {
+        self.inner.sim.delay(duration).await;
+        self.restart_path();
+    }
+
     /// Waits until every program of the cluster has come here, over the job launcher's own network. Of several threads
     /// of one host each comes to a barrier of its own, one after another.
     pub async fn barrier(&self) {

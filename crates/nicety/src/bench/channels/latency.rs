@@ -1,0 +1,77 @@
+//! How long a message takes: one after another on one channel, in a batch, as NFComms times them.
+
+use super::rig::{Far, Load, Near};
+use super::{Point, Row};
+use crate::bench::StageRow;
+use crate::bench::figures::Spread;
+use crate::{Duration, Error};
+use nicety_types::{Path, Stage};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the thread has measured.
+#[derive(Default)]
+struct Measured {
+    messages: Vec<Duration>,
+    /// From the first message's call to the last one's return, and where that time went.
+    batch: Option<(Duration, Path)>,
+}
+
+pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
+    let load = Load { messages: (messages + warmup) as u32, ..point.load(1) };
+    let mut cluster = point.cluster(point.request.seed, true)?;
+    let program = cluster.host(0).load_processes(point.elf)?;
+    let far = Far::start_all(cluster.host(0), &program, &load)?[0];
+    let measured = Rc::new(RefCell::new(Measured::default()));
+    let theirs = measured.clone();
+    cluster.program(0, move |host| async move {
+        let channel = host.open()?.subscribe(far.target()).await?;
+        let near = Near::new(host.clone(), channel, load, far)?;
+        let mut begun = host.now();
+        for message in 0..load.messages {
+            if u64::from(message) == warmup {
+                host.restart_path();
+                begun = host.now();
+            }
+            near.prepare(message)?;
+            let start = host.now();
+            near.transfer(message).await?;
+            if u64::from(message) >= warmup {
+                theirs.borrow_mut().messages.push(host.now().since(start));
+            }
+            near.check(message)?;
+        }
+        theirs.borrow_mut().batch = Some((host.now().since(begun), host.path()));
+        near.finish().await
+    });
+    point.run(&mut cluster, true)?;
+    let measured = measured.borrow();
+    let spread = Spread::of(measured.messages.iter().copied(), 1);
+    Ok(Row {
+        latency_ns: Some(spread.mean),
+        min_ns: Some(spread.min),
+        p50_ns: Some(spread.p50),
+        p99_ns: Some(spread.p99),
+        p999_ns: Some(spread.p999),
+        max_ns: Some(spread.max),
+        iterations: Some(messages),
+        stages: Some(stages(&measured, messages)?),
+        ..point.row(load.bytes.into())
+    })
+}
+
+/// Where the time of a message went, the mean over the batch.
+fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
+    let (took, path) = measured.batch.as_ref().expect("the program has ended");
+    let accounted = path.at().since(path.origin());
+    if accounted != *took {
+        return Err(Error::Program(format!(
+            "the batch took {took}, and its stages add up to {accounted}: a path went astray"
+        )));
+    }
+    let row = |(stage, total): (Stage, Duration)| StageRow {
+        stage: stage.name(),
+        ns: total.ps() as f64 / (1000 * messages) as f64,
+    };
+    Ok(path.stages().map(row).collect())
+}

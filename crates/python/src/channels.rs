@@ -1,0 +1,33 @@
+//! The benchmarks of channels: JSON to JSON, as in `calls.rs`.
+
+use crate::calls::{measure, text};
+use crate::errors::guarded;
+use crate::tables::Recording;
+use nicety::bench::{Environment, channels};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+
+/// What must be compiled before `channel_bench`; JSON to JSON.
+#[pyfunction]
+pub fn channel_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| channels::plan(&channels::Request::from_json(request)?))?;
+    Ok(text(&plan))
+}
+
+/// Runs a benchmark of channels. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With `record` gives the
+/// recording of its first run, too.
+#[pyfunction]
+#[pyo3(signature = (request, elfs, progress, record=false))]
+pub fn channel_bench(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+    record: bool,
+) -> PyResult<(String, Option<Recording>)> {
+    let request = guarded(|| channels::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
+        channels::run(&request, environment, recorded)
+    };
+    measure(py, elfs, progress, record, Box::new(run))
+}
