@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nicety.applications import Application, ApplicationReport, HpuMemory
     from nicety.benchmarks import run_benchmark
     from nicety.cardinality import bench_pcsa, count_sources
+    from nicety.channel_benchmarks import bench_channels
     from nicety.channels import Alternative, Channel, Device
     from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
@@ -75,6 +76,7 @@ __all__ = [
     "Table",
     "TimedOut",
     "__version__",
+    "bench_channels",
     "bench_pcsa",
     "check_line_rate",
     "compile_handlers",
@@ -120,6 +122,7 @@ _HOMES = {
     "RunError": "nicety.errors",
     "Table": "nicety.results",
     "TimedOut": "nicety.errors",
+    "bench_channels": "nicety.channel_benchmarks",
     "bench_pcsa": "nicety.cardinality",
     "check_line_rate": "nicety.line_rate",
     "compile_handlers": "nicety.compiler",

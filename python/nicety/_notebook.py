@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicety.applications import ApplicationReport
     from nicety.benchmarks import Report
     from nicety.cardinality import ContextReport
+    from nicety.channel_benchmarks import ChannelBenchReport
     from nicety.faults import TransportReport
     from nicety.line_rate import LineRateReport
     from nicety.outcomes import Run
@@ -42,6 +43,14 @@ def line_rate_html(report: LineRateReport) -> str:
         text += "".join(_table(title, rows) for title, rows in tables_of(nic, own))
         text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *shortfalls(own)])
     return text
+
+
+def channel_html(report: ChannelBenchReport) -> str:
+    """A benchmark of channels: its figures, a table for each card."""
+    from nicety.channel_text import channel_tables
+
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in channel_tables(report))
 
 
 def context_html(report: ContextReport) -> str:

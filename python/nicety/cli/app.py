@@ -9,6 +9,7 @@ import typer
 
 from nicety._checks import U32, U64
 from nicety.cli.bench_commands import bench
+from nicety.cli.channel_commands import register as register_channels
 from nicety.cli.options import (
     Compiler,
     Csv,
@@ -31,6 +32,8 @@ hpu = group("Handler processors on their own.")
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
+register_channels(bench)
+register_processes(bench)
 
 
 def _version(wanted: bool) -> None:

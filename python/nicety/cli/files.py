@@ -13,6 +13,7 @@ from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
     from nicety.cardinality import ContextReport
+    from nicety.channel_benchmarks import ChannelBenchReport
     from nicety.line_rate import LineRateReport
     from nicety.usecases import UseCaseReport
 
@@ -53,7 +54,7 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(self, report: Report | ContextReport | LineRateReport | UseCaseReport) -> None:
+    def write(self, report: Report | ChannelBenchReport | ContextReport | LineRateReport | UseCaseReport) -> None:
         """Write what is made from a report; the timeline is written by the benchmark."""
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
@@ -72,8 +73,12 @@ class Files:
                 from nicety.curves import context_figure
 
                 figure = context_figure(report)
+            elif report["benchmark"] in ("channel-latency", "channel-bandwidth"):
+                from nicety.channel_text import channel_figure
+
+                figure = channel_figure(report)
             else:
-                figure = plots.report_figure(report)
+                figure = plots.report_figure(cast("Report", report))
             plots.save(figure, self.plot)
 
 

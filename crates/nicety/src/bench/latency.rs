@@ -1,6 +1,7 @@
 //! Ping-pong: a rank sends, whoever the mode says answers, and the rank checks every byte of the reply.
 
 use super::figures::Spread;
+use super::messages;
 use super::pattern::Direction;
 use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
 use crate::host::{Buffer, Host};
@@ -19,7 +20,7 @@ const PONG: u64 = 2;
 const AHEAD: u64 = 64;
 
 /// What a rank that pings has measured.
-struct Measured {
+pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: [Duration; Stage::ALL.len()],
@@ -48,7 +49,12 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
         meter: meter.clone(),
     };
     let mut results = Vec::new();
-    for rank in 0..point.pattern.nodes() {
+    if point.mode.is_of_the_library() {
+        results.extend(directions.iter().map(|_| Rc::new(RefCell::new(Measured::default()))));
+        messages::ping_pong(&mut cluster, &plan, &results)?;
+    }
+    let by_puts = if point.mode.is_of_the_library() { 0 } else { point.pattern.nodes() };
+    for rank in 0..by_puts {
         let answers: Vec<u32> = directions.iter().filter(|d| d.target == rank).map(|d| d.source).collect();
         let ponger = Ponger::set_up(cluster.host(rank), point, &answers)?;
         let ping = directions.iter().find(|d| d.source == rank).copied();
@@ -97,18 +103,30 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
 
 /// What every rank's program knows.
 #[derive(Clone)]
-struct Plan {
+pub(super) struct Plan {
     mode: Mode,
-    pattern: Pattern,
-    size: u64,
-    warmup: u64,
-    rounds: u64,
+    pub(super) pattern: Pattern,
+    pub(super) size: u64,
+    pub(super) warmup: u64,
+    pub(super) rounds: u64,
     seed: u64,
     users_handlers: bool,
-    meter: Rc<Meter>,
+    pub(super) meter: Rc<Meter>,
 }
 
 impl Plan {
+    /// Checks the bytes that came back in a round.
+    pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
+        let found = back.read(0, self.size);
+        let Some(at) = found.iter().zip(pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        let who = if self.users_handlers { "the handlers" } else { "the card" };
+        Err(Error::Program(format!(
+            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \
+             bytes than came, or to another offset (seed {})",
+            found[at], pattern[at], self.seed
+        )))
+    }
+
     /// A rank's program: it pings, answers, or does both.
     async fn run(
         self,
@@ -151,7 +169,7 @@ impl Plan {
 }
 
 impl Measured {
-    fn add(&mut self, took: Duration, path: &Path, now: Time) {
+    pub(super) fn add(&mut self, took: Duration, path: &Path, now: Time) {
         self.round_trips.push(took);
         self.strays += u64::from(path.at() != now || now.since(path.origin()) != took);
         for (stage, duration) in path.stages() {
@@ -221,19 +239,8 @@ impl Pinger {
     async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
         self.host.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
         let took = self.host.now().since(self.begun);
-        self.check(round)?;
+        self.plan.check_reply(&self.back, &self.pattern, round)?;
         Ok((round >= self.plan.warmup).then(|| (took, self.host.path())))
-    }
-
-    fn check(&self, round: u64) -> Result<(), Error> {
-        let found = self.back.read(0, self.plan.size);
-        let Some(at) = found.iter().zip(&self.pattern).position(|(a, b)| a != b) else { return Ok(()) };
-        let who = if self.plan.users_handlers { "the handlers" } else { "the card" };
-        Err(Error::Program(format!(
-            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \
-             bytes than came, or to another offset (seed {})",
-            found[at], self.pattern[at], self.plan.seed
-        )))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod channels;
 mod figures;
 mod latency;
 pub mod line_rate;
+mod messages;
 mod mode;
 mod pattern;
 pub mod pcsa;
@@ -24,8 +25,8 @@ mod stream;
 
 pub use mode::Mode;
 pub use pattern::Pattern;
-use request::Resolved;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
+use request::{Chosen, Resolved};
 
 use crate::cards::{self, Card};
 use crate::record::{Level, Recording};
@@ -303,16 +304,16 @@ fn measure(
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
     let benchmark = request.benchmark;
-    let Resolved { cards: loaded, modes, pattern, topology, noise, faults } = request.resolve()?;
+    let Resolved { cards, pattern, topology, noise, faults } = request.resolve()?;
     let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
-    for (nic, card) in &loaded {
+    for Chosen { nic, card, modes } in &cards {
         let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
         handlers.push(modes.iter().map(of_mode).collect::<Result<_, _>>()?);
     }
-    let total = loaded.len() * modes.len() * request.sizes.len();
+    let total = cards.iter().map(|chosen| chosen.modes.len()).sum::<usize>() * request.sizes.len();
     let mut rows = Vec::with_capacity(total);
     (environment.progress)(0, total);
-    for ((nic, card), handlers) in loaded.iter().zip(&handlers) {
+    for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
             for &size in &request.sizes {
                 let recorded = recorded.filter(|_| rows.is_empty());
@@ -348,7 +349,7 @@ fn measure(
             }
         }
     }
-    let manifest_of = |(nic, card): &(String, Card)| {
+    let manifest_of = |Chosen { nic, card, .. }: &Chosen| {
         let title = card.listing.title.clone();
         (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
     };
@@ -357,7 +358,7 @@ fn measure(
         version: VERSION,
         seed: request.seed,
         manifest: Manifest {
-            specs: loaded.iter().map(manifest_of).collect(),
+            specs: cards.iter().map(manifest_of).collect(),
             overrides: request.overrides.clone(),
             pattern: pattern.to_string(),
             topology: topology.to_string(),

@@ -1,9 +1,9 @@
 //! Who answers a message, or where it goes: the modes that a card's benchmarks have.
 
 use super::Benchmark;
-use crate::Error;
+use crate::{Design, Error};
 
-/// A mode of the Portals cards.
+/// A mode of the cards of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The host's CPU answers: it notices the message and posts the reply.
@@ -14,11 +14,27 @@ pub enum Mode {
     SpinStore,
     /// Handlers answer packet by packet.
     SpinStream,
+    /// The host's CPU answers, with `recv` and `send`: by way of channels to the processes that forward messages.
+    Channels,
 }
 
 impl Mode {
     /// All modes, in the order of tables.
-    pub const ALL: [Mode; 4] = [Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream];
+    pub const ALL: [Mode; 5] =
+        [Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream, Mode::Channels];
+
+    /// Those that cards of a design have.
+    pub const fn of(design: Design) -> &'static [Mode] {
+        match design {
+            Design::Portals => &[Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream],
+            Design::Nfp => &[Mode::Channels],
+        }
+    }
+
+    /// Whether it is `send` and `recv` of the host, and nothing that only some cards have.
+    pub(super) const fn is_of_the_library(self) -> bool {
+        matches!(self, Mode::Channels)
+    }
 
     /// The name on the command line and in results.
     pub const fn name(self) -> &'static str {
@@ -27,6 +43,7 @@ impl Mode {
             Mode::Portals4 => "portals4",
             Mode::SpinStore => "spin-store",
             Mode::SpinStream => "spin-stream",
+            Mode::Channels => "channels",
         }
     }
 
@@ -44,7 +61,7 @@ impl Mode {
     /// The file of the library's handlers that this mode runs, where it runs any.
     pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
         match (self, benchmark) {
-            (Mode::Rdma | Mode::Portals4, _) => None,
+            (Mode::Rdma | Mode::Portals4 | Mode::Channels, _) => None,
             (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),
             (Mode::SpinStream, Benchmark::Latency) => Some("pingpong_stream.c"),
             (Mode::SpinStore, _) => Some("sink_store.c"),

@@ -99,10 +99,16 @@ pub(super) const DEFAULT_WINDOW: u64 = 64;
 /// The largest message of a benchmark, in bytes: handlers count in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
+/// A card, its name in results, and the modes in which it runs.
+pub(super) struct Chosen {
+    pub(super) nic: String,
+    pub(super) card: Card,
+    pub(super) modes: Vec<Mode>,
+}
+
 /// What the names in a request stand for.
 pub(super) struct Resolved {
-    pub(super) cards: Vec<(String, Card)>,
-    pub(super) modes: Vec<Mode>,
+    pub(super) cards: Vec<Chosen>,
     pub(super) pattern: Pattern,
     pub(super) topology: Topology,
     pub(super) noise: Option<Noise>,
@@ -159,17 +165,11 @@ impl Request {
                 ));
             }
         }
-        let modes = match &self.modes {
-            None if self.handlers => vec![Mode::SpinStream],
-            None => Mode::ALL.to_vec(),
-            Some(names) => names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?,
+        let choose = |(nic, card): (String, Card)| {
+            let modes = self.modes_of(&nic, &card)?;
+            Ok(Chosen { nic, card, modes })
         };
-        if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {
-            return wrong(format!(
-                "mode {} runs no handlers; with handlers of your own use --mode spin-stream or spin-store",
-                mode.name()
-            ));
-        }
+        let cards: Vec<Chosen> = cards.into_iter().map(choose).collect::<Result<_, Error>>()?;
         if self.sizes.is_empty() {
             return wrong("no size named; write for example --sizes 8:4Mi".into());
         }
@@ -178,7 +178,8 @@ impl Request {
                 "a message of {size} bytes is too long; the largest is 2Gi ({LARGEST} bytes)"
             ));
         }
-        let handled = modes.iter().any(|m| m.handlers(self.benchmark).is_some());
+        let mut modes = cards.iter().flat_map(|chosen| &chosen.modes);
+        let handled = modes.any(|m| m.handlers(self.benchmark).is_some());
         if self.benchmark == Benchmark::Latency && handled && self.sizes.contains(&0) {
             return wrong(
                 "a message of 0 bytes has no packet with payload, so no payload handler would answer it; begin with \
@@ -199,10 +200,9 @@ impl Request {
         if let Some(window) = self.window.filter(|&w| w > 65_536) {
             return wrong(format!("--window is at most 65536, not {window}"));
         }
-        for (_, card) in &cards {
-            let spec = card.spec.portals()?;
+        for Chosen { card, modes, .. } in &cards {
             let nodes = pattern.nodes();
-            topology.check(nodes as usize, &spec.switch).map_err(|error| {
+            topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
                 Error::Input(match topology {
                     Topology::Pair => format!(
                         "--pattern {pattern} takes {nodes} nodes, and --topology pair has 2; write --topology star"
@@ -210,6 +210,7 @@ impl Request {
                     _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
                 })
             })?;
+            let Ok(spec) = card.spec.portals() else { continue };
             // RDMA's receiver has an event of every message of a window.
             let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
             let (window, depth) =
@@ -224,7 +225,39 @@ impl Request {
                 ));
             }
         }
-        Ok(Resolved { cards, modes, pattern, topology, noise, faults })
+        Ok(Resolved { cards, pattern, topology, noise, faults })
+    }
+}
+
+impl Request {
+    /// The modes in which a card runs: those named, or all it has.
+    fn modes_of(&self, nic: &str, card: &Card) -> Result<Vec<Mode>, Error> {
+        let design = card.spec.design();
+        let wrong = |text: String| Err(Error::Input(text));
+        let Some(names) = &self.modes else {
+            if self.handlers {
+                card.spec.portals()?;
+                return Ok(vec![Mode::SpinStream]);
+            }
+            return Ok(Mode::of(design).to_vec());
+        };
+        let modes = names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(mode) = modes.iter().find(|mode| !Mode::of(design).contains(mode)) {
+            let others: Vec<_> = Mode::of(design).iter().map(|mode| mode.name()).collect();
+            return wrong(format!(
+                "{nic} has no mode {}; a card of design {} has {}",
+                mode.name(),
+                design.name(),
+                others.join(", ")
+            ));
+        }
+        if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {
+            return wrong(format!(
+                "mode {} runs no handlers; with handlers of your own use --mode spin-stream or spin-store",
+                mode.name()
+            ));
+        }
+        Ok(modes)
     }
 }
 
@@ -259,18 +292,17 @@ pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let Resolved { cards, modes, .. } = request.resolve()?;
+    let Resolved { cards, .. } = request.resolve()?;
     let mut compile = Vec::new();
-    for (nic, card) in &cards {
-        let spec = card.spec.portals()?;
-        for &mode in &modes {
+    for Chosen { nic, card, modes } in &cards {
+        for &mode in modes {
             if let Some(source) = mode.handlers(request.benchmark) {
                 compile.push(PlannedHandlers {
                     key: compiled_key(nic, mode),
                     nic: nic.clone(),
                     mode: mode.name(),
                     source,
-                    isa: spec.hpu.isa.clone(),
+                    isa: card.spec.isa().to_owned(),
                 });
             }
         }

@@ -1,10 +1,11 @@
 //! Windows of messages, from the first post to the last completion.
 
 use super::figures::Spread;
+use super::messages;
 use super::pattern::Direction;
 use super::{Benchmark, Flow, Meter, Mode, Pattern, Point, Row, fairness};
 use crate::host::{Buffer, Host};
-use crate::{Duration, Error, Time};
+use crate::{Cluster, Duration, Error, Time};
 use nicety_portals::{CtHandle, EqHandle, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Source};
 use nicety_types::NodeId;
 use std::cell::RefCell;
@@ -15,18 +16,30 @@ const DATA: u64 = 1;
 
 /// One direction's windows.
 #[derive(Default)]
-struct Windows {
+pub(super) struct Windows {
     /// When the first message was posted.
-    begun: Vec<Time>,
+    pub(super) begun: Vec<Time>,
     /// When the receiving host learnt of the last one.
-    ended: Vec<Time>,
+    pub(super) ended: Vec<Time>,
     /// What the last window carried.
-    sent: Vec<u8>,
+    pub(super) sent: Vec<u8>,
 }
 
-type Shared = Rc<RefCell<Windows>>;
+pub(super) type Shared = Rc<RefCell<Windows>>;
 
 impl Windows {
+    /// Checks the bytes that a window has left.
+    pub(super) fn check(&self, memory: &Buffer, round: u64) -> Result<(), Error> {
+        let found = memory.read(0, memory.len());
+        match found.iter().zip(&self.sent).position(|(a, b)| a != b) {
+            None => Ok(()),
+            Some(at) => Err(Error::Program(format!(
+                "window {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
+                found[at], self.sent[at]
+            ))),
+        }
+    }
+
     fn measured(&self, warmup: u64) -> impl Iterator<Item = (Time, Time)> + '_ {
         self.begun.iter().copied().zip(self.ended.iter().copied()).skip(warmup as usize)
     }
@@ -37,34 +50,10 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     let meter = Meter::new(&cluster);
     let flows: Vec<(Direction, Shared)> =
         point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect();
-    for rank in 0..point.pattern.nodes() {
-        let incoming: Vec<_> = flows.iter().filter(|(d, _)| d.target == rank).cloned().collect();
-        let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
-        let (size, window, warmup) = (point.size, point.window, point.warmup);
-        let rounds = warmup + point.iterations;
-        let receiver = Receiver::set_up(cluster.host(rank), point, incoming)?;
-        let meter = meter.clone();
-        cluster.program(rank, move |host| async move {
-            let mut sender = match outgoing {
-                None => None,
-                Some((direction, windows)) => {
-                    Some(Sender::set_up(host.clone(), size, window, direction.target, windows)?)
-                }
-            };
-            receiver.append(&host).await?;
-            for round in 0..rounds {
-                // Nobody begins before everybody has done with the window before.
-                host.barrier().await;
-                if let Some(sender) = &mut sender {
-                    sender.send().await?;
-                }
-                receiver.receive(&host, round).await?;
-                if round + 1 == warmup && receiver.is_used() {
-                    meter.warm();
-                }
-            }
-            Ok(())
-        });
+    if point.mode.is_of_the_library() {
+        messages::windows(&mut cluster, point, &flows, &meter)?;
+    } else {
+        puts(&mut cluster, point, &flows, &meter)?;
     }
     point.run(&mut cluster)?;
 
@@ -104,6 +93,45 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
         flows: point.pattern.is_concurrent().then_some(each),
         ..point.row(&spread, &meter)
     })
+}
+
+/// Gives every rank its program, which puts.
+fn puts(
+    cluster: &mut Cluster,
+    point: &Point<'_>,
+    flows: &[(Direction, Shared)],
+    meter: &Rc<Meter>,
+) -> Result<(), Error> {
+    for rank in 0..point.pattern.nodes() {
+        let incoming: Vec<_> = flows.iter().filter(|(d, _)| d.target == rank).cloned().collect();
+        let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
+        let (size, window, warmup) = (point.size, point.window, point.warmup);
+        let rounds = warmup + point.iterations;
+        let receiver = Receiver::set_up(cluster.host(rank), point, incoming)?;
+        let meter = meter.clone();
+        cluster.program(rank, move |host| async move {
+            let mut sender = match outgoing {
+                None => None,
+                Some((direction, windows)) => {
+                    Some(Sender::set_up(host.clone(), size, window, direction.target, windows)?)
+                }
+            };
+            receiver.append(&host).await?;
+            for round in 0..rounds {
+                // Nobody begins before everybody has done with the window before.
+                host.barrier().await;
+                if let Some(sender) = &mut sender {
+                    sender.send().await?;
+                }
+                receiver.receive(&host, round).await?;
+                if round + 1 == warmup && receiver.is_used() {
+                    meter.warm();
+                }
+            }
+            Ok(())
+        });
+    }
+    Ok(())
 }
 
 /// The side of a rank that sends.
@@ -220,7 +248,7 @@ impl Receiver {
                 }
             }
         }
-        self.flows.iter().try_for_each(|flow| flow.check(round))
+        self.flows.iter().try_for_each(|flow| flow.windows.borrow().check(&flow.memory, round))
     }
 
     async fn poll(&self, host: &Host, eq: EqHandle) -> Result<(), Error> {
@@ -236,18 +264,5 @@ impl Receiver {
             }
         }
         Ok(())
-    }
-}
-
-impl Incoming {
-    fn check(&self, round: u64) -> Result<(), Error> {
-        let (found, windows) = (self.memory.read(0, self.memory.len()), self.windows.borrow());
-        match found.iter().zip(&windows.sent).position(|(a, b)| a != b) {
-            None => Ok(()),
-            Some(at) => Err(Error::Program(format!(
-                "window {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
-                found[at], windows.sent[at]
-            ))),
-        }
     }
 }

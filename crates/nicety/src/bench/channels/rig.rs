@@ -65,6 +65,9 @@ impl Far {
             let memory =
                 CardMemory { kind: MemoryKind::Emem, island: 0, offset: number * memory, bytes: memory };
             let target = TARGETS + number;
+            if (load.mode, load.direction) == (Mode::Direct, Direction::CardToHost) {
+                host.write_card(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
+            }
             let process = host.start(
                 program,
                 &Start {
@@ -102,14 +105,9 @@ impl Near {
     pub(super) fn new(host: Host, channel: Channel, load: Load, far: Far) -> Result<Near, Error> {
         let device = host.open()?;
         let buffer = host.alloc(load.bytes.into())?;
-        let mut first = vec![0; load.bytes.max(DIRECT as u32) as usize];
-        host.rng(&format!("channel payload {}", far.target)).fill(&mut first);
+        let first = pattern(&host, &load, far.target);
         let second = first.iter().map(|byte| !byte).collect();
-        let near = Near { host, device, channel, load, far, buffer, patterns: [first, second] };
-        if load.mode == Mode::Direct && load.direction == Direction::CardToHost {
-            near.host.write_card(&near.far.memory, &near.patterns[0][..DIRECT as usize])?;
-        }
-        Ok(near)
+        Ok(Near { host, device, channel, load, far, buffer, patterns: [first, second] })
     }
 
     /// The bytes of a direct message: one is added to the first word for each.
@@ -187,6 +185,13 @@ impl Near {
         }
         Ok(())
     }
+}
+
+/// The bytes of the first message on a channel.
+fn pattern(host: &Host, load: &Load, target: u32) -> Vec<u8> {
+    let mut bytes = vec![0; load.bytes.max(DIRECT as u32) as usize];
+    host.rng(&format!("channel payload {target}")).fill(&mut bytes);
+    bytes
 }
 
 fn compare(found: &[u8], expected: &[u8], message: u32, from: u32) -> Result<(), Error> {

@@ -1,0 +1,115 @@
+"""Benchmarks of channels as text and as pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicety.tables import align, fixed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nicety.channel_benchmarks import ChannelBenchReport, ChannelRow
+
+_TITLES = {"channel-latency": "Channel Latency Test", "channel-bandwidth": "Channel Bandwidth Test"}
+_MEANINGS = {
+    "channel-latency": "a message between host and card, from the call to its return, acknowledgement included",
+    "channel-bandwidth": "payload of some processes together, 10^6 bytes a second, and its standard deviation",
+}
+_UNITS = {"channel-latency": "Latency (ns)", "channel-bandwidth": "Bandwidth (MB/s)"}
+
+
+def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> str:
+    """A report as text: a table for each card, and with `breakdown` one of stages for each size."""
+    rows, benchmark = report["rows"], report["benchmark"]
+    lines = [
+        f"# nicety {_TITLES[benchmark]} v{report['version']}",
+        f"# {_MEANINGS[benchmark]}",
+        f"# seed {report['seed']}, {_how_many(rows)}",
+    ]
+    if report["manifest"].get("noise"):
+        lines.append(f"# noise {report['manifest']['noise']}")
+    for title, (head, *body) in percentile_tables(report) if percentiles else channel_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    if breakdown:
+        for nic in dict.fromkeys(row["nic"] for row in rows):
+            for size in dict.fromkeys(row["size_bytes"] for row in rows):
+                lines += _stages(nic, size, [r for r in rows if (r["nic"], r["size_bytes"]) == (nic, size)])
+    return "\n".join(lines) + "\n"
+
+
+def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
+    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    tables = []
+    for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
+        rows = [row for row in report["rows"] if row["nic"] == nic]
+        kinds = list(dict.fromkeys(_kind(row) for row in rows))
+        cells = {(row["size_bytes"], _kind(row)): _figure(row) for row in rows}
+        sizes = list(dict.fromkeys(row["size_bytes"] for row in rows))
+        body = [[str(size), *(cells[size, kind] for kind in kinds)] for size in sizes]
+        tables.append((f"{nic}: {_UNITS[report['benchmark']]}", [["Size", *kinds], *body]))
+    return tables
+
+
+def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
+    """The figures of a latency with minimum, percentiles and maximum, a table for each card and kind of message."""
+    head = ["Size", "mean", "min", "p50", "p99", "p99.9", "max"]
+    tables: dict[str, list[list[str]]] = {}
+    for row in report["rows"]:
+        times = [row["latency_ns"], row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
+        title = f"{row['nic']}, {_kind(row)}: {_UNITS[report['benchmark']]}"
+        tables.setdefault(title, [head]).append([str(row["size_bytes"]), *map(fixed, times)])
+    return list(tables.items())
+
+
+def channel_figure(report: ChannelBenchReport) -> Figure:
+    """A report as a picture: the figure over the message size, a line for each card and kind of message."""
+    from nicety.curves import Curve, figure_of
+
+    rows = report["rows"]
+    nics = list(dict.fromkeys(row["nic"] for row in rows))
+    kinds = list(dict.fromkeys(_kind(row) for row in rows))
+    curves = []
+    for style, nic in enumerate(nics):
+        for colour, kind in enumerate(kinds):
+            points = {row["size_bytes"]: _value(row) for row in rows if (row["nic"], _kind(row)) == (nic, kind)}
+            if points:
+                curves.append(Curve(f"{nic}, {kind}", points, colour=colour, style=style))
+    latency = report["benchmark"] == "channel-latency"
+    title = "Latency of a message, acknowledgement included" if latency else "Payload of all processes together"
+    return figure_of(curves, title=title, x="Message size (B)", y="Latency (ns)" if latency else "Bandwidth (MB/s)")
+
+
+def _kind(row: ChannelRow) -> str:
+    kind = f"{row['mode']}, {row['direction']}"
+    if "processes" not in row:
+        return kind
+    return f"{kind}, {row['processes']} process{'es' if row['processes'] != 1 else ''}"
+
+
+def _value(row: ChannelRow) -> float:
+    return row["latency_ns"] if "latency_ns" in row else row["bandwidth_bytes_per_s"] / 1e6
+
+
+def _figure(row: ChannelRow) -> str:
+    if "latency_ns" in row:
+        return fixed(row["latency_ns"])
+    return f"{fixed(row['bandwidth_bytes_per_s'] / 1e6)} ± {fixed(row['stddev_bytes_per_s'] / 1e6)}"
+
+
+def _how_many(rows: list[ChannelRow]) -> str:
+    if "iterations" in rows[0]:
+        count, what = rows[0]["iterations"], "message"
+    else:
+        count, what = rows[0]["runs"], "run"
+    return f"{count} {what}{'s' if count != 1 else ''} a size"
+
+
+def _stages(nic: str, size: int, rows: list[ChannelRow]) -> list[str]:
+    """The stages of messages of one size, a column for each kind."""
+    names = list(dict.fromkeys(stage["stage"] for row in rows for stage in row["stages"]))
+    parts = [{stage["stage"]: stage["ns"] for stage in row["stages"]} for row in rows]
+    head = ["# stage (ns)", *(_kind(row) for row in rows)]
+    body = [[name, *(fixed(part[name]) if name in part else "" for part in parts)] for name in names]
+    total = ["sum", *(fixed(row["latency_ns"]) for row in rows)]
+    return ["", f"# {nic}, {size} B: where the time goes", *align([head, *body, total], range(1, len(head)))]
