@@ -13,8 +13,8 @@ use std::rc::Rc;
 #[derive(Default)]
 struct Measured {
     messages: Vec<Duration>,
-    /// From the first message's call to the last one's return, and where that time went.
-    batch: Option<(Duration, Path)>,
+    /// Where the time went up to the first message's call, and up to the last one's return.
+    batch: Option<(Path, Path)>,
 }
 
 pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
@@ -27,11 +27,10 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     cluster.program(0, move |host| async move {
         let channel = host.open()?.subscribe(far.target()).await?;
         let near = Near::new(host.clone(), channel, load, far)?;
-        let mut begun = host.now();
+        let mut begun = host.path();
         for message in 0..load.messages {
             if u64::from(message) == warmup {
-                host.restart_path();
-                begun = host.now();
+                begun = host.path();
             }
             near.prepare(message)?;
             let start = host.now();
@@ -41,7 +40,7 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
             }
             near.check(message)?;
         }
-        theirs.borrow_mut().batch = Some((host.now().since(begun), host.path()));
+        theirs.borrow_mut().batch = Some((begun, host.path()));
         near.finish().await
     });
     point.run(&mut cluster, true)?;
@@ -60,18 +59,21 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     })
 }
 
-/// Where the time of a message went, the mean over the batch.
+/// Where the time of a message went, the mean over the batch: what the stages have at its end more than at its beginning.
+/// A process goes on with its next message while the thread comes back from the one before, so that a path from the call on
+/// would miss a part of that one.
 fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
-    let (took, path) = measured.batch.as_ref().expect("the program has ended");
-    let accounted = path.at().since(path.origin());
-    if accounted != *took {
+    let (begun, ended) = measured.batch.as_ref().expect("the program has ended");
+    let took: Duration = measured.messages.iter().copied().sum();
+    let between = ended.at().since(begun.at());
+    if begun.origin() != ended.origin() || between != took {
         return Err(Error::Program(format!(
-            "the batch took {took}, and its stages add up to {accounted}: a path went astray"
+            "the messages took {took}, and the path of the batch accounts for {between}: it went astray"
         )));
     }
-    let row = |(stage, total): (Stage, Duration)| StageRow {
-        stage: stage.name(),
-        ns: total.ps() as f64 / (1000 * messages) as f64,
+    let row = |stage: &Stage| {
+        let more = ended.total(*stage).ps() as f64 - begun.total(*stage).ps() as f64;
+        (more != 0.0).then(|| StageRow { stage: stage.name(), ns: more / (1000 * messages) as f64 })
     };
-    Ok(path.stages().map(row).collect())
+    Ok(Stage::ALL.iter().filter_map(row).collect())
 }

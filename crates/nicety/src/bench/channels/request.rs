@@ -226,7 +226,7 @@ impl Request {
         }
         let numbers = [
             ("--iterations", self.iterations(), 1, MOST_MESSAGES),
-            ("--warmup", self.warmup(), 0, MOST_MESSAGES),
+            ("--warmup", self.warmup(), 1, MOST_MESSAGES),
             ("--payload", self.payload(), 1, MOST_PAYLOAD),
             ("--runs", self.runs().into(), 1, MOST_RUNS.into()),
         ];
