@@ -24,16 +24,18 @@ class ChannelRow(TypedDict):
 
     Of `channel-bandwidth`: what `processes` make together of `messages` of `message_bytes`, the mean over `runs`, and
     its standard deviation over them; runs differ in when threads begin, and in noise. `size_bytes` is what is sent at a
-    time, which goes in parts of 56 bytes in mode direct. There at most 2000 of them are sent by each process, as all of
+    time, which goes in parts of 56 bytes in mode direct. There at most 500 of them are sent by each process, as all of
     them are alike; `payload_bytes` is what was moved.
 
-    `verified` says that every byte was checked at the far end.
+    `memory` is where on the card messages go to or come from: indirect ones of a latency that fit CTM go there, all
+    others to EMEM. `verified` says that every byte was checked at the far end.
     """
 
     nic: str
     mode: str
     direction: str
     size_bytes: int
+    memory: str
     verified: bool
     iterations: NotRequired[int]
     latency_ns: NotRequired[float]

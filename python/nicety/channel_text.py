@@ -20,7 +20,7 @@ _UNITS = {"channel-latency": "Latency (ns)", "channel-bandwidth": "Bandwidth (MB
 
 
 def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> str:
-    """A report as text: a table for each card, and with `breakdown` one of stages for each size."""
+    """A report as text: a table for each card and mode, and with `breakdown` one of stages for each size."""
     rows, benchmark = report["rows"], report["benchmark"]
     lines = [
         f"# nicety {_TITLES[benchmark]} v{report['version']}",
@@ -40,14 +40,17 @@ def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percent
 
 def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
     """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    unit = _UNITS[report["benchmark"]]
+    by_table: dict[str, list[ChannelRow]] = {}
+    for row in report["rows"]:
+        by_table.setdefault(f"{row['nic']}, {row['mode']}: {unit}", []).append(row)
     tables = []
-    for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
-        rows = [row for row in report["rows"] if row["nic"] == nic]
-        kinds = list(dict.fromkeys(_kind(row) for row in rows))
-        cells = {(row["size_bytes"], _kind(row)): _figure(row) for row in rows}
+    for title, rows in by_table.items():
+        columns = list(dict.fromkeys(_way(row) for row in rows))
+        cells = {(row["size_bytes"], _way(row)): _figure(row) for row in rows}
         sizes = list(dict.fromkeys(row["size_bytes"] for row in rows))
-        body = [[str(size), *(cells[size, kind] for kind in kinds)] for size in sizes]
-        tables.append((f"{nic}: {_UNITS[report['benchmark']]}", [["Size", *kinds], *body]))
+        body = [[str(size), *(cells[size, column] for column in columns)] for size in sizes]
+        tables.append((title, [["Size", *columns], *body]))
     return tables
 
 
@@ -81,10 +84,13 @@ def channel_figure(report: ChannelBenchReport) -> Figure:
 
 
 def _kind(row: ChannelRow) -> str:
-    kind = f"{row['mode']}, {row['direction']}"
+    return f"{row['mode']}, {_way(row)}"
+
+
+def _way(row: ChannelRow) -> str:
     if "processes" not in row:
-        return kind
-    return f"{kind}, {row['processes']} process{'es' if row['processes'] != 1 else ''}"
+        return row["direction"]
+    return f"{row['direction']}, {row['processes']} process{'es' if row['processes'] != 1 else ''}"
 
 
 def _value(row: ChannelRow) -> float:

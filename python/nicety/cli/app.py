@@ -33,7 +33,6 @@ app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
 register_channels(bench)
-register_processes(bench)
 
 
 def _version(wanted: bool) -> None:

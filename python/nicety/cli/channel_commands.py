@@ -106,7 +106,7 @@ def _bandwidth(
 ) -> None:
     """Channels to the card's processes: bytes a second of a payload in messages of one size.
 
-    In mode direct a message goes in parts of 56 bytes, 2000 of them at most for each process, as all are alike.
+    In mode direct a message goes in parts of 56 bytes, 500 of them at most for each process, as all are alike.
     """
     from nicety.cli.channels import Request, bench
     from nicety.cli.files import Files

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Most direct messages of a process: they are all alike, and their rate is a steady one from the first on.
-const DIRECT_MESSAGES: u64 = 2000;
+const DIRECT_MESSAGES: u64 = 500;
 /// Threads begin within this time.
 const BEGIN: Duration = Duration::from_us(20);
 
@@ -41,7 +41,7 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
         runs: Some(runs),
         bandwidth_bytes_per_s: Some(mean),
         stddev_bytes_per_s: Some(if runs > 1 { (squares / f64::from(runs - 1)).sqrt() } else { 0.0 }),
-        ..point.row(point.size)
+        ..point.row(&load, point.size)
     })
 }
 

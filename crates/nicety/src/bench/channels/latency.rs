@@ -1,10 +1,10 @@
 //! How long a message takes: one after another on one channel, in a batch, as NFComms times them.
 
 use super::rig::{Far, Load, Near};
-use super::{Point, Row};
+use super::{Mode, Point, Row};
 use crate::bench::StageRow;
 use crate::bench::figures::Spread;
-use crate::{Duration, Error};
+use crate::{Duration, Error, MemoryKind};
 use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,11 @@ struct Measured {
 }
 
 pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
-    let load = Load { messages: (messages + warmup) as u32, ..point.load(1) };
+    let nearest = point.card.spec.nfp()?.memory(MemoryKind::Ctm);
+    // Short messages go to the nearest memory that they may go to, and which the card was calibrated with.
+    let near = point.mode == Mode::Indirect && point.size <= u64::from(nearest.size);
+    let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };
+    let load = Load { messages: (messages + warmup) as u32, memory, ..point.load(1) };
     let mut cluster = point.cluster(point.request.seed, true)?;
     let program = cluster.host(0).load_processes(point.elf)?;
     let far = Far::start_all(cluster.host(0), &program, &load)?[0];
@@ -55,7 +59,7 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
         max_ns: Some(spread.max),
         iterations: Some(messages),
         stages: Some(stages(&measured, messages)?),
-        ..point.row(load.bytes.into())
+        ..point.row(&load, load.bytes.into())
     })
 }
 

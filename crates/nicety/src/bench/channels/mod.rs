@@ -18,7 +18,7 @@ pub use request::{Benchmark, Direction, Mode, Plan, PlannedProcesses, Request, p
 use super::{CardManifest, Environment, StageRow};
 use crate::cards::Card;
 use crate::record::{Level, Recording};
-use crate::{Cluster, ClusterConfig, Error, Noise, VERSION};
+use crate::{Cluster, ClusterConfig, Error, MemoryKind, Noise, VERSION};
 use request::Resolved;
 use rig::Load;
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub struct Row {
     pub direction: &'static str,
     /// Message size in bytes. Of a bandwidth in mode direct, what is sent in parts.
     pub size_bytes: u64,
+    /// The memory of the card that they go to or come from: `ctm` or `emem`.
+    pub memory: &'static str,
     /// Processes that move the payload at once, each with a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
@@ -128,7 +130,7 @@ struct Point<'p> {
 impl Point<'_> {
     fn load(&self, processes: u32) -> Load {
         let (mode, direction, bytes) = (self.mode, self.direction, self.size as u32);
-        Load { mode, direction, bytes, messages: 0, processes }
+        Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
     }
 
     /// A cluster for a run; `first` says whether it is the one that is recorded, if any is.
@@ -152,8 +154,9 @@ impl Point<'_> {
     }
 
     /// A row of what all benchmarks have, once all is checked.
-    fn row(&self, size_bytes: u64) -> Row {
+    fn row(&self, load: &Load, size_bytes: u64) -> Row {
         Row {
+            memory: load.memory.key(),
             mode: self.mode.name(),
             direction: self.direction.name(),
             size_bytes,

@@ -24,6 +24,8 @@ pub(super) struct Load {
     /// Messages of each process.
     pub(super) messages: u32,
     pub(super) processes: u32,
+    /// Where the card has them.
+    pub(super) memory: MemoryKind,
 }
 
 impl Load {
@@ -37,8 +39,8 @@ impl Load {
         }
     }
 
-    /// Bytes of EMEM that a process has.
-    fn memory(&self) -> u32 {
+    /// Bytes of the memory that a process has.
+    fn memory_bytes(&self) -> u32 {
         match (self.mode, self.direction) {
             (Mode::Direct, Direction::HostToCard) => STORED * self.messages,
             (Mode::Direct, Direction::CardToHost) => STORED,
@@ -61,9 +63,8 @@ impl Far {
         let microengines = host.nfp()?.spec().cores;
         let contexts = (load.processes as usize).div_ceil(microengines);
         let start = |number: u32| {
-            let memory = load.memory();
-            let memory =
-                CardMemory { kind: MemoryKind::Emem, island: 0, offset: number * memory, bytes: memory };
+            let bytes = load.memory_bytes();
+            let memory = CardMemory { kind: load.memory, island: 0, offset: number * bytes, bytes };
             let target = TARGETS + number;
             if (load.mode, load.direction) == (Mode::Direct, Direction::CardToHost) {
                 host.write_card(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
