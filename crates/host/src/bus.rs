@@ -21,6 +21,18 @@ pub enum BusSpec {
     Pci(PciSpec),
 }
 
+impl BusSpec {
+    /// How long a CPU is busy writing `bytes` into the card, on a bus that nobody else uses.
+    pub fn store_time(&self, bytes: u64) -> Duration {
+        match self {
+            BusSpec::Plain(plain) => plain.gap.cover(bytes),
+            BusSpec::Pcie(pcie) => crate::pcie::store_time(pcie, bytes),
+            BusSpec::Pci(_) if bytes == 0 => Duration::ZERO,
+            BusSpec::Pci(pci) => pci.clock.cycles(pci.arbitration) + pci.clock.cycles(pci.programmed(bytes)),
+        }
+    }
+}
+
 /// What a plain bus is described by.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSpec {

@@ -3,7 +3,7 @@
 use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
 use crate::noise::{Noise, NoiseSpec};
-use nicety_kernel::{Pool, Sim};
+use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage};
 use std::ops::Range;
 
@@ -121,6 +121,14 @@ impl Cpus {
     /// Works for `duration` on what `stage` says: a library's code, a copy, the operating system's.
     pub async fn spend(&self, duration: Duration, stage: Stage, path: &mut Path) {
         self.run(duration, stage, path, None).await;
+    }
+
+    /// Holds a core until the permit is dropped, for work whose end somebody else decides, such as programmed I/O.
+    /// Background noise does not disturb it.
+    pub async fn hold(&self, path: &mut Path) -> Permit {
+        let core = self.cores.acquire().await;
+        path.advance(Stage::CpuQueued, self.sim.now());
+        core
     }
 
     async fn run(&self, duration: Duration, stage: Stage, path: &mut Path, message: Option<MessageId>) {

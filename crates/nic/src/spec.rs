@@ -2,6 +2,7 @@
 
 use crate::nfp::{NfpSpec, read_processor};
 use crate::node::{NodeSpec, read_node};
+use crate::qnix::{QnixSpec, read_qnix};
 use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec, KernelSpec};
@@ -18,6 +19,8 @@ pub enum CardSpec {
     Spin(Box<SpinSpec>),
     /// Long-running processes on microengines.
     Nfp(Box<NfpSpec>),
+    /// Virtual network interfaces for processes.
+    Qnix(Box<QnixSpec>),
 }
 
 /// The designs of cards.
@@ -27,17 +30,20 @@ pub enum Design {
     Portals,
     /// Long-running processes on microengines, and channels to them.
     Nfp,
+    /// Virtual network interfaces for processes.
+    Qnix,
 }
 
 impl Design {
     /// All of them.
-    pub const ALL: [Design; 2] = [Design::Portals, Design::Nfp];
+    pub const ALL: [Design; 3] = [Design::Portals, Design::Nfp, Design::Qnix];
 
     /// Its name in specs.
     pub const fn name(self) -> &'static str {
         match self {
             Design::Portals => "portals",
             Design::Nfp => "nfp",
+            Design::Qnix => "qnix",
         }
     }
 
@@ -46,6 +52,7 @@ impl Design {
         match self {
             Design::Portals => "spin-discrete",
             Design::Nfp => "nfp-4000",
+            Design::Qnix => "qnix",
         }
     }
 
@@ -54,6 +61,7 @@ impl Design {
         match self {
             Design::Portals => "Portals interface",
             Design::Nfp => "processes and channels",
+            Design::Qnix => "virtual network interfaces",
         }
     }
 }
@@ -108,11 +116,23 @@ impl CardSpec {
         }
     }
 
+    /// The parts of a card with virtual network interfaces.
+    ///
+    /// # Errors
+    /// When the card is of another design.
+    pub fn qnix(&self) -> Result<&QnixSpec, WrongDesign> {
+        match self {
+            CardSpec::Qnix(spec) => Ok(spec),
+            other => Err(WrongDesign { found: other.design(), wanted: Design::Qnix }),
+        }
+    }
+
     /// Its design.
     pub const fn design(&self) -> Design {
         match self {
             CardSpec::Spin(_) => Design::Portals,
             CardSpec::Nfp(_) => Design::Nfp,
+            CardSpec::Qnix(_) => Design::Qnix,
         }
     }
 
@@ -123,22 +143,25 @@ impl CardSpec {
                 NodeSpec { host: spec.host, link: spec.link, switch: spec.switch, barrier: spec.barrier }
             }
             CardSpec::Nfp(spec) => spec.node,
+            CardSpec::Qnix(spec) => spec.node,
         }
     }
 
-    /// The kind of core that runs its programs.
-    pub fn core(&self) -> &Core {
+    /// The kind of core that runs its programs; none where it runs none.
+    pub fn core(&self) -> Option<&Core> {
         match self {
-            CardSpec::Spin(spec) => &spec.hpu.core,
-            CardSpec::Nfp(spec) => &spec.core,
+            CardSpec::Spin(spec) => Some(&spec.hpu.core),
+            CardSpec::Nfp(spec) => Some(&spec.core),
+            CardSpec::Qnix(_) => None,
         }
     }
 
-    /// The instruction set to compile its programs for.
-    pub fn isa(&self) -> &str {
+    /// The instruction set to compile its programs for; none where it runs none.
+    pub fn isa(&self) -> Option<&str> {
         match self {
-            CardSpec::Spin(spec) => &spec.hpu.isa,
-            CardSpec::Nfp(spec) => &spec.isa,
+            CardSpec::Spin(spec) => Some(&spec.hpu.isa),
+            CardSpec::Nfp(spec) => Some(&spec.isa),
+            CardSpec::Qnix(_) => None,
         }
     }
 }
@@ -233,6 +256,7 @@ pub fn read(spec: &Spec) -> Result<(CardSpec, Listing), SpecErrors> {
     let reader = spec.reader();
     let card = match design {
         "nfp" => CardSpec::Nfp(Box::new(read_processor(&reader))),
+        "qnix" => CardSpec::Qnix(Box::new(read_qnix(&reader))),
         _ => CardSpec::Spin(Box::new(read_spin(&reader))),
     };
     Ok((card, reader.finish()?))
@@ -309,8 +333,8 @@ pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
         pin_page: s.time("pin_page", "locking and translating, for each page"),
         unpin: s.time("unpin", "giving pages free again, the part for all of them together"),
         unpin_page: s.time("unpin_page", "giving pages free again, for each page"),
-        interrupt: s.time("interrupt", "the handler of an interrupt, from the interrupt to its end"),
-        wake: s.time("wake", "from waking a thread in a wait queue to the thread running"),
+        interrupt: s.time_or("interrupt", "0 ns", "the handler of an interrupt, where the card raises any"),
+        wake: s.time_or("wake", "0 ns", "from waking a thread in a wait queue to the thread running"),
         page,
     }
 }

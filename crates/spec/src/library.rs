@@ -9,6 +9,7 @@ pub struct Library {
 /// The specs of the folder `specs`: a card each.
 pub const SHIPPED: Library = Library::new(&[
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),
+    ("qnix", include_str!("../../../specs/qnix.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
     ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),
 ]);

@@ -37,6 +37,8 @@ stages! {
     Library = "library";
     /// The host's CPU enters the operating system's kernel, and leaves it.
     SystemCall = "system call";
+    /// The host's CPU copies between a program's memory and memory that the card may use.
+    Copy = "copy";
     /// The kernel locks pages in memory and translates their addresses for the card.
     Pin = "pin";
     /// A driver's own work on the host's CPU: mailboxes, page lists, doorbells.
@@ -51,6 +53,14 @@ stages! {
     Manager = "manager";
     /// Waiting for a manager.
     ManagerQueued = "manager, queued";
+    /// The card's control program works on it.
+    Control = "control program";
+    /// Waiting for the card's control program.
+    ControlQueued = "control program, queued";
+    /// A DMA channel is set up.
+    DmaSetup = "dma set-up";
+    /// Waiting for a DMA channel.
+    DmaQueued = "dma, queued";
     /// The card fetches from host memory: request and data.
     Fetch = "fetch";
     /// Waiting for the way to host memory.
@@ -93,6 +103,8 @@ stages! {
     Deposit = "deposit";
     /// Waiting for the way to host memory.
     DepositQueued = "deposit, queued";
+    /// A DMA channel is set up to tell the host that something is complete.
+    Doorbell = "doorbell";
     /// A completed message waits for the ones before it.
     InOrder = "completion order";
     /// The kernel's handler of the card's interrupt.

@@ -311,6 +311,12 @@ impl Link {
     }
 }
 
+/// How long a CPU is busy writing `bytes` into the card, on a link that nobody else uses.
+pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
+    let pieces = split::requests(0, bytes, spec.push_payload).filter(|_| bytes > 0);
+    pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
+}
+
 const BUS: Stages = (Stage::Bus, Stage::BusQueued);
 const FETCH: Stages = (Stage::Fetch, Stage::FetchQueued);
 const DEPOSIT: Stages = (Stage::Deposit, Stage::DepositQueued);

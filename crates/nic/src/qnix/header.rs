@@ -1,0 +1,64 @@
+//! The header of a packet, in real bytes.
+
+use super::Endpoint;
+use nicety_fabric::HeaderBytes;
+use nicety_types::NodeId;
+
+/// Bytes of a header.
+pub(super) const BYTES: usize = 24;
+
+/// What every packet says of its message. Node, message and offset are the network's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// The sender's interface.
+    pub(super) from: u32,
+    /// The receiver's interface.
+    pub(super) to: u32,
+    /// Bytes of the message.
+    pub(super) bytes: u64,
+    /// What the sender calls it.
+    pub(super) tag: u64,
+}
+
+impl Header {
+    pub(super) fn encode(&self) -> HeaderBytes {
+        let mut bytes = [0; BYTES];
+        bytes[..4].copy_from_slice(&self.from.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.to.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.tag.to_le_bytes());
+        HeaderBytes::new(&bytes)
+    }
+
+    /// What a packet says; none where that is no header.
+    pub(super) fn decode(header: &HeaderBytes) -> Option<Header> {
+        let bytes: &[u8; BYTES] = header.as_slice().try_into().ok()?;
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Some(Header { from: word(0), to: word(4), bytes: long(8), tag: long(16) })
+    }
+
+    /// Who sent it.
+    pub(super) const fn source(&self, node: NodeId) -> Endpoint {
+        Endpoint { node, vni: self.from }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_header_comes_out_as_it_went_in(from: u32, to: u32, bytes: u64, tag: u64) {
+            let header = Header { from, to, bytes, tag };
+            prop_assert_eq!(Header::decode(&header.encode()), Some(header));
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_is_none() {
+        assert_eq!(Header::decode(&HeaderBytes::new(&[0; BYTES - 1])), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! A process's Buffer Pool: host memory that is locked and translated once, given out in pieces.
+
+use nicety_host::Allocation;
+
+/// Pieces begin at multiples of a cache line of most hosts.
+const GRAIN: u64 = 64;
+
+/// A Buffer Pool.
+pub(super) struct BufferPool {
+    pub(super) memory: Allocation,
+    /// Pieces that are in use: where they begin and end, in order.
+    used: Vec<(u64, u64)>,
+}
+
+impl BufferPool {
+    pub(super) const fn new(memory: Allocation) -> BufferPool {
+        BufferPool { memory, used: Vec::new() }
+    }
+
+    /// Whether a range lies in it.
+    pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
+        let (begin, end) = (self.memory.address(), self.memory.address() + self.memory.len());
+        (begin..=end).contains(&address) && bytes <= end - address
+    }
+
+    /// The free pieces, in order.
+    fn free(&self) -> impl Iterator<Item = (u64, u64)> {
+        let begin = self.memory.address();
+        let ends = std::iter::once(begin).chain(self.used.iter().map(|&(_, end)| end));
+        let begins = self.used.iter().map(|&(begin, _)| begin).chain([begin + self.memory.len()]);
+        ends.zip(begins)
+    }
+
+    /// Bytes of the longest piece that is free.
+    pub(super) fn longest(&self) -> u64 {
+        self.free().map(|(begin, end)| end.saturating_sub(begin)).max().unwrap_or(0)
+    }
+
+    /// The first piece that has room for so many bytes; its address.
+    pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
+        let bytes = bytes.max(1);
+        let at = self.free().position(|(begin, end)| end.saturating_sub(begin) >= bytes)?;
+        let begin = self.free().nth(at)?.0;
+        self.used.insert(at, (begin, begin + bytes.next_multiple_of(GRAIN)));
+        Some(begin)
+    }
+
+    /// Gives a piece back.
+    pub(super) fn give_back(&mut self, address: u64) {
+        self.used.retain(|&(begin, _)| begin != address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_host::Memory;
+
+    #[test]
+    fn pieces_do_not_overlap_and_are_used_again() {
+        let memory = Memory::new(1 << 20);
+        let mut pool = BufferPool::new(memory.allocate(1024).unwrap());
+        let start = pool.memory.address();
+        assert_eq!(pool.longest(), 1024);
+        assert_eq!([100, 1, 0].map(|bytes| pool.take(bytes)), [0, 128, 192].map(|at| Some(start + at)));
+        assert_eq!((pool.longest(), pool.take(769)), (768, None));
+        pool.give_back(start);
+        assert_eq!(pool.take(128), Some(start));
+        assert_eq!(pool.take(768), Some(start + 256));
+        assert_eq!((pool.longest(), pool.take(1)), (0, None));
+        assert!(pool.holds(start, 1024) && pool.holds(start + 1024, 0));
+        assert!(!pool.holds(start, 1025) && !pool.holds(start - 1, 1));
+    }
+}

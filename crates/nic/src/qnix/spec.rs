@@ -1,0 +1,216 @@
+//! What the spec of a QNIX card says, as the numbers its parts take.
+
+use crate::node::{NodeSpec, read_node};
+use crate::spec::read_kernel;
+use nicety_host::{BusSpec, KernelSpec};
+use nicety_spec::{Reader, Section};
+use nicety_types::{Duration, Frequency, Gap};
+
+/// A QNIX card.
+#[derive(Clone, Debug)]
+pub struct QnixSpec {
+    /// What is around it.
+    pub node: NodeSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The host's operating system.
+    pub kernel: KernelSpec,
+    /// The library in the process.
+    pub library: LibrarySpec,
+    /// How much of everything there is.
+    pub limits: LimitsSpec,
+    /// The card's memory.
+    pub memory: MemorySpec,
+    /// The control program.
+    pub program: ProgramSpec,
+    /// The DMA controller.
+    pub dma: DmaSpec,
+    /// Most payload that a packet carries, in bytes.
+    pub packet: u64,
+    /// Most bytes that a message has which goes to the card by programmed I/O.
+    pub pio: u64,
+}
+
+/// The library in the process. What posting a command and noticing a doorbell cost is the host's.
+#[derive(Clone, Copy, Debug)]
+pub struct LibrarySpec {
+    /// Bytes of a command in the Command Queue.
+    pub command: u64,
+    /// Beginning to write descriptors into a Context Region; the writing itself comes to it.
+    pub context: Duration,
+    /// Copying a byte from a buffer to a Buffer Pool, or back.
+    pub copy: Gap,
+}
+
+/// How much of everything there is.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitsSpec {
+    /// Virtual network interfaces: processes that are registered.
+    pub vnis: u32,
+    /// Sends of a process that have not ended.
+    pub sends: u32,
+    /// Receives of a process that have not ended.
+    pub receives: u32,
+    /// Bytes of the largest message.
+    pub message: u64,
+    /// Bytes of the largest Buffer Pool.
+    pub pool: u64,
+}
+
+/// What the card's memory is used for.
+#[derive(Clone, Copy, Debug)]
+pub struct MemorySpec {
+    /// All of it, in bytes.
+    pub size: u64,
+    /// The control program and its own state.
+    pub program: u64,
+    /// What a virtual network interface takes beside its Context Regions.
+    pub interface: u64,
+    /// A descriptor of a page.
+    pub descriptor: u64,
+    /// Status of a packet that is buffered.
+    pub status: u64,
+    /// Packets that are staged on their way out.
+    pub staging: u32,
+}
+
+/// The control program. Steps are in cycles of its processor.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramSpec {
+    /// The processor's clock.
+    pub clock: Frequency,
+    /// Looking whether one source has something to do.
+    pub poll: u64,
+    /// Taking a command out of a Command Queue.
+    pub command: u64,
+    /// Building a packet's header and handing the packet to the link.
+    pub header: u64,
+    /// Looking at a packet that came, or at a message that is buffered.
+    pub receive: u64,
+    /// Comparing it with one receive, or the other way round.
+    pub compare: u64,
+    /// Programming a DMA channel.
+    pub transfer: u64,
+}
+
+/// The DMA controller.
+#[derive(Clone, Copy, Debug)]
+pub struct DmaSpec {
+    /// Its channels, each of which does one transfer at a time.
+    pub channels: usize,
+    /// A channel's time before a transfer of data uses the bus.
+    pub setup: Duration,
+    /// A channel's time before it sets a doorbell.
+    pub doorbell: Duration,
+    /// Bytes of a doorbell.
+    pub doorbell_bytes: u64,
+}
+
+impl LimitsSpec {
+    /// Pages that the largest message may lie in: as many as it fills.
+    pub const fn message_pages(&self, page: u64) -> u64 {
+        self.message.div_ceil(page)
+    }
+}
+
+impl QnixSpec {
+    /// Bytes of the Context Regions of one interface: a region for each send and receive, with a descriptor for each page.
+    pub const fn contexts(&self) -> u64 {
+        let pages = self.limits.message_pages(self.kernel.page);
+        (self.limits.sends as u64 + self.limits.receives as u64) * pages * self.memory.descriptor
+    }
+
+    /// Bytes of the card's memory that are given away before anything is buffered.
+    pub const fn fixed_memory(&self) -> u64 {
+        let interfaces = self.limits.vnis as u64 * (self.contexts() + self.memory.interface);
+        let packets = (self.node.link.buffer + self.memory.staging) as u64;
+        self.memory.program + interfaces + packets * self.packet
+    }
+}
+
+/// Reads the sections of a QNIX card.
+pub(crate) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
+    let bus = crate::bus::read(reader);
+    let node = read_node(reader);
+    let kernel = read_kernel(reader);
+    let library = read_library(&reader.section("library"));
+    let limits = read_limits(&reader.section("limits"));
+    let m = reader.section("memory");
+    let memory = read_memory(&m);
+    let program = read_program(&reader.section("program"));
+    let dma = read_dma(&reader.section("dma"));
+    let s = reader.section("packet");
+    let packet = s.size("payload", 64..=65_536, "most payload that a packet carries");
+    let s = reader.section("pio");
+    let pio = s.size("limit", 0..=1 << 20, "longest message that goes to the card by programmed I/O");
+    let region = limits.message_pages(kernel.page) * memory.descriptor;
+    if pio > region {
+        s.refuse(
+            "limit",
+            &format!("a message by programmed I/O lies in one Context Region, which has {region} B"),
+            &format!("write {region} B or less, or raise limits.message"),
+        );
+    }
+    let spec = QnixSpec { node, bus, kernel, library, limits, memory, program, dma, packet, pio };
+    let (fixed, status) = (spec.fixed_memory(), spec.memory.status);
+    if fixed + packet + status > memory.size {
+        m.refuse(
+            "size",
+            &format!("interfaces, packets and the control program take {fixed} B, and nothing is left to buffer a packet"),
+            "raise it, or lower limits.vnis",
+        );
+    }
+    spec
+}
+
+fn read_library(s: &Section<'_>) -> LibrarySpec {
+    LibrarySpec {
+        command: s.size("command", 4..=4096, "a command in the Command Queue"),
+        context: s.time("context", "beginning to write descriptors; writing them comes to it"),
+        copy: s.gap("copy", "copying between a buffer and the Buffer Pool"),
+    }
+}
+
+fn read_limits(s: &Section<'_>) -> LimitsSpec {
+    LimitsSpec {
+        vnis: s.count("vnis", 1..=4096, "virtual network interfaces: processes at a time") as u32,
+        sends: s.count("sends", 1..=4096, "sends of a process that have not ended") as u32,
+        receives: s.count("receives", 1..=4096, "receives of a process that have not ended") as u32,
+        message: s.size("message", 1..=1 << 30, "largest message"),
+        pool: s.size("pool", 1..=1 << 30, "largest Buffer Pool"),
+    }
+}
+
+fn read_memory(s: &Section<'_>) -> MemorySpec {
+    MemorySpec {
+        size: s.size("size", 1 << 16..=1 << 40, "the card's memory"),
+        program: s.size("program", 0..=1 << 30, "the control program and its own state"),
+        interface: s.size("interface", 0..=1 << 30, "an interface beside its Context Regions"),
+        descriptor: s.size("descriptor", 4..=4096, "the descriptor of a page in a Context Region"),
+        status: s.size("status", 0..=4096, "status of a packet that is buffered"),
+        staging: s.count("staging", 1..=1 << 16, "packets staged on their way out") as u32,
+    }
+}
+
+fn read_program(s: &Section<'_>) -> ProgramSpec {
+    let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
+    ProgramSpec {
+        clock: s.frequency("clock", "clock of the card's processor"),
+        // Time has to pass in a loop that never ends.
+        poll: s.count("poll", 1..=1_000_000, "cycles to look whether a source has something to do"),
+        command: cycles("command", "cycles to take a command"),
+        header: cycles("header", "cycles to build a packet's header and hand the packet to the link"),
+        receive: cycles("receive", "cycles to look at a packet that came"),
+        compare: cycles("compare", "cycles to compare a message with one receive"),
+        transfer: cycles("transfer", "cycles to program a DMA channel"),
+    }
+}
+
+fn read_dma(s: &Section<'_>) -> DmaSpec {
+    DmaSpec {
+        channels: s.count("channels", 1..=64, "channels of the DMA controller") as usize,
+        setup: s.time("setup", "a channel's time before a transfer of data uses the bus"),
+        doorbell: s.time("doorbell", "a channel's time before a doorbell uses the bus"),
+        doorbell_bytes: s.size("doorbell_bytes", 1..=4096, "a doorbell in host memory"),
+    }
+}

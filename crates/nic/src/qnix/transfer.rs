@@ -1,0 +1,240 @@
+//! The DMA controller: its channels, and what waits for one.
+
+use super::Card;
+use super::interface::{Kind, Progress};
+use super::library::Completed;
+use super::receive::{Receiving, Slot};
+use super::send::Staged;
+use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
+use nicety_types::{MessageId, Path, Payload, Resource, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Whose use of something ended last, with others waiting for it: what they waited for.
+#[derive(Clone, Copy)]
+pub(super) struct Released {
+    message: MessageId,
+    path: Path,
+}
+
+impl Released {
+    /// Notes that a message lets go of something.
+    pub(super) fn note(place: &Cell<Option<Released>>, message: MessageId, path: &Path) {
+        place.set(Some(Released { message, path: *path }));
+    }
+
+    /// Accounts for having waited for it: as `queued`, unless it was the same message that had it.
+    pub(super) fn waited(place: &Cell<Option<Released>>, queued: Stage, message: MessageId, path: &mut Path) {
+        let Some(last) = place.get().filter(|last| last.path.at() > path.at()) else { return };
+        if last.message == message {
+            *path = last.path;
+        } else {
+            path.advance(queued, last.path.at());
+        }
+    }
+}
+
+/// A part of a message on its way into host memory.
+pub(super) struct Deposit {
+    pub(super) receiving: Rc<Receiving>,
+    pub(super) offset: u64,
+    pub(super) payload: Payload,
+    pub(super) slot: Slot,
+    pub(super) path: Path,
+}
+
+/// A process is to hear that an operation has ended.
+pub(super) struct Doorbell {
+    pub(super) vni: u32,
+    pub(super) operation: u64,
+    pub(super) message: MessageId,
+    pub(super) completed: Completed,
+    pub(super) path: Path,
+}
+
+pub(super) enum Transfer {
+    Deposit(Deposit),
+    Doorbell(Doorbell),
+}
+
+/// The channels, and what is there for them to do.
+pub(super) struct Transfers {
+    channels: Pool,
+    waiting: RefCell<VecDeque<Transfer>>,
+    /// Deposits that the control program has not seen the end of.
+    finished: RefCell<VecDeque<Deposit>>,
+    released: Cell<Option<Released>>,
+    /// What moves bytes, for one channel after another.
+    mover: Server,
+    moved: Cell<Option<Released>>,
+}
+
+impl Transfers {
+    pub(super) fn new(sim: &Sim, channels: usize) -> Transfers {
+        Transfers {
+            channels: Pool::new(sim, channels),
+            mover: Server::new(sim),
+            moved: Cell::default(),
+            waiting: RefCell::default(),
+            finished: RefCell::default(),
+            released: Cell::default(),
+        }
+    }
+
+    /// Whether a channel has nothing to do.
+    pub(super) fn is_free(&self) -> bool {
+        self.channels.available() > 0
+    }
+}
+
+impl Card {
+    /// Whether there is something to do at the DMA controller.
+    pub(super) fn has_transfer(&self) -> bool {
+        let Transfers { waiting, finished, .. } = &self.transfers;
+        !finished.borrow().is_empty() || (self.transfers.is_free() && !waiting.borrow().is_empty())
+    }
+
+    /// Has something wait for a channel.
+    pub(super) fn enqueue(&self, transfer: Transfer) {
+        self.transfers.waiting.borrow_mut().push_back(transfer);
+    }
+
+    /// Sees which deposits have ended, and gives a channel something to do.
+    pub(super) async fn serve_channels(self: &Rc<Card>) {
+        let finished = std::mem::take(&mut *self.transfers.finished.borrow_mut());
+        for deposit in finished {
+            self.settle(deposit);
+        }
+        if !self.transfers.is_free() {
+            return;
+        }
+        let next = self.transfers.waiting.borrow_mut().pop_front();
+        match next {
+            Some(Transfer::Deposit(mut deposit)) => {
+                let channel = self.channel(deposit.receiving.message, &mut deposit.path).await;
+                self.sim.spawn(self.clone().deposit(deposit, channel));
+            }
+            Some(Transfer::Doorbell(mut doorbell)) => {
+                let channel = self.channel(doorbell.message, &mut doorbell.path).await;
+                self.sim.spawn(self.clone().ring(doorbell, channel));
+            }
+            None => {}
+        }
+    }
+
+    /// Programs a free channel.
+    async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
+        let channel = self.transfers.channels.acquire().await;
+        Released::waited(&self.transfers.released, Stage::DmaQueued, message, path);
+        self.work(self.spec.program.transfer, path).await;
+        channel
+    }
+
+    /// A channel has moved its last byte, as `path` accounts for.
+    fn release(&self, channel: Permit, mover: Guard, message: MessageId, path: &Path) {
+        if self.transfers.mover.waiting() > 0 {
+            Released::note(&self.transfers.moved, message, path);
+        }
+        drop(mover);
+        if !self.transfers.is_free() {
+            Released::note(&self.transfers.released, message, path);
+        }
+        drop(channel);
+        self.changed.notify_all();
+    }
+
+    /// A channel prepares for a transfer, and waits until the other ones have moved their bytes.
+    async fn prepare(&self, doorbell: bool, message: MessageId, path: &mut Path) -> Guard {
+        let (time, stage) = match doorbell {
+            true => (self.spec.dma.doorbell, Stage::Doorbell),
+            false => (self.spec.dma.setup, Stage::DmaSetup),
+        };
+        let start = self.sim.now();
+        self.sim.delay(time).await;
+        path.advance(stage, self.sim.now());
+        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), stage.name());
+        let mover = self.transfers.mover.acquire().await;
+        Released::waited(&self.transfers.moved, Stage::DmaQueued, message, path);
+        path.advance(Stage::DmaQueued, self.sim.now());
+        mover
+    }
+
+    /// A channel fetches a packet's bytes, which are staged then.
+    pub(super) async fn fetch(
+        self: &Rc<Card>,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Rc<Staged> {
+        // What waits is staged first, so that there is a place to fetch to.
+        let place = self.staging.acquire(1).await;
+        Released::waited(&self.unstaged, Stage::SendQueued, message, path);
+        let channel = self.channel(message, path).await;
+        let staged = Rc::new(Staged::empty(place));
+        let (card, to, mut path) = (self.clone(), staged.clone(), *path);
+        self.sim.spawn(async move {
+            let mover = card.prepare(false, message, &mut path).await;
+            let start = card.sim.now();
+            let transfer = card.bus.read(message, address, bytes, bytes, path).await;
+            let path = transfer.packet(0).await.landed();
+            card.sim.until(path.at()).await;
+            card.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
+            let payload = card.memory.read(address, bytes).expect("checked when it was posted");
+            to.fill(payload, path);
+            card.release(channel, mover, message, &path);
+        });
+        staged
+    }
+
+    async fn deposit(self: Rc<Card>, mut deposit: Deposit, channel: Permit) {
+        let message = deposit.receiving.message;
+        let mover = self.prepare(false, message, &mut deposit.path).await;
+        let address = deposit.receiving.address + deposit.offset;
+        let start = self.sim.now();
+        let handover = self.bus.deposit(message, address, deposit.payload.len(), deposit.path).await;
+        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), Stage::Deposit.name());
+        self.release(channel, mover, message, &handover.path);
+        deposit.path = handover.path;
+        self.sim.until(handover.landed).await;
+        deposit.path.advance(Stage::Deposit, handover.landed);
+        let mut at = address;
+        for segment in deposit.payload.segments() {
+            match segment {
+                nicety_types::Segment::Real(bytes) => self.memory.write(at, bytes),
+                nicety_types::Segment::Phantom(len) => self.memory.write_phantom(at, *len),
+            }
+            .expect("checked when it was posted");
+            at += segment.len();
+        }
+        self.transfers.finished.borrow_mut().push_back(deposit);
+        self.changed.notify_all();
+    }
+
+    /// Sets a doorbell.
+    async fn ring(self: Rc<Card>, mut doorbell: Doorbell, channel: Permit) {
+        let message = doorbell.message;
+        let mover = self.prepare(true, message, &mut doorbell.path).await;
+        let bytes = self.spec.dma.doorbell_bytes;
+        let handover = self.bus.deposit(message, 0, bytes, doorbell.path).await;
+        self.release(channel, mover, message, &handover.path);
+        let mut path = handover.path;
+        self.sim.until(handover.landed).await;
+        path.advance(Stage::Deposit, handover.landed);
+        self.count(|counted| counted.doorbells += 1);
+        let Doorbell { vni, operation, completed, .. } = doorbell;
+        let rung = self.interface(vni, |interface| {
+            let entry = interface.operations.get_mut(&operation)?;
+            entry.1 = Progress::Done(completed, path);
+            Some((entry.0, interface.rung.clone()))
+        });
+        if let Some(Some((kind, rung))) = rung {
+            if kind == Kind::Receive {
+                let outcome = if completed.truncated { "truncated" } else { "received" };
+                self.recorder.message_completed(message, &path, outcome);
+            }
+            rung.notify_all();
+        }
+    }
+}

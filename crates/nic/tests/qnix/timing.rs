@@ -1,0 +1,168 @@
+//! Times, to the picosecond, worked out by hand. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, a
+//! look 40 ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
+
+use crate::support::{Rig, at};
+use nicety_nic::qnix::How;
+use nicety_types::{Duration, Path, Stage, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const START: Time = Time::from_ps(100_000_000);
+
+/// The path of one message, from the call of send to the doorbell of a receive that was there before, and how long it
+/// was until the receiver had noticed. Each process has a Buffer Pool where `pools` says so, with the buffer in it.
+fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
+    let mut rig = Rig::new(2, overrides);
+    let result = Rc::new(Cell::new(None));
+    let sender = async move |user: crate::support::User| {
+        user.open().await.unwrap();
+        let buffer = match pools {
+            true => (user.pool(1 << 20).await.unwrap().address(), bytes),
+            false => user.room(bytes),
+        };
+        user.sim.until(START).await;
+        user.restart();
+        let send = user.send(buffer, at(1, 0), 7, how).await.unwrap();
+        user.wait(send).await.unwrap();
+    };
+    rig.process(0, 0, sender);
+    let seen = result.clone();
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = match pools {
+            true => (user.pool(1 << 20).await.unwrap().address(), bytes),
+            false => user.room(bytes),
+        };
+        let receive = user.receive(buffer, None, None, how).await.unwrap();
+        user.wait(receive).await.unwrap();
+        seen.set(Some((user.path.get(), user.sim.now().since(START))));
+    });
+    rig.run();
+    result.take().unwrap()
+}
+
+#[test]
+fn an_empty_message_by_hand() {
+    let (path, noticed) = message(0, How::Auto, &[], false);
+    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command 200, header 500.
+    // Link 32 B x 5 + 200: it comes at 2100. The looks at the other card are 20 ns off, and two are before the link:
+    // 20 + 3 x 40. Receive 200, one comparison 60. A look at the DMA controller 40, the channel 160. Its time 585, the
+    // bus 2 + 15 clocks: 255.
+    let doorbell = 1000 + 40 + 700 + 360 + 140 + 260 + 40 + 160 + 585 + 255;
+    assert_eq!(doorbell, 3540);
+    assert_eq!(noticed, Duration::from_ns(doorbell + 150));
+    assert_eq!(path.origin(), START);
+    let stages: Vec<_> = path.stages().map(|(stage, time)| (stage, time.ps() / 1000)).collect();
+    let expected = [
+        (Stage::Post, 520),
+        (Stage::Bus, 480),
+        (Stage::Control, 200 + 500 + 200 + 60 + 160),
+        (Stage::ControlQueued, 40 + 140 + 40),
+        (Stage::Link, 360),
+        (Stage::Deposit, 255),
+        (Stage::Doorbell, 585),
+        (Stage::Notice, 150),
+    ];
+    assert_eq!(stages, expected);
+}
+
+/// Without what depends on the phase of the control program's round.
+fn without_looks(path: &Path) -> u64 {
+    let time = path.at().since(path.origin()) - path.total(Stage::ControlQueued);
+    assert!(path.total(Stage::ControlQueued) < Duration::from_ns(600), "{path:?}");
+    time.ps() / 1000
+}
+
+#[test]
+fn a_short_message_goes_by_programmed_io_and_is_deposited() {
+    let (path, _) = message(1024, How::Pio, &[], true);
+    // 1024 B are 2 + 32 x 18 clocks before the command; on the link 1056 B; and in a deposit 5 us and 2 + 8 x 30.
+    let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
+    assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
+    assert_eq!(path.total(Stage::Bus), Duration::from_ns(578 * 15 + 480));
+    assert_eq!(path.total(Stage::DmaSetup), Duration::from_ns(5000));
+}
+
+#[test]
+fn a_long_message_is_fetched_by_the_card() {
+    let (path, _) = message(4096, How::Pool, &[], true);
+    // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same as a deposit.
+    let fetch = 160 + 5000 + 962 * 15;
+    let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
+    assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
+    assert_eq!(path.total(Stage::Fetch), Duration::from_ns(962 * 15));
+}
+
+#[test]
+fn translation_is_a_system_call_and_descriptors() {
+    let copied = message(8192, How::Copy, &[], true).0;
+    let translated = message(8192, How::Translate, &[], false).0;
+    // 8192 B at 700 MB/s at both ends: 11 702.857 ns and its rounding.
+    assert_eq!(copied.total(Stage::Copy).ps(), 2 * 11_702_858);
+    assert_eq!(copied.total(Stage::Pin), Duration::ZERO);
+    // At the sender alone: the receiver's were before. Two descriptors are one burst.
+    assert_eq!(translated.total(Stage::SystemCall), Duration::from_ns(300));
+    assert_eq!(translated.total(Stage::Pin), Duration::from_ns(1200));
+    assert_eq!(translated.total(Stage::Library), Duration::from_ns(520));
+    assert_eq!(translated.total(Stage::Bus), Duration::from_ns(20 * 15 + 480));
+    assert_eq!(translated.total(Stage::Copy), Duration::ZERO);
+}
+
+/// How long the receives of so many messages of so many bytes take, one way, with a window of 16.
+fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
+    let mut rig = Rig::new(2, overrides);
+    let end = Rc::new(Cell::new(Duration::ZERO));
+    let window = 16;
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let pool = user.pool(8 << 20).await.unwrap();
+        user.sim.until(START).await;
+        let mut sends = std::collections::VecDeque::new();
+        for _ in 0..count {
+            if sends.len() == window {
+                user.wait(sends.pop_front().unwrap()).await.unwrap();
+            }
+            sends.push_back(user.send((pool.address(), bytes), at(1, 0), 0, how).await.unwrap());
+        }
+        for send in sends {
+            user.wait(send).await.unwrap();
+        }
+    });
+    let seen = end.clone();
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let pool = user.pool(8 << 20).await.unwrap();
+        let post = async || user.receive((pool.address(), bytes), None, None, How::Pool).await.unwrap();
+        let mut receives = std::collections::VecDeque::new();
+        for _ in 0..window {
+            receives.push_back(post().await);
+        }
+        for received in 0..count {
+            user.wait(receives.pop_front().unwrap()).await.unwrap();
+            if received + (window as u64) < count {
+                receives.push_back(post().await);
+            }
+        }
+        seen.set(user.sim.now().since(START));
+    });
+    rig.run();
+    (count * bytes) as f64 / (end.get().ps() as f64 / 1e6)
+}
+
+#[test]
+fn two_channels_hide_their_set_up_and_one_does_not() {
+    // On a link that is no limit: 4 KiB every 960 clocks, and arbitration where a transfer begins on an idle bus.
+    let fast = ["link.gap=10 GB/s", "memory.staging=16"];
+    let two = stream(65_536, 60, How::Pool, &fast);
+    assert!((270.0..284.5).contains(&two), "{two}");
+    // One channel: 5 us and 160 ns more for each packet, and some looks: 4096 B in 19.6 us.
+    let one = stream(65_536, 60, How::Pool, &[&fast[..], &["dma.channels=1"]].concat());
+    assert!((195.0..209.0).contains(&one), "{one}");
+}
+
+#[test]
+fn long_messages_fill_the_link() {
+    // 4096 of 4128 bytes.
+    let rate = stream(1 << 20, 20, How::Pool, &[]);
+    assert!((195.0..198.45).contains(&rate), "{rate}");
+}
