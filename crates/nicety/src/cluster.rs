@@ -5,16 +5,17 @@ use crate::cards::Card as LoadedCard;
 use crate::error::fault_lines;
 use crate::failures;
 use crate::host::{Failed, Host, HostParts};
-use crate::node::NodeCard;
+use crate::node::{NodeCard, QnixNode};
 use crate::noise::Noise;
 use crate::processes::{MicroengineReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
 use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
-use nicety_host::{Cpus, KernelCounters, Memory, Traffic};
+use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
 use nicety_nic::nfp::{self, ChannelCounters, NfpSpec};
+use nicety_nic::qnix::{self, QnixSpec};
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
 use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
@@ -112,6 +113,8 @@ pub struct NodeReport {
     pub microengines: Vec<MicroengineReport>,
     /// What the channels to processes did.
     pub channels: ChannelCounters,
+    /// What a card with virtual network interfaces counted.
+    pub interfaces: qnix::Statistics,
     /// How often the operating system was entered.
     pub kernel: KernelCounters,
 }
@@ -219,6 +222,12 @@ impl Cluster {
                     let linked = ((nodes > 1).then_some(port), nodes);
                     let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, linked, &recorder);
                     NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card, nodes)?))
+                }
+                CardSpec::Qnix(spec) => {
+                    let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
+                    let (spec, memory) = (Rc::new(QnixSpec::clone(spec)), memory.clone());
+                    let card = qnix::Card::install(&sim, spec, memory, kernel, port, nodes, &recorder);
+                    NodeCard::Qnix(Rc::new(QnixNode::set_up(&card)?))
                 }
             };
             cards.push(card.clone());
@@ -344,5 +353,6 @@ fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
         microengines: report.microengines,
         channels: report.channels,
         kernel: report.kernel,
+        interfaces: report.interfaces,
     }
 }

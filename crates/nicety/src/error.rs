@@ -4,6 +4,7 @@ use nicety_fabric::{FaultsError, TopologyError};
 use nicety_kernel::RunError;
 use nicety_nic::nfp::ExperimentError;
 use nicety_nic::nfp::{ChannelError, MessageError};
+use nicety_nic::qnix::QnixError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
 use std::fmt;
@@ -133,6 +134,21 @@ impl From<CallError> for Error {
         match error {
             // Known without asking the card.
             CallError::Rank { .. } => Error::Input(error.to_string()),
+            _ => Error::Program(error.to_string()),
+        }
+    }
+}
+
+impl From<QnixError> for Error {
+    fn from(error: QnixError) -> Error {
+        use QnixError as E;
+        match error {
+            // Wrong whatever has happened before.
+            E::NoNode { .. }
+            | E::NoSuchInterface { .. }
+            | E::Message { .. }
+            | E::Pool { .. }
+            | E::TooLongForPio { .. } => Error::Input(error.to_string()),
             _ => Error::Program(error.to_string()),
         }
     }

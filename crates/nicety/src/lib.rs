@@ -58,10 +58,11 @@ pub use cluster::{
     Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,
 };
 pub use error::Error;
-pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread};
+pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread, VniProcess};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_nic::nfp::{ChannelCounters, ContextCounters, CoreCounters, MemoryKind};
+pub use nicety_nic::qnix;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
     HandlerNames, Handlers, HpuMemoryId, Log, LogLine, RefusedCommand, State, Unusable,

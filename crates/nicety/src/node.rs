@@ -4,10 +4,13 @@ use crate::Error;
 use crate::processes::{MicroengineReport, ProcessTable};
 use nicety_host::KernelCounters;
 use nicety_nic::nfp::ChannelCounters;
+use nicety_nic::qnix::{self, QnixError};
 use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, RefusedCommand, Unusable};
 use nicety_nic::transport::{TransportStatistics, Undelivered};
 use nicety_nic::{Design, WrongDesign};
 use nicety_portals::Statistics;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The card of a node. Cheap to clone.
@@ -17,6 +20,44 @@ pub(crate) enum NodeCard {
     Spin(Rc<Card>),
     /// Microengines, and the processes on them.
     Nfp(Rc<ProcessTable>),
+    /// Virtual network interfaces, and the processes that have them.
+    Qnix(Rc<QnixNode>),
+}
+
+/// The process of a host that `send` and `recv` belong to.
+pub(crate) const OWN_PROCESS: u32 = 0;
+
+/// A card with virtual network interfaces, and the processes of its host.
+pub(crate) struct QnixNode {
+    card: Rc<qnix::Card>,
+    processes: RefCell<BTreeMap<u32, Rc<qnix::Process>>>,
+    /// The interface of the process that `send` and `recv` belong to.
+    own: u32,
+}
+
+impl QnixNode {
+    /// Registers the host's own process, with the largest Buffer Pool there may be.
+    pub(crate) fn set_up(card: &Rc<qnix::Card>) -> Result<QnixNode, QnixError> {
+        let process = Rc::new(qnix::Process::new(card, OWN_PROCESS));
+        let own = process.set_up(card.spec().limits.pool)?;
+        let processes = RefCell::new(BTreeMap::from([(OWN_PROCESS, process)]));
+        Ok(QnixNode { card: card.clone(), processes, own })
+    }
+
+    pub(crate) const fn card(&self) -> &Rc<qnix::Card> {
+        &self.card
+    }
+
+    pub(crate) const fn own_interface(&self) -> u32 {
+        self.own
+    }
+
+    /// A process, by its number.
+    pub(crate) fn process(&self, number: u32) -> Rc<qnix::Process> {
+        let mut processes = self.processes.borrow_mut();
+        let new = || Rc::new(qnix::Process::new(&self.card, number));
+        processes.entry(number).or_insert_with(new).clone()
+    }
 }
 
 /// What a card has counted. What its design does not have is zero, and empty.
@@ -30,6 +71,7 @@ pub(crate) struct CardReport {
     pub(crate) unusable: Unusable,
     pub(crate) microengines: Vec<MicroengineReport>,
     pub(crate) channels: ChannelCounters,
+    pub(crate) interfaces: qnix::Statistics,
     pub(crate) kernel: KernelCounters,
 }
 
@@ -39,6 +81,7 @@ impl NodeCard {
         match self {
             NodeCard::Spin(_) => Design::Portals,
             NodeCard::Nfp(_) => Design::Nfp,
+            NodeCard::Qnix(_) => Design::Qnix,
         }
     }
 
@@ -50,7 +93,7 @@ impl NodeCard {
     pub(crate) fn spin(&self) -> Result<&Rc<Card>, Error> {
         match self {
             NodeCard::Spin(card) => Ok(card),
-            NodeCard::Nfp(_) => Err(self.wrong(Design::Portals)),
+            _ => Err(self.wrong(Design::Portals)),
         }
     }
 
@@ -58,7 +101,15 @@ impl NodeCard {
     pub(crate) fn nfp(&self) -> Result<&Rc<ProcessTable>, Error> {
         match self {
             NodeCard::Nfp(card) => Ok(card),
-            NodeCard::Spin(_) => Err(self.wrong(Design::Nfp)),
+            _ => Err(self.wrong(Design::Nfp)),
+        }
+    }
+
+    /// The card with interfaces for processes.
+    pub(crate) fn qnix(&self) -> Result<&Rc<QnixNode>, Error> {
+        match self {
+            NodeCard::Qnix(node) => Ok(node),
+            _ => Err(self.wrong(Design::Qnix)),
         }
     }
 
@@ -67,6 +118,7 @@ impl NodeCard {
         match self {
             NodeCard::Spin(card) => card.faults(),
             NodeCard::Nfp(card) => card.faults(),
+            NodeCard::Qnix(_) => Vec::new(),
         }
     }
 
@@ -74,7 +126,7 @@ impl NodeCard {
     pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
         match self {
             NodeCard::Spin(card) => card.undelivered(),
-            NodeCard::Nfp(_) => Vec::new(),
+            NodeCard::Nfp(_) | NodeCard::Qnix(_) => Vec::new(),
         }
     }
 
@@ -82,7 +134,7 @@ impl NodeCard {
     pub(crate) fn is_reliable(&self) -> Option<bool> {
         match self {
             NodeCard::Spin(card) => Some(card.spec().transport.reliable),
-            NodeCard::Nfp(_) => None,
+            NodeCard::Nfp(_) | NodeCard::Qnix(_) => None,
         }
     }
 
@@ -91,6 +143,7 @@ impl NodeCard {
         match self {
             NodeCard::Spin(card) => card.unusable().total(),
             NodeCard::Nfp(_) => 0,
+            NodeCard::Qnix(node) => node.card().statistics().unusable,
         }
     }
 
@@ -110,6 +163,11 @@ impl NodeCard {
                 microengines: processes.microengines(),
                 channels: processes.card().channel_counters(),
                 kernel: processes.card().kernel_counters(),
+                ..CardReport::default()
+            },
+            NodeCard::Qnix(node) => CardReport {
+                interfaces: node.card().statistics(),
+                kernel: node.card().kernel().counters(),
                 ..CardReport::default()
             },
         }

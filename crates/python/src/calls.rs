@@ -134,7 +134,9 @@ pub fn hpu_run(
         guarded(|| {
             let core = match spec {
                 None => Core::default(),
-                Some(name) => *cards::load(name, &[])?.spec.core(),
+                Some(name) => *cards::load(name, &[])?.spec.core().ok_or_else(|| {
+                    Error::Input(format!("card {name} runs no programs of its own; name another card"))
+                })?,
             };
             let wrong = |text: String| Error::Input(text);
             let image = Image::load(elf, &core).map_err(|error| wrong(error.to_string()))?;

@@ -111,8 +111,14 @@ impl Simulation {
     }
 
     /// The instruction set that handlers are compiled for.
-    fn isa(&self) -> String {
-        self.config.card.spec.isa().to_owned()
+    fn isa(&self) -> PyResult<String> {
+        let isa = self.config.card.spec.isa().ok_or_else(|| {
+            let name = &self.config.card.listing.name;
+            InputError::new_err(format!(
+                "card {name} runs no programs of its own, so there is nothing to compile for"
+            ))
+        })?;
+        Ok(isa.to_owned())
     }
 
     /// Starts programs on these ranks.

@@ -90,7 +90,7 @@ struct Local {
 pub struct Process {
     card: Rc<Card>,
     number: u32,
-    /// What it may touch: addresses and lengths.
+    /// What it may touch: addresses and lengths, in order.
     own: RefCell<Vec<(u64, u64)>>,
     pool: RefCell<Option<BufferPool>>,
     operations: RefCell<BTreeMap<u64, Local>>,
@@ -135,7 +135,9 @@ impl Process {
 
     /// Makes memory of the host the process's own.
     pub fn adopt(&self, memory: &Allocation) {
-        self.own.borrow_mut().push((memory.address(), memory.len()));
+        let mut own = self.own.borrow_mut();
+        let at = own.partition_point(|&(begin, _)| begin < memory.address());
+        own.insert(at, (memory.address(), memory.len()));
     }
 
     /// Has the kernel register the process with the card. Returns the number of its interface, the lowest that is free.
@@ -143,8 +145,23 @@ impl Process {
     /// # Errors
     /// When it has one, or none is left.
     pub async fn open(&self, path: &mut Path) -> Result<u32, QnixError> {
+        self.card.kernel.call(path).await;
+        self.register()
+    }
+
+    /// Registers the process and a Buffer Pool of so many bytes before anything runs, which takes no virtual time and is not
+    /// counted. Returns the number of its interface.
+    ///
+    /// # Errors
+    /// As [`Process::open`] and [`Process::register_pool`].
+    pub fn set_up(&self, pool: u64) -> Result<u32, QnixError> {
+        let vni = self.register()?;
+        self.take_pool(vni, pool)?;
+        Ok(vni)
+    }
+
+    fn register(&self) -> Result<u32, QnixError> {
         let card = &self.card;
-        card.kernel.call(path).await;
         if let Some(&(vni, _)) = card.interfaces().iter().find(|(_, owner)| *owner == self.number) {
             return Err(QnixError::Open { vni });
         }
@@ -202,6 +219,17 @@ impl Process {
         bytes: u64,
         path: &mut Path,
     ) -> Result<Allocation, QnixError> {
+        let memory = self.take_pool(vni, bytes)?;
+        let card = &self.card;
+        let pages = self.pages(memory.address(), bytes);
+        card.kernel.call(path).await;
+        card.kernel.pin(pages, path).await;
+        self.describe_pages(card.next_message(), pages, path).await;
+        Ok(memory)
+    }
+
+    /// Memory for a Buffer Pool, on the host and for its descriptors on the card.
+    fn take_pool(&self, vni: u32, bytes: u64) -> Result<Allocation, QnixError> {
         self.check(vni)?;
         let (card, limit) = (&self.card, self.card.spec.limits.pool);
         if bytes == 0 || bytes > limit {
@@ -225,10 +253,6 @@ impl Process {
         card.interface(vni, |interface| interface.pool_memory = wanted);
         self.adopt(&memory);
         self.pool.replace(Some(BufferPool::new(memory.clone())));
-        let pages = self.pages(memory.address(), bytes);
-        card.kernel.call(path).await;
-        card.kernel.pin(pages, path).await;
-        self.describe_pages(card.next_message(), pages, path).await;
         Ok(memory)
     }
 
@@ -556,10 +580,11 @@ impl Process {
         if bytes > limit {
             return Err(QnixError::Message { bytes, limit });
         }
-        let holds = |&(begin, len): &(u64, u64)| {
-            address.checked_sub(begin).is_some_and(|offset| offset <= len && bytes <= len - offset)
-        };
-        if bytes == 0 || self.own.borrow().iter().any(holds) {
+        let own = self.own.borrow();
+        let last = own[..own.partition_point(|&(begin, _)| begin <= address)].last();
+        if bytes == 0
+            || last.is_some_and(|&(begin, len)| address - begin <= len && bytes <= len - (address - begin))
+        {
             return Ok(());
         }
         self.card.count(|counted| counted.refused += 1);

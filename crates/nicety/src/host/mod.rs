@@ -1,6 +1,7 @@
 //! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
 //! ranks; and what cards of one design have: in `portals.rs` and `offload.rs` the Portals calls and handlers, in
-//! `processes.rs` and `device.rs` processes and channels to them. A program may have several threads: `thread.rs`.
+//! `processes.rs` and `device.rs` processes and channels to them, in `vni.rs` processes of the host with interfaces of
+//! their own. A program may have several threads: `thread.rs`.
 
 mod buffer;
 mod device;
@@ -10,6 +11,7 @@ mod processes;
 mod receive;
 mod send;
 mod thread;
+mod vni;
 mod work;
 
 pub use buffer::Buffer;
@@ -17,9 +19,10 @@ pub use device::{Alternative, Channel, Device};
 pub use receive::{PendingRecv, Received};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
+pub use vni::VniProcess;
 
 use crate::Error;
-use crate::node::NodeCard;
+use crate::node::{NodeCard, OWN_PROCESS};
 use crate::processes::ProcessTable;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
@@ -77,7 +80,7 @@ impl Host {
         let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder } = parts;
         let messages = match &card {
             NodeCard::Spin(card) => Some(Messages::on(card)?),
-            NodeCard::Nfp(_) => None,
+            NodeCard::Nfp(_) | NodeCard::Qnix(_) => None,
         };
         let path = Rc::new(RefCell::new(Path::from(sim.now())));
         let inner = Inner {
@@ -126,6 +129,15 @@ impl Host {
     /// # Errors
     /// When the host has no more memory.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
+        let buffer = self.alloc_unowned(len)?;
+        if let NodeCard::Qnix(node) = &self.inner.card {
+            node.process(OWN_PROCESS).adopt(&buffer.allocation);
+        }
+        Ok(buffer)
+    }
+
+    /// Memory that belongs to none of the host's processes yet.
+    fn alloc_unowned(&self, len: u64) -> Result<Buffer, Error> {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 

@@ -3,8 +3,10 @@
 use super::{Buffer, Host, MESSAGES};
 use crate::Error;
 use crate::node::NodeCard;
+use nicety_kernel::describe;
 use nicety_nic::nfp::Posted;
-use nicety_nic::spin::{Appending, CallError};
+use nicety_nic::qnix::{How, Operation};
+use nicety_nic::spin::Appending;
 use nicety_portals::{Event, EventKind, List, Me, MeOptions, Source};
 use nicety_types::{NodeId, Time};
 
@@ -29,6 +31,15 @@ enum Pending {
     Entry(PendingEntry),
     /// A receive of the library's.
     Posted(Posted),
+    /// A Receive command in an interface, and the bytes that there is room for.
+    Command { operation: Operation, room: u64, source: Option<u32>, tag: Option<u32> },
+}
+
+/// What a receive waits for.
+fn what(source: Option<u32>, tag: Option<u32>) -> String {
+    let from = source.map_or("any rank".to_string(), |rank| format!("rank {rank}"));
+    let tagged = tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
+    format!("a message from {from}, {tagged}")
 }
 
 struct PendingEntry {
@@ -39,12 +50,30 @@ struct PendingEntry {
     tag: Option<u32>,
 }
 
+impl PendingRecv {
+    pub(super) fn command(
+        operation: Operation,
+        room: u64,
+        source: Option<u32>,
+        tag: Option<u32>,
+    ) -> PendingRecv {
+        PendingRecv(Pending::Command { operation, room, source, tag })
+    }
+}
+
 impl PendingEntry {
     fn what(&self) -> String {
-        let from = self.source.map_or("any rank".to_string(), |rank| format!("rank {rank}"));
-        let tagged = self.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
-        format!("a message from {from}, {tagged}")
+        what(self.source, self.tag)
     }
+}
+
+/// A message was longer than its receive.
+pub(super) fn cut(bytes: u64, rank: u32, room: u64) -> Error {
+    Error::Program(format!(
+        "a message of {bytes} bytes from rank {rank} came into a recv of {room} bytes: {} bytes were cut; give recv a \
+         buffer of {bytes} bytes",
+        bytes - room
+    ))
 }
 
 impl Host {
@@ -81,9 +110,10 @@ impl Host {
         source: Option<u32>,
         tag: Option<u32>,
     ) -> Result<PendingRecv, Error> {
-        if let Some(rank) = source.filter(|&rank| rank >= self.inner.ranks) {
-            return Err(CallError::Rank { rank, ranks: self.inner.ranks }.into());
+        if self.qnix().is_ok() {
+            return self.post_recv_by(buffer, source, tag, How::Auto).await;
         }
+        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         if let NodeCard::Nfp(card) = &self.inner.card {
             let (address, room) = (buffer.address(), buffer.len());
             let posted = card.messenger()?.post(&self.path(), source, tag, address, room)?;
@@ -126,6 +156,10 @@ impl Host {
                 self.called("recv", start);
                 Ok(Received { source: arrival.source, tag: arrival.tag, length: arrival.bytes })
             }
+            Pending::Command { operation, room, source, tag } => {
+                let received = self.received_by_interface(operation, room, start);
+                describe(move || what(source, tag), received).await
+            }
         }
     }
 
@@ -142,15 +176,7 @@ impl Host {
             .await?;
         self.called("recv", start);
         if event.rlength > event.mlength {
-            return Err(Error::Program(format!(
-                "a message of {} bytes from rank {} came into a recv of {} bytes: {} bytes were cut; give recv a \
-                 buffer of {} bytes",
-                event.rlength,
-                event.initiator.0,
-                event.mlength,
-                event.rlength - event.mlength,
-                event.rlength
-            )));
+            return Err(cut(event.rlength, event.initiator.0, event.mlength));
         }
         Ok(Received { source: event.initiator.0, tag: event.match_bits as u32, length: event.mlength })
     }

@@ -3,6 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 use crate::node::NodeCard;
+use nicety_nic::qnix::How;
 use nicety_nic::spin::{CallError, Card};
 use nicety_portals::{EqHandle, Event, EventKind, Md, MdOptions, PutRequest};
 use nicety_types::NodeId;
@@ -42,11 +43,18 @@ impl Host {
         Ok((card, self.inner.messages.as_ref().expect("made with every card that has Portals")))
     }
 
+    /// Refuses a rank that there is not.
+    pub(super) fn check_rank(&self, rank: u32) -> Result<(), Error> {
+        let ranks = self.inner.ranks;
+        if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
+    }
+
     /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.
     ///
     /// On a Portals card: a put, and the wait for its SEND event; the receive has to be posted when the message comes:
     /// [`Host::post_recv`]. On a flow processor: a channel to the processes that forward messages, which have it wait until
-    /// its receive is there.
+    /// its receive is there. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
+    /// message without a receive waits in the card's memory.
     ///
     /// # Errors
     /// When there is no such rank.
@@ -59,6 +67,7 @@ impl Host {
                 let (address, bytes) = (buffer.address(), buffer.len());
                 self.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await?;
             }
+            NodeCard::Qnix(_) => return self.send_by(buffer, to, tag, How::Auto).await,
         }
         self.called("send", start);
         Ok(())

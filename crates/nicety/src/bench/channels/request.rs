@@ -340,7 +340,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let planned = |(name, card): &(String, Card)| PlannedProcesses {
         key: name.clone(),
         source: "nfp/channel_bench.c",
-        isa: card.spec.isa().to_owned(),
+        isa: card.spec.isa().unwrap_or_default().to_owned(),
     };
     Ok(Plan { compile: cards.iter().map(planned).collect() })
 }
