@@ -58,24 +58,27 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cluster, ClusterConfig};
+    use crate::{Cluster, ClusterConfig, Design};
 
     #[test]
     fn every_card_makes_a_cluster_and_says_what_its_design_has_not() {
         for (name, _) in shipped().unwrap() {
             let card = load(&name, &[]).unwrap_or_else(|error| panic!("{error}"));
-            let portals = card.listing.design == "portals";
+            let design = card.spec.design();
             let cluster = Cluster::new(ClusterConfig::new(1, card)).unwrap();
             let (counter, process) = (cluster.host(0).ct_alloc(), cluster.host(0).load_processes(&[]));
-            assert_eq!(counter.is_ok(), portals, "{name}");
+            assert_eq!(counter.is_ok(), design == Design::Portals, "{name}");
             let errors = [counter.err(), process.err()];
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            let expected = match portals {
-                true => {
+            let expected = match design {
+                Design::Portals => {
                     "of design portals has no processes and channels, but a Portals interface; name one of design nfp"
                 }
-                false => {
+                Design::Nfp => {
                     "of design nfp has no Portals interface, but processes and channels; name one of design portals"
+                }
+                Design::Qnix => {
+                    "of design qnix has no Portals interface, but virtual network interfaces; name one of design portals"
                 }
             };
             assert!(errors.contains(expected), "{errors}");

@@ -56,6 +56,7 @@ impl ReceiveCommand {
 }
 
 /// How an operation went.
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 pub(super) enum Progress {
     Pending,
     /// Its doorbell is set.
@@ -78,7 +79,9 @@ pub(super) struct Interface {
     /// Sends of which there are packets to be staged, in order.
     pub(super) sends: VecDeque<SendCommand>,
     /// Packets that are staged, in order.
-    pub(super) staged: VecDeque<Rc<Staged>>,
+    pub(super) staged: VecDeque<Staged>,
+    /// Packets that were staged and have been handed over.
+    pub(super) handed_over: u64,
     /// Receives without a message, in order.
     pub(super) receives: VecDeque<ReceiveCommand>,
     /// Messages without a receive, in order.
@@ -100,6 +103,7 @@ impl Interface {
             commands: VecDeque::new(),
             sends: VecDeque::new(),
             staged: VecDeque::new(),
+            handed_over: 0,
             receives: VecDeque::new(),
             waiting: VecDeque::new(),
             receiving: BTreeMap::new(),

@@ -256,6 +256,19 @@ impl Process {
         Ok(memory)
     }
 
+    /// Takes a piece out of the Buffer Pool for the process's own use: the pool, and where in it the piece begins. Set-up,
+    /// takes no virtual time; it stays taken until the interface is closed.
+    ///
+    /// # Errors
+    /// When the pool has no piece of that length free.
+    pub fn pool_piece(&self, bytes: u64) -> Result<(Allocation, u64), QnixError> {
+        let mut pool = self.pool.borrow_mut();
+        let free = pool.as_ref().map_or(0, BufferPool::longest);
+        let pool = pool.as_mut().ok_or(QnixError::PoolFull { bytes, free })?;
+        let at = pool.take(bytes).ok_or(QnixError::PoolFull { bytes, free })?;
+        Ok((pool.memory.clone(), at - pool.memory.address()))
+    }
+
     /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again.
     ///
     /// # Errors

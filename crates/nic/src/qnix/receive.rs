@@ -125,7 +125,8 @@ impl Card {
         match (belongs, usable) {
             (Belongs::Receiving(receiving), _) => {
                 self.count(|counted| counted.packets_received += 1);
-                self.into_receive(&receiving, packet, slot);
+                let Packet { offset, payload, path, .. } = packet;
+                self.come(&receiving, offset, payload, path, slot);
             }
             (Belongs::Waiting(waiting), _) => self.keep(waiting, packet, slot),
             (Belongs::Unexpected, Some(header)) => {
@@ -208,11 +209,6 @@ impl Card {
     }
 
     /// Has a packet brought where its receive says; what is beyond its room is left out.
-    fn into_receive(&self, receiving: &Rc<Receiving>, packet: Packet, slot: Slot) {
-        let Packet { offset, payload, path, .. } = packet;
-        self.come(receiving, offset, payload, path, slot);
-    }
-
     fn come(&self, receiving: &Rc<Receiving>, offset: u64, payload: Payload, mut path: Path, slot: Slot) {
         let bytes = payload.len();
         receiving.come.set(offset + bytes);

@@ -5,45 +5,24 @@ use super::header::Header;
 use super::interface::{Command, SendCommand, Source};
 use super::library::Completed;
 use super::receive::{Arrived, Slot};
-use super::transfer::{Doorbell, Released, Transfer};
+use super::transfer::{Doorbell, Fetch, Released, Transfer};
 use nicety_fabric::{Channel, Packet};
 use nicety_kernel::Permit;
 use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage};
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A packet's place in the card's memory, on its way out.
+/// A packet on its way out: a part of a message, and its place in the card's memory.
 pub(super) struct Staged {
-    bytes: RefCell<Option<(Payload, Path)>>,
+    /// None while a channel fetches them.
+    bytes: Option<(Payload, Path)>,
     /// Where it is not in a Context Region.
-    place: Cell<Option<Permit>>,
-    of: Cell<Option<Part>>,
-}
-
-/// Which part of which message a packet is.
-#[derive(Clone, Copy)]
-struct Part {
+    place: Option<Permit>,
     operation: u64,
     message: MessageId,
     destination: NodeId,
     header: Header,
     offset: u64,
     last: bool,
-}
-
-impl Staged {
-    /// A place that bytes are on their way to.
-    pub(super) fn empty(place: Permit) -> Staged {
-        Staged { bytes: RefCell::default(), place: Cell::new(Some(place)), of: Cell::default() }
-    }
-
-    pub(super) fn fill(&self, payload: Payload, path: Path) {
-        self.bytes.replace(Some((payload, path)));
-    }
-
-    fn is_ready(&self) -> bool {
-        self.bytes.borrow().is_some()
-    }
 }
 
 /// A packet for the link.
@@ -57,7 +36,7 @@ impl Card {
     pub(super) fn has_work(&self, vni: u32) -> bool {
         let work = self.interface(vni, |interface| {
             !interface.commands.is_empty()
-                || interface.staged.front().is_some_and(|staged| staged.is_ready())
+                || interface.staged.front().is_some_and(|staged| staged.bytes.is_some())
                 || interface.sends.front().is_some_and(|send| self.can_stage(send))
         });
         work.unwrap_or(false)
@@ -94,44 +73,60 @@ impl Card {
 
     /// Has the next packet of an interface's oldest send staged, where there is a place and a channel.
     async fn stage(self: &Rc<Card>, vni: u32) {
-        let front =
-            self.interface(vni, |interface| interface.sends.pop_front_if(|send| self.can_stage(send)));
+        let front = self.interface(vni, |interface| {
+            let can = interface.sends.front().is_some_and(|send| self.can_stage(send));
+            if can { interface.sends.pop_front() } else { None }
+        });
         let Some(mut send) = front.flatten() else { return };
         let offset = send.staged;
         let bytes = self.spec.packet.min(send.bytes - offset);
         send.staged += bytes;
-        let staged = match &send.source {
-            Source::Card(payload) => {
-                let part = payload.part(offset, bytes);
-                let staged =
-                    Staged { bytes: RefCell::default(), place: Cell::default(), of: Cell::default() };
-                staged.fill(part, send.path);
-                Rc::new(staged)
-            }
-            Source::Host(address) => {
-                let address = address + offset;
-                self.fetch(send.message, address, bytes, &mut send.path).await
-            }
-        };
         let header = Header { from: vni, to: send.to.vni, bytes: send.bytes, tag: send.tag };
         let (last, destination) = (send.staged == send.bytes, send.to.node);
         let (operation, message) = (send.operation, send.message);
-        staged.of.set(Some(Part { operation, message, destination, header, offset, last }));
-        self.interface(vni, |interface| {
+        let mut staged =
+            Staged { bytes: None, place: None, operation, message, destination, header, offset, last };
+        let mut fetch = None;
+        match &send.source {
+            Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path)),
+            Source::Host(address) => {
+                let place = self.staging.acquire(1).await;
+                Released::waited(&self.unstaged, Stage::SendQueued, message, &mut send.path);
+                let channel = self.channel(message, &mut send.path).await;
+                staged.place = Some(place);
+                fetch = Some((address + offset, channel, send.path));
+            }
+        }
+        let number = self.interface(vni, |interface| {
             interface.staged.push_back(staged);
             if !last {
                 interface.sends.push_front(send);
             }
+            interface.handed_over + interface.staged.len() as u64 - 1
+        });
+        if let (Some((address, channel, path)), Some(number)) = (fetch, number) {
+            let fetch = Fetch { vni, number, message, address, bytes, path };
+            self.sim.spawn(self.clone().fetch(fetch, channel));
+        }
+    }
+
+    /// The bytes of a packet have been fetched.
+    pub(super) fn fetched(&self, vni: u32, number: u64, payload: Payload, path: Path) {
+        self.interface(vni, |interface| {
+            let at = (number - interface.handed_over) as usize;
+            interface.staged[at].bytes = Some((payload, path));
         });
     }
 
     /// Builds the header of an interface's next packet, and hands it to the link.
     async fn hand_over(self: &Rc<Card>, vni: u32) {
-        let next = self.interface(vni, |interface| interface.staged.pop_front_if(|next| next.is_ready()));
-        let Some(next) = next.flatten() else { return };
-        let (payload, mut path) = next.bytes.take().expect("a packet that is ready has its bytes");
-        let Part { operation, message, destination, header, offset, last } =
-            next.of.take().expect("a staged packet is part of a message");
+        let next = self.interface(vni, |interface| {
+            let (payload, path) = interface.staged.front_mut()?.bytes.take()?;
+            interface.handed_over += 1;
+            Some((interface.staged.pop_front()?, payload, path))
+        });
+        let Some((staged, payload, mut path)) = next.flatten() else { return };
+        let Staged { place, operation, message, destination, header, offset, last, .. } = staged;
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
             source: self.node,
@@ -143,7 +138,7 @@ impl Card {
             payload,
             path,
         };
-        let leaving = Leaving { packet, place: next.place.take() };
+        let leaving = Leaving { packet, place };
         self.leaving.try_send(leaving).expect("a place for every packet that may be staged");
         self.count(|counted| counted.packets_sent += 1);
         if last {

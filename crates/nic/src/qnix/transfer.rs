@@ -4,7 +4,6 @@ use super::Card;
 use super::interface::{Kind, Progress};
 use super::library::Completed;
 use super::receive::{Receiving, Slot};
-use super::send::Staged;
 use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
 use nicety_types::{MessageId, Path, Payload, Resource, Stage};
 use std::cell::{Cell, RefCell};
@@ -33,6 +32,16 @@ impl Released {
             path.advance(queued, last.path.at());
         }
     }
+}
+
+/// A packet to be fetched: the interface's, by its number among those staged there.
+pub(super) struct Fetch {
+    pub(super) vni: u32,
+    pub(super) number: u64,
+    pub(super) message: MessageId,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    pub(super) path: Path,
 }
 
 /// A part of a message on its way into host memory.
@@ -124,7 +133,7 @@ impl Card {
     }
 
     /// Programs a free channel.
-    async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
+    pub(super) async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
         let channel = self.transfers.channels.acquire().await;
         Released::waited(&self.transfers.released, Stage::DmaQueued, message, path);
         self.work(self.spec.program.transfer, path).await;
@@ -160,32 +169,18 @@ impl Card {
         mover
     }
 
-    /// A channel fetches a packet's bytes, which are staged then.
-    pub(super) async fn fetch(
-        self: &Rc<Card>,
-        message: MessageId,
-        address: u64,
-        bytes: u64,
-        path: &mut Path,
-    ) -> Rc<Staged> {
-        // What waits is staged first, so that there is a place to fetch to.
-        let place = self.staging.acquire(1).await;
-        Released::waited(&self.unstaged, Stage::SendQueued, message, path);
-        let channel = self.channel(message, path).await;
-        let staged = Rc::new(Staged::empty(place));
-        let (card, to, mut path) = (self.clone(), staged.clone(), *path);
-        self.sim.spawn(async move {
-            let mover = card.prepare(false, message, &mut path).await;
-            let start = card.sim.now();
-            let transfer = card.bus.read(message, address, bytes, bytes, path).await;
-            let path = transfer.packet(0).await.landed();
-            card.sim.until(path.at()).await;
-            card.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
-            let payload = card.memory.read(address, bytes).expect("checked when it was posted");
-            to.fill(payload, path);
-            card.release(channel, mover, message, &path);
-        });
-        staged
+    /// A channel fetches a packet's bytes.
+    pub(super) async fn fetch(self: Rc<Card>, fetch: Fetch, channel: Permit) {
+        let Fetch { vni, number, message, address, bytes, mut path } = fetch;
+        let mover = self.prepare(false, message, &mut path).await;
+        let start = self.sim.now();
+        let transfer = self.bus.read(message, address, bytes, bytes, path).await;
+        let path = transfer.packet(0).await.landed();
+        self.sim.until(path.at()).await;
+        self.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
+        let payload = self.memory.read(address, bytes).expect("checked when it was posted");
+        self.fetched(vni, number, payload, path);
+        self.release(channel, mover, message, &path);
     }
 
     async fn deposit(self: Rc<Card>, mut deposit: Deposit, channel: Permit) {

@@ -18,7 +18,7 @@ fn the_65th_process_is_refused() {
             } else {
                 assert_eq!(opened, Err(QnixError::NoInterface { limit: 64 }));
             }
-            assert_eq!(user.open().await.is_err(), true, "a process has one interface");
+            assert!(user.open().await.is_err(), "a process has one interface");
         });
     }
     rig.run();

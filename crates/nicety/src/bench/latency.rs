@@ -66,7 +66,16 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
         cluster.program(rank, move |host| plan.run(host, ping, ponger, result));
     }
     point.run(&mut cluster)?;
+    row(point, &meter, &directions, &results)
+}
 
+/// The row of what ranks that ping have measured, by direction.
+pub(super) fn row(
+    point: &Point<'_>,
+    meter: &Meter,
+    directions: &[Direction],
+    results: &[Rc<RefCell<Measured>>],
+) -> Result<Row, Error> {
     let measured: Vec<_> = results.iter().map(|result| result.borrow()).collect();
     let strays: u64 = measured.iter().map(|m| m.strays).sum();
     if strays > 0 {
@@ -97,7 +106,7 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
         stages: Some(Stage::ALL.iter().filter_map(stage).collect()),
         fairness: incast.then(|| fairness(flows.iter().filter_map(|flow| flow.latency_ns))),
         flows: point.pattern.is_concurrent().then_some(flows),
-        ..point.row(&spread, &meter)
+        ..point.row(&spread, meter)
     })
 }
 

@@ -14,6 +14,7 @@
 
 pub mod channels;
 mod figures;
+mod interfaces;
 mod latency;
 pub mod line_rate;
 mod messages;
@@ -33,6 +34,7 @@ use crate::record::{Level, Recording};
 use crate::{Cluster, ClusterConfig, Error, HandlerNames, Handlers, Log, VERSION};
 use figures::Spread;
 use nicety_host::{Memory, Traffic};
+use nicety_nic::{CardSpec, Design};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -310,12 +312,15 @@ fn measure(
         let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
         handlers.push(modes.iter().map(of_mode).collect::<Result<_, _>>()?);
     }
-    let total = cards.iter().map(|chosen| chosen.modes.len()).sum::<usize>() * request.sizes.len();
+    let sizes = |card: &Card, mode| request.sizes.iter().filter(|&&size| has_size(card, mode, size)).count();
+    let of_card =
+        |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
+    let total = cards.iter().map(of_card).sum();
     let mut rows = Vec::with_capacity(total);
     (environment.progress)(0, total);
     for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
-            for &size in &request.sizes {
+            for &size in request.sizes.iter().filter(|&&size| has_size(card, mode, size)) {
                 let recorded = recorded.filter(|_| rows.is_empty());
                 let cluster = ClusterConfig {
                     topology,
@@ -330,7 +335,7 @@ fn measure(
                 let point = Point {
                     cluster,
                     pattern,
-                    mode,
+                    mode: mode.on(card.spec.design()),
                     size,
                     handlers: handlers.as_ref(),
                     users_handlers: request.handlers,
@@ -339,12 +344,14 @@ fn measure(
                     window: request.window.unwrap_or(request::DEFAULT_WINDOW),
                     recorded,
                 };
-                let row = match benchmark {
-                    Benchmark::Latency => latency::measure(&point),
-                    Benchmark::Bandwidth | Benchmark::MessageRate => stream::measure(&point, benchmark),
+                let row = match (benchmark, card.spec.design()) {
+                    (Benchmark::Latency, Design::Qnix) => interfaces::ping_pong(&point),
+                    (Benchmark::Latency, _) => latency::measure(&point),
+                    (_, Design::Qnix) => interfaces::windows(&point, benchmark),
+                    (Benchmark::Bandwidth | Benchmark::MessageRate, _) => stream::measure(&point, benchmark),
                 };
                 let row = row.map_err(|error| at_point(error, nic, mode, size))?;
-                rows.push(Row { nic: nic.clone(), ..row });
+                rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
                 (environment.progress)(rows.len(), total);
             }
         }
@@ -367,6 +374,14 @@ fn measure(
         },
         rows,
     })
+}
+
+/// Whether a mode of a card goes up to that size: programmed I/O has an end of its own.
+fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
+    match (&card.spec, mode) {
+        (CardSpec::Qnix(spec), Mode::Pio) => size <= spec.pio,
+        _ => true,
+    }
 }
 
 fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {

@@ -1,7 +1,8 @@
-//! Who answers a message, or where it goes: the modes that a card's benchmarks have.
+//! Who answers a message, or where it goes, or how it gets to the card: the modes that a card's benchmarks have.
 
 use super::Benchmark;
 use crate::{Design, Error};
+use nicety_nic::qnix::How;
 
 /// A mode of the cards of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,18 +17,60 @@ pub enum Mode {
     SpinStream,
     /// The host's CPU answers, with `recv` and `send`: by way of channels to the processes that forward messages.
     Channels,
+    /// What a card does of itself: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by whichever of the following
+    /// takes least time.
+    Auto,
+    /// `send` by programmed I/O, and `recv` into a Buffer Pool, where the buffer lies.
+    Pio,
+    /// `send` and `recv` by DMA from and to a Buffer Pool, where the buffers lie.
+    Dma,
+    /// `send` and `recv` by DMA, with a copy to and from a Buffer Pool.
+    Copy,
+    /// `send` and `recv` by DMA from and to buffers that are locked and translated for each message.
+    Translate,
 }
 
 impl Mode {
     /// All modes, in the order of tables.
-    pub const ALL: [Mode; 5] =
-        [Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream, Mode::Channels];
+    pub const ALL: [Mode; 10] = [
+        Mode::Rdma,
+        Mode::Portals4,
+        Mode::SpinStore,
+        Mode::SpinStream,
+        Mode::Channels,
+        Mode::Auto,
+        Mode::Pio,
+        Mode::Dma,
+        Mode::Copy,
+        Mode::Translate,
+    ];
 
-    /// Those that cards of a design have.
+    /// Those that cards of a design have, beside [`Mode::Auto`], which all have.
     pub const fn of(design: Design) -> &'static [Mode] {
         match design {
             Design::Portals => &[Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream],
             Design::Nfp => &[Mode::Channels],
+            Design::Qnix => &[Mode::Pio, Mode::Dma, Mode::Copy, Mode::Translate],
+        }
+    }
+
+    /// The mode itself, or what a card of a design does of itself.
+    pub(super) fn on(self, design: Design) -> Mode {
+        match (self, design) {
+            (Mode::Auto, Design::Portals) => Mode::Rdma,
+            (Mode::Auto, Design::Nfp) => Mode::Channels,
+            (mode, _) => mode,
+        }
+    }
+
+    /// How `send` and `recv` move bytes on a card with virtual network interfaces, where the mode says.
+    pub(super) const fn how(self) -> Option<How> {
+        match self {
+            Mode::Pio => Some(How::Pio),
+            Mode::Dma => Some(How::Pool),
+            Mode::Copy => Some(How::Copy),
+            Mode::Translate => Some(How::Translate),
+            _ => None,
         }
     }
 
@@ -44,6 +87,11 @@ impl Mode {
             Mode::SpinStore => "spin-store",
             Mode::SpinStream => "spin-stream",
             Mode::Channels => "channels",
+            Mode::Auto => "auto",
+            Mode::Pio => "pio",
+            Mode::Dma => "dma",
+            Mode::Copy => "copy",
+            Mode::Translate => "translate",
         }
     }
 
@@ -61,11 +109,11 @@ impl Mode {
     /// The file of the library's handlers that this mode runs, where it runs any.
     pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
         match (self, benchmark) {
-            (Mode::Rdma | Mode::Portals4 | Mode::Channels, _) => None,
             (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),
             (Mode::SpinStream, Benchmark::Latency) => Some("pingpong_stream.c"),
             (Mode::SpinStore, _) => Some("sink_store.c"),
             (Mode::SpinStream, _) => Some("sink_stream.c"),
+            _ => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Mode, Pattern, load_cards};
 use crate::cards::Card;
-use crate::{Error, Faults, Noise, Topology, faults};
+use crate::{Design, Error, Faults, Noise, Topology, faults};
 use serde::{Deserialize, Serialize};
 
 /// A benchmark.
@@ -165,8 +165,10 @@ impl Request {
                 ));
             }
         }
+        let first = cards[0].1.spec.design();
+        let mixed = cards.iter().any(|(_, card)| card.spec.design() != first);
         let choose = |(nic, card): (String, Card)| {
-            let modes = self.modes_of(&nic, &card)?;
+            let modes = self.modes_of(&nic, &card, mixed)?;
             Ok(Chosen { nic, card, modes })
         };
         let cards: Vec<Chosen> = cards.into_iter().map(choose).collect::<Result<_, Error>>()?;
@@ -215,7 +217,8 @@ impl Request {
             let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
             let (window, depth) =
                 (self.window.unwrap_or(DEFAULT_WINDOW), u64::from(spec.limits.event_queue_depth));
-            let polled = self.benchmark != Benchmark::Latency && modes.contains(&Mode::Rdma);
+            let polled = self.benchmark != Benchmark::Latency
+                && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
             if polled && window * senders > depth {
                 return wrong(format!(
                     "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
@@ -230,8 +233,9 @@ impl Request {
 }
 
 impl Request {
-    /// The modes in which a card runs: those named, or all it has.
-    fn modes_of(&self, nic: &str, card: &Card) -> Result<Vec<Mode>, Error> {
+    /// The modes in which a card runs: those named, or all it has. Of cards of several designs each does what it does of
+    /// itself, which is what compares.
+    fn modes_of(&self, nic: &str, card: &Card, mixed: bool) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
         let wrong = |text: String| Err(Error::Input(text));
         let Some(names) = &self.modes else {
@@ -239,16 +243,19 @@ impl Request {
                 card.spec.portals()?;
                 return Ok(vec![Mode::SpinStream]);
             }
-            return Ok(Mode::of(design).to_vec());
+            let natural = mixed || design == Design::Qnix;
+            return Ok(if natural { vec![Mode::Auto] } else { Mode::of(design).to_vec() });
         };
         let modes = names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(mode) = modes.iter().find(|mode| !Mode::of(design).contains(mode)) {
+        if let Some(mode) =
+            modes.iter().find(|&&mode| mode != Mode::Auto && !Mode::of(design).contains(&mode))
+        {
             let others: Vec<_> = Mode::of(design).iter().map(|mode| mode.name()).collect();
             return wrong(format!(
                 "{nic} has no mode {}; a card of design {} has {}",
                 mode.name(),
                 design.name(),
-                others.join(", ")
+                [&others[..], &[Mode::Auto.name()]].concat().join(", ")
             ));
         }
         if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {
@@ -302,7 +309,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
                     nic: nic.clone(),
                     mode: mode.name(),
                     source,
-                    isa: card.spec.isa().to_owned(),
+                    isa: card.spec.isa().unwrap_or_default().to_owned(),
                 });
             }
         }

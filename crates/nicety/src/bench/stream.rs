@@ -56,7 +56,16 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
         puts(&mut cluster, point, &flows, &meter)?;
     }
     point.run(&mut cluster)?;
+    row(point, benchmark, &meter, &flows)
+}
 
+/// The row of the windows of all directions.
+pub(super) fn row(
+    point: &Point<'_>,
+    benchmark: Benchmark,
+    meter: &Meter,
+    flows: &[(Direction, Shared)],
+) -> Result<Row, Error> {
     let windows: Vec<_> = flows.iter().map(|(_, windows)| windows.borrow()).collect();
     let mut times: Vec<(Time, Time)> = windows[0].measured(point.warmup).collect();
     for other in &windows[1..] {
@@ -91,7 +100,7 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
         messages_per_s,
         fairness: matches!(point.pattern, Pattern::Incast(_)).then(|| fairness(rates)),
         flows: point.pattern.is_concurrent().then_some(each),
-        ..point.row(&spread, &meter)
+        ..point.row(&spread, meter)
     })
 }
 
