@@ -269,6 +269,40 @@ impl Process {
         Ok((pool.memory.clone(), at - pool.memory.address()))
     }
 
+    /// A CPU copies a buffer into a piece of the Buffer Pool, which is free again afterwards.
+    ///
+    /// # Errors
+    /// When the buffer is not the process's, or the pool has no piece of that length free.
+    pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
+        self.check_bytes(address, bytes)?;
+        let piece = self.take_piece(How::Copy, bytes)?;
+        if let Some(to) = piece {
+            self.copy(address, to, bytes, path).await?;
+        }
+        if let (Some(piece), Some(pool)) = (piece, &mut *self.pool.borrow_mut()) {
+            pool.give_back(piece);
+        }
+        Ok(())
+    }
+
+    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region. Returns how
+    /// many there are; the next call that locks others gives them free.
+    ///
+    /// # Errors
+    /// When the buffer is not the process's, or lies in more pages than a Context Region has descriptors for.
+    pub async fn lock_and_translate(
+        &self,
+        address: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Result<u64, QnixError> {
+        self.check_bytes(address, bytes)?;
+        self.choose(How::Translate, address, bytes, Kind::Send)?;
+        let pages = self.translate(self.card.next_message(), address, bytes, path).await;
+        self.locked.set(self.locked.get() + pages);
+        Ok(pages)
+    }
+
     /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again.
     ///
     /// # Errors

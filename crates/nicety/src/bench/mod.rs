@@ -7,12 +7,15 @@
 //! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
 //! so that they send at once.
 //!
-//! Apart from these, [`channels`] measures between a host and the processes of its card, and [`line_rate`] asks whether handlers keep up with the wire, and [`pcsa`] what contexts do for a program.
+//! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] asks whether handlers
+//! keep up with the wire, [`pcsa`] what contexts do for a program, [`registration`] whether to copy or to register, and
+//! [`fairness`] what each of many processes gets.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
 //! [`Report`] of one row for each card, mode and size.
 
 pub mod channels;
+pub mod fairness;
 mod figures;
 mod interfaces;
 mod latency;
@@ -21,6 +24,7 @@ mod messages;
 mod mode;
 mod pattern;
 pub mod pcsa;
+pub mod registration;
 mod request;
 mod stream;
 

@@ -65,6 +65,39 @@ impl Host {
         Ok(Buffer { allocation, start, len })
     }
 
+    /// A CPU copies a buffer to where the card may fetch it: into the Buffer Pool, or into memory that a driver has locked
+    /// for good.
+    pub(crate) async fn copy_for_card(&self, from: &Buffer) -> Result<(), Error> {
+        let Ok(node) = self.qnix() else {
+            let to = self.alloc(from.len())?;
+            return self.copy(from, &to).await;
+        };
+        let process = node.process(OWN_PROCESS);
+        let copy = async |path: &mut _| process.copy_to_pool(from.address(), from.len(), path).await;
+        Ok(self.timed("copy", copy).await?)
+    }
+
+    /// A system call that locks and translates a buffer's pages for the card, and gives them free again; with a card that
+    /// takes descriptors, they are written into it. Returns how many pages there are.
+    pub(crate) async fn lock_for_card(&self, buffer: &Buffer) -> Result<u64, Error> {
+        let (address, bytes) = (buffer.address(), buffer.len());
+        if let Ok(node) = self.qnix() {
+            let process = node.process(OWN_PROCESS);
+            let lock = async |path: &mut _| process.lock_and_translate(address, bytes, path).await;
+            return Ok(self.timed("lock and translate", lock).await?);
+        }
+        let card = self.nfp()?.card();
+        let kernel = card.kernel();
+        let pages = kernel.spec().pages(address, bytes);
+        let lock = async |path: &mut _| {
+            kernel.call(path).await;
+            kernel.pin(pages, path).await;
+            kernel.unpin(pages, path).await;
+        };
+        self.timed("lock and translate", lock).await;
+        Ok(pages)
+    }
+
     /// As [`Host::send`], on a card with virtual network interfaces, and how the bytes get to the card.
     ///
     /// # Errors

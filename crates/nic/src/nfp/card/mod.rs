@@ -173,6 +173,11 @@ impl Card {
         self.counters.get()
     }
 
+    /// The operating system of its host.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
     /// How often the host's kernel was entered.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.kernel.counters()
