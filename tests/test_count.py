@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import random
 import struct
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,36 @@ def test_an_estimate_is_within_its_error(write: Callable[..., Path]) -> None:
     assert fewer["expected_error"] == pytest.approx(0.78 / 16)
     assert abs(fewer["relative_error"]) < 3 * fewer["expected_error"]
     assert fewer["card_time_ns"] < report["card_time_ns"]
+
+
+@pytest.mark.parametrize("bits", [4, 8, 11, 14])
+def test_the_card_has_the_sketches_that_the_addresses_make(write: Callable[..., Path], bits: int) -> None:
+    sources = v4(4_000)
+    sketches = [0] * 2**bits
+    for source in sources:
+        number = zlib.crc32(source.packed)
+        rest = number >> bits
+        sketches[number % 2**bits] |= ~rest & (rest + 1)
+    ones = sum((~sketch & (sketch + 1)).bit_length() - 1 for sketch in sketches)
+    report = package.count_sources(write(pcap(sources)), sketches=2**bits)
+    assert report["trailing_ones"] == ones
+    assert report["estimate"] == pytest.approx(2**bits / 0.77351 * 2 ** (ones / 2**bits))
+
+
+def test_pcapng_is_read_too(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = struct.pack("<I", 12 + len(body))
+        return struct.pack("<I", kind) + length + body + length
+
+    head = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", ETHERNET, 0, 0))
+    frames = [frame(source) for source in v4(400)]
+    packets = b"".join(block(6, struct.pack("<IIIII", 0, 0, 0, len(each), len(each)) + each) for each in frames)
+    done = nicety("pcsa", write(head + packets), "--sketches", "32", "--json")
+    assert done.status == 0, done.stderr
+    report = done.json()
+    assert (report["format"], report["packets"], report["distinct"]) == ("pcapng", 400, 400)
+    assert report["trailing_ones"] == package.count_sources(write(pcap(v4(400))), sketches=32)["trailing_ones"]
 
 
 def test_the_order_of_packets_does_not_matter(write: Callable[..., Path]) -> None:

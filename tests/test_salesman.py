@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 import nicety as package
+from nicety import gpu
+from nicety.salesman_text import tour_text
 
 
 def problem(points: list[tuple[int, int]], name: str = "some") -> str:
@@ -143,10 +145,46 @@ def test_the_command(nicety: Callable[..., Any], write: Callable[..., Path]) -> 
     assert "measured here" in done.stdout
 
 
+def test_a_graphics_processor_has_to_find_the_same_tour(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(some(12))
+    card = package.solve_tsp(path, restarts=4, climbers=2)
+    tour = [city - 1 for city in card["tour"]]
+    asked = []
+
+    def climbs(cities: Any, numbers: Any, *, seed: int) -> gpu.GpuClimbs:
+        asked.append((len(cities), list(numbers), seed))
+        return gpu.GpuClimbs(card["length"], card["climb"], tour, 0.5, "some device")
+
+    monkeypatch.setattr(gpu, "climbs", climbs)
+    report = package.solve_tsp(path, restarts=4, climbers=2, compare=["cpu", "gpu"])
+    assert report["gpu"] == {
+        "processor": "some device",
+        "device_time_s": 0.5,
+        "climbs_per_s": 8.0,
+        "length": card["length"],
+    }
+    assert asked == [(12, [0], 1), (12, [0, 1, 2, 3], 1)]
+    assert "measured here, without moving data: some device" in tour_text(report)
+    tour.reverse()
+    with pytest.raises(package.RunError, match="one of the programs is wrong"):
+        package.solve_tsp(path, restarts=4, climbers=2, compare="gpu")
+
+
+def test_without_opencl_a_graphics_processor_is_refused(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(package.InputError, match=r"takes PyOpenCL; pip install .* or leave out --compare gpu"):
+        package.solve_tsp(write(some(12)), compare="gpu")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["--climbers", "60"], "60 climbers on 60 microengines, one of which is the manager's; write 1 to 59"),
+        (["--set", "hpu.cores=1"], "59 climbers on 1 microengine, which is the manager's; a card takes 2 at least"),
         (["--distances", "guess"], "--distances guess: table, which looks them up in CLS, or root"),
         (["--compare", "abacus"], "--compare abacus: cpu or gpu"),
         (["--nic", "spin-discrete"], "a card of design portals has no microengines"),

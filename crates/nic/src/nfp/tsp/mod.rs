@@ -87,6 +87,11 @@ impl TspJob {
             ));
         }
         let most = MOST_CLIMBERS.min(spec.cores - 1);
+        if most == 0 {
+            return wrong(format!(
+                "{climbers} climbers on 1 microengine, which is the manager's; a card takes 2 at least (hpu.cores)"
+            ));
+        }
         if !(1..=most).contains(&climbers) {
             return wrong(format!(
                 "{climbers} climbers on {} microengines, one of which is the manager's; write 1 to {most}",
