@@ -309,8 +309,25 @@ def test_a_process_that_never_comes_is_a_deadlock_that_says_so(program: nicety.P
         host.start(program, "away", microengine=0, args=(1,))
         await (await host.open().subscribe(1)).send(bytes(8))
 
-    with pytest.raises(nicety.Deadlock, match=r"rank 0.*the process at channel 0 to read 8 bytes"):
+    with pytest.raises(nicety.Deadlock, match=r"rank 0.*the process at channel 0 to read 8 bytes") as raised:
         alone(main)
+    note = "note: on the card of rank 0, process away on microengine 0, context 0, waits for all of its signals 0"
+    assert note in str(raised.value)
+
+
+def test_a_process_that_has_ended_too_early_explains_a_deadlock(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        for number in range(10):
+            host.start(program, "reads", microengine=number, args=(number, 8, 1000))
+        channel = await host.open().subscribe(1)
+        await host.compute(ns=100_000)
+        await channel.send(bytes(8))
+
+    with pytest.raises(nicety.Deadlock) as raised:
+        alone(main)
+    text = str(raised.value)
+    assert "process reads on microengine 1, context 0, has returned -3" in text
+    assert "note: and there are 2 more processes on the cards" in text
 
 
 def test_dma_errors_are_made_up_for_or_told(program: nicety.Processes) -> None:

@@ -317,6 +317,25 @@ impl ProcessTable {
         self.faults.borrow().clone()
     }
 
+    /// What each process that was started last on its context does, or what came of it.
+    pub(crate) fn doings(&self) -> Vec<String> {
+        let started = self.started.borrow();
+        let mut found = Vec::new();
+        for (microengine, contexts) in started.iter().enumerate() {
+            for (context, started) in contexts.iter().enumerate() {
+                let Some(Started { name, .. }) = started else { continue };
+                let what = match self.nfp.outcome(microengine, context) {
+                    None => self.nfp.doing(microengine, context),
+                    Some(Outcome::Returned(value)) => format!("has returned {}", value as i32),
+                    // Faults are told first.
+                    Some(Outcome::Trapped(_)) => continue,
+                };
+                found.push(format!("process {name} on microengine {microengine}, context {context}, {what}"));
+            }
+        }
+        found
+    }
+
     /// The microengines that were set up with a program.
     pub(crate) fn microengines(&self) -> Vec<MicroengineReport> {
         let loaded = self.loaded.borrow();

@@ -13,7 +13,26 @@ const LISTED: usize = 8;
 pub(crate) fn notes(cards: &[NodeCard]) -> String {
     // All cards of a cluster are of one design.
     let with_portals: Vec<Rc<Card>> = cards.iter().filter_map(|card| card.spin().ok().cloned()).collect();
-    dropped(&with_portals) + &triggered(&with_portals) + &handled(&with_portals)
+    dropped(&with_portals) + &triggered(&with_portals) + &handled(&with_portals) + &processes(cards)
+}
+
+/// What processes of cards do, or with what they have ended too early.
+fn processes(cards: &[NodeCard]) -> String {
+    let of_rank = |(rank, card): (usize, &NodeCard)| {
+        let doings = card.nfp().map_or_else(|_| Vec::new(), |card| card.doings());
+        doings.into_iter().map(move |doing| (rank, doing))
+    };
+    let found: Vec<(usize, String)> = cards.iter().enumerate().flat_map(of_rank).collect();
+    let mut text: String = found
+        .iter()
+        .take(LISTED)
+        .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
+        .collect();
+    let others = found.len().saturating_sub(LISTED) as u64;
+    if others > 0 {
+        text += &format!("\n  note: and there are {} on the cards", more(others));
+    }
+    text
 }
 
 fn dropped(cards: &[Rc<Card>]) -> String {
@@ -123,6 +142,11 @@ fn handled(cards: &[Rc<Card>]) -> String {
         );
     }
     text
+}
+
+/// So many further processes.
+fn more(processes: u64) -> String {
+    format!("{processes} more process{}", if processes == 1 { "" } else { "es" })
 }
 
 fn counted(n: u64, what: &str) -> String {

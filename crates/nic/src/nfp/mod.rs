@@ -224,13 +224,18 @@ impl Nfp {
         }
     }
 
+    /// What a context does, to follow 'which': it runs, waits for something, or has ended.
+    pub fn doing(&self, core: usize, context: usize) -> String {
+        self.engines[core].state.borrow().slots[context].state.describe()
+    }
+
     /// Waits for the process of a context to end: what it returned.
     ///
     /// # Errors
     /// When it trapped.
     pub async fn finished(&self, core: usize, context: usize) -> Result<u32, Fault> {
         let waiting = || {
-            let what = self.engines[core].state.borrow().slots[context].state.describe();
+            let what = self.doing(core, context);
             format!("the end of microengine {core}, context {context}, which {what}")
         };
         describe(waiting, self.ended.wait_until(|| self.outcome(core, context).is_some())).await;
