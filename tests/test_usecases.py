@@ -334,6 +334,14 @@ def test_blocks_go_to_their_places(lengths: list[int], gap: int, long_block: int
     assert memory.tobytes() == bytes(gap).join(parts)
 
 
+@pytest.mark.parametrize("case", ["kv", "broadcast", "storage", "datatype", "accumulate", "matching"])
+def test_a_card_without_handlers_is_refused(nicety: Callable[..., Any], case: str) -> None:
+    done = nicety("bench", case, "--nic", "nfp-4000")
+    assert (done.status, done.stdout) == (2, "")
+    assert "nfp-4000 is of design nfp" in done.stderr
+    assert "for example spin-discrete" in done.stderr
+
+
 def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise MemoryError("unable to allocate 8 GiB")

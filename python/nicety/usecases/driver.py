@@ -435,6 +435,11 @@ def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
     cards: list[Card] = []
     for nic in nics:
         spec = json.loads(_native.spec_show(nic, list(overrides)))
+        if spec["design"] != "portals":
+            raise InputError(
+                f"{spec['name']} is of design {spec['design']}, and use cases are handlers and Portals calls; "
+                "name cards of design portals, for example spin-discrete"
+            )
         values = {parameter["key"]: parameter["value"] for parameter in spec["parameters"]}
         if any(card.name == spec["name"] for card in cards):
             raise InputError(f"two of the cards are called {spec['name']}; give one another name in its file")
