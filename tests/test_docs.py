@@ -64,7 +64,9 @@ def test_every_stage_is_described() -> None:
     names = re.findall(r"^    \w+ = \"([^\"]+)\";", source, re.MULTILINE)
     assert len(names) > 15
     page = (DOCS / "concepts.md").read_text()
-    assert [name for name in names if f"| `{name}` |" not in page and not name.endswith(", queued")] == []
+    # A row may describe several.
+    first_cells = " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    assert [name for name in names if f"`{name}`" not in first_cells and not name.endswith(", queued")] == []
     queued = page.split("A name with `queued`", 1)[1].split("##", 1)[0]
     assert [name for name in names if name.endswith(", queued") and f"`{name.split(',')[0]}`" not in queued] == []
 

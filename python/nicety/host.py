@@ -87,7 +87,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls):
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
         """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
 
-        The receive has to be there when the message comes: `post_recv`.
+        On a Portals card the receive has to be there when the message comes: `post_recv`. Elsewhere the message waits.
 
         Raises:
             InputError: where there is no such rank.
@@ -97,8 +97,8 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls):
     def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that comes before its receive is on the card is dropped and counted. Where that can happen, post
-        the receive first: `post_recv`.
+        On a Portals card, a message that comes before its receive is there is dropped and counted. Where that can
+        happen, post the receive first: `post_recv`. Elsewhere the message waits.
 
         Raises:
             InputError: where there is no such rank.
@@ -110,7 +110,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls):
         """Post a receive, and do not wait for its message: `received = await pending` does that later.
 
         So a receive can be there before its message comes: post it, and let its sender know only then, by a `barrier`
-        or a message. It is an entry on the card, which stays there until a message comes.
+        or a message. It stays there until a message comes; on a Portals card it is a match entry.
 
             pending = await host.post_recv(back, source=left)
             await host.barrier()
