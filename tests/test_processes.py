@@ -288,8 +288,8 @@ def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
 def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
         if host.rank == 0:
-            with pytest.raises(nicety.InputError, match="microengines 57 to 59 forward messages between the ranks"):
-                host.start(program, "sum", microengine=57, args=(0, 0))
-        return await host.start(program, "sum", microengine=56, args=(0x8000_0000, 1)).finished()
+            with pytest.raises(nicety.InputError, match="microengines 56 to 59 forward messages between the ranks"):
+                host.start(program, "sum", microengine=59, args=(0, 0))
+        return await host.start(program, "sum", microengine=55, args=(0x8000_0000, 1)).finished()
 
     assert nicety.Cluster(2, "nfp-4000").run(main).results == {0: 0, 1: 0}
