@@ -135,6 +135,31 @@ def solve_tsp(
     return cast(TourReport, report)
 
 
+def climb_lengths(file: PathLike[str] | str, *, restarts: int, seed: int = 1) -> list[int]:
+    """Make the climbs of `solve_tsp` on this machine's CPUs only, and give the length of the tour that each one finds.
+
+    The climb of a number finds the same tour wherever it is made.
+
+    Args:
+        file: a problem, as for `solve_tsp`.
+        restarts: climbs in all.
+        seed: from which the climbs' random numbers come.
+
+    Raises:
+        InputError: a file that is no such problem, or an argument that cannot be.
+    """
+    request = {
+        "file": text(fspath(file), "a problem", "kroA100.tsp"),
+        "nic": "nfp-4000",
+        "restarts": whole(restarts, "restarts", U32),
+        "climbers": 1,
+        "distances": "table",
+        "job": max(1, restarts),
+        "seed": whole(seed, "seed", U32),
+    }
+    return cast("list[int]", json.loads(_native.tsp_lengths(json.dumps(request))))
+
+
 def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[int]) -> GpuFigures:
     from nicety import gpu
 

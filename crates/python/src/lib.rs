@@ -24,7 +24,9 @@ mod _native {
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
-    use crate::processes::{pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_plan, tsp_run};
+    use crate::processes::{
+        pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_lengths, tsp_plan, tsp_run,
+    };
     #[pymodule_export]
     use crate::simulation::{HostMemory, Simulation};
     #[pymodule_export]

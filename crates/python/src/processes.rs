@@ -55,6 +55,14 @@ pub fn tsp_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
+/// The lengths of the tours that climbs find, on this machine's CPUs; JSON to JSON. Ctrl-C ends it.
+#[pyfunction]
+pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
+    let request = guarded(|| tsp::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| tsp::lengths(&request, environment);
+    Ok(measure(py, BTreeMap::new(), None, false, Box::new(run))?.0)
+}
+
 /// Climbs. Calls `progress(done, total)` with climbs; Ctrl-C ends it.
 #[pyfunction]
 pub fn tsp_run(

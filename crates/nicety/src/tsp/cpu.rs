@@ -78,6 +78,33 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
     })
 }
 
+/// The lengths of the tours that all climbs of a job find, by their numbers.
+///
+/// # Errors
+/// When somebody interrupts.
+pub(super) fn lengths(job: &TspJob, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let each = (job.climbs as usize).div_ceil(threads).max(1);
+    let mut lengths = vec![0; job.climbs as usize];
+    let stopped = || environment.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+    let interrupt = environment.interrupt.clone();
+    thread::scope(|scope| {
+        for (lengths, first) in lengths.chunks_mut(each).zip((job.first..).step_by(each)) {
+            let interrupt = interrupt.clone();
+            scope.spawn(move || {
+                let mut climber = Climber::new(&job.cities, job.seed);
+                for (length, number) in lengths.iter_mut().zip(first..) {
+                    if interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                        return;
+                    }
+                    *length = climber.climb(number).0;
+                }
+            });
+        }
+    });
+    if stopped() { Err(Error::Interrupted) } else { Ok(lengths) }
+}
+
 fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;

@@ -208,6 +208,14 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes })
 }
 
+/// The lengths of the tours that the climbs find, by their numbers: those of the card, found on this machine's CPUs.
+///
+/// # Errors
+/// Wrong input, or an interrupt.
+pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
+    cpu::lengths(&request.resolve()?.job, environment)
+}
+
 /// Climbs. The compiled program is found under the key `tsp`; progress is counted in climbs.
 ///
 /// # Errors
