@@ -24,7 +24,7 @@ from nicety.errors import InputError
 if TYPE_CHECKING:
     from nicety.studies.study import Study, StudyReport
 
-STUDIES = ("spin",)
+STUDIES = ("spin", "nfcomms")
 """The studies that there are."""
 
 
@@ -35,7 +35,7 @@ def load_study(name: str) -> Study:
         InputError: where there is none.
     """
     if name not in STUDIES:
-        raise InputError(f"there is no study {name!r}; there is {', '.join(STUDIES)}")
+        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
     return cast("Study", import_module(f"nicety.studies.{name}").STUDY)
 
 
@@ -50,7 +50,7 @@ def reproduce(
     """Measure what a paper claims.
 
     Args:
-        name: the study: `spin`.
+        name: the study: `spin` or `nfcomms`.
         report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
         quick: measure fewer sizes and nodes.
         seed: of every random stream; the same seed gives the same report.

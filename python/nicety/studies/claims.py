@@ -14,7 +14,7 @@ Kind = Literal["calibrated", "consequence", "predicted"]
 Test = Literal["equals", "at most", "at least", "holds"]
 
 KINDS: dict[Kind, str] = {
-    "calibrated": "the paper's number is in the card's spec, and has to come out again",
+    "calibrated": "the paper's number is in the card's spec, or chose a value there, and has to come out again",
     "consequence": "arithmetic on such numbers, measured on the mechanism",
     "predicted": "no number of it went into the card",
 }

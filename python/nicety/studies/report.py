@@ -38,7 +38,17 @@ def study_text(report: StudyReport) -> str:
         for table in report["tables"]:
             if table["section"] == section:
                 lines += _table_text(table)
+    if report["calibrated"]:
+        lines += ["", f"# {_CALIBRATED}", *align([["# Value", *_CALIBRATED_HEAD[1:]], *_calibrated_rows(report)])]
     return "\n".join(lines) + "\n"
+
+
+_CALIBRATED = "Values of the spec that were chosen by a figure, and by which"
+_CALIBRATED_HEAD = ("Value", "Is", "Chosen by")
+
+
+def _calibrated_rows(report: StudyReport) -> list[list[str]]:
+    return [[f"{each['nic']}: {each['key']}", each["value"], each["against"]] for each in report["calibrated"]]
 
 
 def _table_text(table: Table) -> list[str]:
@@ -115,6 +125,9 @@ def tables_html(report: StudyReport) -> str:
             body += f"<tr>{cell}</td>" + "".join(f"<td>{escape(each)}</td>" for each in cells) + "</tr>"
         text += f"<h2>{escape(section)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         text += "".join(_table_html(table) for table in report["tables"] if table["section"] == section)
+    if report["calibrated"]:
+        rows = [list(_CALIBRATED_HEAD), *_calibrated_rows(report)]
+        text += _table_html({"section": "", "title": _CALIBRATED, "rows": rows, "note": ""})
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -71,11 +72,22 @@ class Study:
         name: as `nicety reproduce` has it.
         paper: what the paper says.
         sections: in the order of the report; between them they measure every claim.
+        cards: those whose calibrated values the report lists.
     """
 
     name: str
     paper: Paper
     sections: Sequence[Section]
+    cards: Sequence[str] = ()
+
+
+class Calibration(TypedDict):
+    """A value of a card's spec that was chosen by a figure, and by which."""
+
+    nic: str
+    key: str
+    value: str
+    against: str
 
 
 class StudyReport(TypedDict):
@@ -87,6 +99,7 @@ class StudyReport(TypedDict):
     version: str
     seed: int
     quick: bool
+    calibrated: list[Calibration]
     claims: list[Finding]
     tables: list[Table]
 
@@ -98,6 +111,16 @@ class _Shown(dict[str, Any]):
         from nicety.studies.report import tables_html
 
         return tables_html(cast(StudyReport, self))
+
+
+def calibrations(nic: str) -> list[Calibration]:
+    """The values of a card that were chosen by a figure."""
+    spec = json.loads(_native.spec_show(nic, []))
+    return [
+        Calibration(nic=spec["name"], key=value["key"], value=value["value"], against=value["against"])
+        for value in spec["parameters"]
+        if value["kind"] == "calibrated"
+    ]
 
 
 def run_study(
@@ -141,6 +164,7 @@ def run_study(
         version=_native.version(),
         seed=seed,
         quick=quick,
+        calibrated=[value for nic in study.cards for value in calibrations(nic)],
         claims=findings,
         tables=[table for found in measured for table in found.tables],
     )

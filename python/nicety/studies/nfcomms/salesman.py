@@ -1,0 +1,122 @@
+"""The travelling salesman by 2-opt with random restarts: how good tours are, and what they take."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from nicety import _native
+from nicety.salesman import TourReport, climb_lengths, solve_tsp
+from nicety.studies.claims import Ours
+from nicety.studies.nfcomms.cardinality import CARD
+from nicety.studies.study import Measured, Options, Table
+from nicety.tables import fixed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PROBLEM = "kroA100"
+_OPTIMUM = 21282
+"""The length of the shortest tour, from TSPLIB."""
+_CLIMBERS = 59
+_RESTARTS = 10_000
+"""Climbs of the paper."""
+_LOCAL_BYTES = 4096
+_CITY_BYTES = 4 + 2 + 1
+"""A city's coordinates, the road behind it, and its place in the tour, in a climber's local memory."""
+
+
+@lru_cache(maxsize=2)
+def _on_card(options: Options) -> TourReport:
+    restarts = _CLIMBERS if options.quick else 2 * _CLIMBERS
+    return solve_tsp(_PROBLEM, nic=CARD, restarts=restarts, climbers=_CLIMBERS, seed=options.seed)
+
+
+@lru_cache(maxsize=2)
+def _lengths(options: Options) -> list[int]:
+    return climb_lengths(_PROBLEM, restarts=1000 if options.quick else _RESTARTS, seed=options.seed)
+
+
+def _hertz() -> float:
+    """The clock of the card's microengines."""
+    spec = json.loads(_native.spec_show(CARD, []))
+    (clock,) = (value["value"] for value in spec["parameters"] if value["key"] == "hpu.clock")
+    megahertz, unit = clock.split()
+    if unit != "MHz":
+        raise RuntimeError(f"a clock in {unit}")
+    return float(megahertz) * 1e6
+
+
+def salesman(options: Options) -> Measured:
+    """Tours of kroA100."""
+    card, lengths = _on_card(options), _lengths(options)
+    made, cities = card["restarts"], card["cities"]
+    if min(lengths[:made]) != card["length"]:
+        raise RuntimeError("the card's climbs are not those of this machine")
+    counts = sorted({1, 10, _CLIMBERS, made, 1000, len(lengths)})
+    best = {count: min(lengths[:count]) for count in counts}
+    of_climb_s = (card["climber_cycles_computing"] + card["climber_cycles_asleep"]) / made / _hertz()
+
+    def seconds(count: int) -> str:
+        """The card's time for so many climbs: measured, or climbers that are all busy to the end."""
+        if count == made:
+            return fixed(card["card_time_ns"] / 1e9, 3)
+        return fixed(count * of_climb_s / min(count, _CLIMBERS), 3)
+
+    def over(length: int) -> str:
+        return fixed(100 * (length / _OPTIMUM - 1), 2)
+
+    def figure() -> Figure:
+        from nicety.curves import Curve, figure_of
+
+        points = sorted({*counts, *(1 << power for power in range(14) if 1 << power <= len(lengths))})
+        curves = [
+            Curve("the best so far", {count: float(min(lengths[:count])) for count in points}),
+            Curve("the shortest there is", dict.fromkeys(points, float(_OPTIMUM)), 1, 1, marked=False),
+        ]
+        return figure_of(curves, title="kroA100: the best of many climbs", x="Climbs", y="Length of the tour")
+
+    last = len(lengths)
+    return Measured(
+        {
+            "tsp-memory": Ours(
+                8 * _CITY_BYTES * cities > _LOCAL_BYTES,
+                f"a climber keeps {_CITY_BYTES} B a city: {_CITY_BYTES * cities} B, and eight of them "
+                f"{8 * _CITY_BYTES * cities}",
+            ),
+            "tsp-optimum": Ours(
+                best[last],
+                f"{best[last]}, the best of {last}",
+                f"{over(best[last])} % above the shortest: 2-opt stops where no exchange of two roads helps",
+            ),
+            "tsp-restarts": Ours(
+                best[1] > best[_CLIMBERS] > best[last],
+                ", ".join(f"{count}: {best[count]}" for count in counts),
+            ),
+        },
+        tables=[
+            Table(
+                section="Travelling salesman",
+                title=f"kroA100 on {_CLIMBERS} microengines, by the number of climbs",
+                rows=[
+                    ["Climbs", "Best tour", "Over the shortest (%)", "Card time (s)", ""],
+                    *(
+                        [
+                            str(count),
+                            str(best[count]),
+                            over(best[count]),
+                            seconds(count),
+                            "measured" if count == made else "extrapolated",
+                        ]
+                        for count in counts
+                    ),
+                ],
+                note=f"Measured are {made} climbs on the card. The others are made on this machine, where each finds "
+                "the tour that it finds on the card, and their card time is extrapolated: the mean time of a climb, "
+                "with all climbers at work to the end",
+            )
+        ],
+        figures={"tours": ("The best tour of so many climbs of kroA100", figure)},
+        data={"tours": {"rows": [{"climb": number, "length": length} for number, length in enumerate(lengths)]}},
+    )

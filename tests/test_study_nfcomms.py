@@ -1,0 +1,83 @@
+"""The study of NFComms: what was calibrated comes out, and what is off is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicety.errors import InputError
+from nicety.salesman import climb_lengths, solve_tsp
+from nicety.studies import load_study
+from nicety.studies.report import study_text, tables_html
+from nicety.studies.study import Measured, StudyReport, calibrations, run_study
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[StudyReport, list[Measured]]:
+    return run_study(load_study("nfcomms"), quick=True)
+
+
+@pytest.fixture(scope="module")
+def claims(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
+    return {finding["id"]: dict(finding) for finding in measured[0]["claims"]}
+
+
+def test_what_was_calibrated_comes_out(claims: dict[str, dict]) -> None:
+    calibrated = [finding for finding in claims.values() if finding["kind"] == "calibrated"]
+    assert {finding["section"] for finding in calibrated} == {"Calibrated"}
+    assert len(calibrated) == 5
+    assert [finding["id"] for finding in calibrated if not finding["met"]] == []
+
+
+def test_what_is_off_is_explained(claims: dict[str, dict]) -> None:
+    off = {finding["id"] for finding in claims.values() if not finding["met"]}
+    # Nothing was fitted to these.
+    assert {claims[name]["section"] for name in off} <= {"Bulk messages", "Cardinality"}
+    assert off <= {"bulk-best", "bulk-over-direct"} | {name for name in claims if name.startswith("pcsa")}
+    assert all(claims[name]["explanation"] for name in off)
+
+
+def test_one_update_is_what_the_parts_make(claims: dict[str, dict]) -> None:
+    assert claims["pcsa-update"]["ours"] == claims["pcsa-computing"]["ours"] + claims["pcsa-asleep"]["ours"]
+    assert claims["pcsa-eight"]["ours"] > 8 * claims["pcsa-update"]["ours"]
+
+
+def test_calibrated_values_name_their_figures(measured: tuple[StudyReport, list[Measured]]) -> None:
+    report = measured[0]
+    assert report["calibrated"] == calibrations("nfp-4000")
+    against = {value["against"].split(",")[0] for value in report["calibrated"]}
+    for figure in ("14.66 us", "114.3 Mb/s", "75 cycles"):
+        assert any(figure in each for each in against), figure
+    text = study_text(report)
+    assert all(value["key"] in text and value["key"] in tables_html(report) for value in report["calibrated"])
+    # The cards of sPIN have none.
+    assert calibrations("spin-discrete") == []
+
+
+def test_extrapolated_times_say_so(measured: tuple[StudyReport, list[Measured]]) -> None:
+    (tours,) = (table for table in measured[0]["tables"] if table["section"] == "Travelling salesman")
+    _, *body = tours["rows"]
+    kinds = {int(count): kind for count, *_, kind in body}
+    assert [count for count, kind in kinds.items() if kind == "measured"] == [59]
+    assert set(kinds.values()) == {"measured", "extrapolated"}
+    lengths = [int(row[1]) for row in body]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] >= 21282
+    times = [float(row[3]) for row in body]
+    assert times == sorted(times)
+
+
+def test_a_climb_of_a_number_is_the_same_everywhere() -> None:
+    lengths = climb_lengths("kroA100", restarts=7)
+    assert climb_lengths("kroA100", restarts=3) == lengths[:3]
+    assert climb_lengths("kroA100", restarts=7, seed=2) != lengths
+    card = solve_tsp("kroA100", restarts=2, climbers=2)
+    assert card["length"] == min(lengths[:2])
+    with pytest.raises(InputError):
+        climb_lengths("no such file", restarts=1)
+
+
+def test_the_curves_are_whole(measured: tuple[StudyReport, list[Measured]]) -> None:
+    report = next(found.data["channel-bandwidth"] for found in measured[1] if "channel-bandwidth" in found.data)
+    points = {(row["processes"], row["direction"], row["size_bytes"]) for row in report["rows"]}
+    assert len(points) == len(report["rows"]) == 2 * 2 * 4
+    assert all(row["verified"] for row in report["rows"])
