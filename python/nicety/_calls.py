@@ -61,6 +61,9 @@ _METHODS = {
     "finished": "process.finished",
     "subscribe": "device.subscribe",
     "channel_select": "device.select",
+    "vni_open": "process.open",
+    **{f"vni_{name}": f"interface.{name}" for name in ("close", "send", "receive", "test", "wait")},
+    "vni_pool": "interface.register_pool",
     **{f"channel_{name}": f"channel.{name}" for name in ("close", "send", "receive", "send_ind", "receive_ind")},
 }
 """Calls that are no methods of hosts, or have another name for the simulation."""
@@ -164,6 +167,7 @@ _MOST = {
 
 _OPTIONAL = {
     "recv": ("source", "tag"),
+    "vni_receive": ("tag",),
     "post_recv": ("source", "tag"),
     "pt_alloc": ("pt", "eq"),
     "md_bind": ("eq", "ct"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nicety.cardinality import ContextReport
     from nicety.channel_benchmarks import ChannelBenchReport
     from nicety.faults import TransportReport
+    from nicety.interface_benchmarks import FairnessReport, RegistrationReport
     from nicety.line_rate import LineRateReport
     from nicety.outcomes import Run
     from nicety.refusals import RefusedCommand
@@ -59,6 +60,14 @@ def context_html(report: ContextReport) -> str:
 
     about = f"pcsa, nicety {report['version']}, {report['rows'][0]['updates']} updates"
     return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in context_tables(report))
+
+
+def interface_html(report: RegistrationReport | FairnessReport) -> str:
+    """A benchmark of a card that many processes share: a table for each card."""
+    from nicety.interface_text import interface_tables
+
+    about = f"{report['benchmark']}, nicety {report['version']}"
+    return f"<p>{escape(about)}</p>" + "".join(_table(title, rows) for title, rows in interface_tables(report))
 
 
 def run_html(run: Run) -> str:

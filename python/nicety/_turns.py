@@ -14,6 +14,7 @@ from nicety.applications import ApplicationReport
 from nicety.errors import InputError, RunError
 from nicety.faults import LinkReport, TransportReport
 from nicety.host import Host, Program
+from nicety.interfaces import InterfaceReport
 from nicety.outcomes import NodeReport, Run
 from nicety.processes import ChannelReport, KernelReport, MicroengineReport, Processes, ProcessReport
 from nicety.refusals import RefusedCommand
@@ -31,6 +32,7 @@ def _node_report(node: dict[str, Any]) -> NodeReport:
             "refused_commands": [RefusedCommand(**command) for command in node["refused_commands"]],
             "microengines": [_microengine_report(microengine) for microengine in node["microengines"]],
             "channels": ChannelReport(**node["channels"]),
+            "interfaces": InterfaceReport(**node["interfaces"]),
             "kernel": KernelReport(**node["kernel"]),
         }
     )

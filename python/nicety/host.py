@@ -11,6 +11,7 @@ from nicety.applications import HandlerCalls
 from nicety.buffers import Buffer
 from nicety.channels import ChannelCalls
 from nicety.errors import InputError
+from nicety.interfaces import InterfaceCalls
 from nicety.operations import Operations
 from nicety.outcomes import Received
 from nicety.portals import Portals
@@ -57,7 +58,7 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 """An async function of one host."""
 
 
-class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls):
+class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, InterfaceCalls):
     """A host of a cluster, as its program sees it.
 
     What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises

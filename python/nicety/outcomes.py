@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.applications import ApplicationReport
 from nicety.faults import LinkReport, TransportReport
+from nicety.interfaces import InterfaceReport
 from nicety.processes import ChannelReport, KernelReport, MicroengineReport
 from nicety.refusals import RefusedCommand
 from nicety.results import Recorded
@@ -104,6 +105,7 @@ class NodeReport:
     transport: TransportReport
     microengines: list[MicroengineReport]
     channels: ChannelReport
+    interfaces: InterfaceReport
     kernel: KernelReport
 
 

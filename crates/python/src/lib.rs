@@ -4,6 +4,7 @@
 mod calls;
 mod channels;
 mod errors;
+mod interfaces;
 mod processes;
 mod report;
 mod simulation;
@@ -23,6 +24,8 @@ mod _native {
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
+    #[pymodule_export]
+    use crate::interfaces::{fairness_bench, registration_bench};
     #[pymodule_export]
     use crate::processes::{
         pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_lengths, tsp_plan, tsp_run,

@@ -81,6 +81,22 @@ fn channels(counters: &ChannelCounters) -> Value {
     })
 }
 
+fn interfaces(counted: &nicety::qnix::Statistics) -> Value {
+    json!({
+        "sends": counted.sends,
+        "programmed": counted.programmed,
+        "receives": counted.receives,
+        "packets_sent": counted.packets_sent,
+        "packets_received": counted.packets_received,
+        "buffered": counted.buffered,
+        "held_back": counted.held_back,
+        "strays": counted.strays,
+        "unusable": counted.unusable,
+        "doorbells": counted.doorbells,
+        "refused": counted.refused,
+    })
+}
+
 /// What happened during a run, on nodes and links.
 pub fn report(run: &Run) -> String {
     let node = |node: &nicety::NodeReport| {
@@ -107,6 +123,7 @@ pub fn report(run: &Run) -> String {
                 "unusable": node.unusable.total(),
             },
             "channels": channels(&node.channels),
+            "interfaces": interfaces(&node.interfaces),
             "kernel": {
                 "calls": node.kernel.calls,
                 "pins": node.kernel.pins,

@@ -10,6 +10,7 @@ import typer
 from nicety._checks import U32, U64
 from nicety.cli.bench_commands import bench
 from nicety.cli.channel_commands import register as register_channels
+from nicety.cli.interface_commands import register as register_interfaces
 from nicety.cli.options import (
     Compiler,
     Csv,
@@ -33,6 +34,7 @@ app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
 register_channels(bench)
+register_interfaces(bench)
 
 
 def _version(wanted: bool) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nicety.benchmarks import Report
     from nicety.cardinality import ContextReport
     from nicety.channel_benchmarks import ChannelBenchReport
+    from nicety.interface_benchmarks import FairnessReport, RegistrationReport
     from nicety.line_rate import LineRateReport
     from nicety.usecases import UseCaseReport
 
@@ -54,7 +55,16 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(self, report: Report | ChannelBenchReport | ContextReport | LineRateReport | UseCaseReport) -> None:
+    def write(
+        self,
+        report: Report
+        | ChannelBenchReport
+        | ContextReport
+        | FairnessReport
+        | LineRateReport
+        | RegistrationReport
+        | UseCaseReport,
+    ) -> None:
         """Write what is made from a report; the timeline is written by the benchmark."""
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
@@ -77,6 +87,10 @@ class Files:
                 from nicety.channel_text import channel_figure
 
                 figure = channel_figure(report)
+            elif report["benchmark"] in ("registration", "fairness"):
+                from nicety.interface_text import interface_figure
+
+                figure = interface_figure(report)
             else:
                 figure = plots.report_figure(cast("Report", report))
             plots.save(figure, self.plot)

@@ -27,6 +27,22 @@ pub enum How {
     Translate,
 }
 
+impl How {
+    /// All ways.
+    pub const ALL: [How; 5] = [How::Auto, How::Pio, How::Pool, How::Copy, How::Translate];
+
+    /// The name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            How::Auto => "auto",
+            How::Pio => "pio",
+            How::Pool => "pool",
+            How::Copy => "copy",
+            How::Translate => "translate",
+        }
+    }
+}
+
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
@@ -60,6 +76,18 @@ pub struct Receive {
 /// A send or receive that has been posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(u64);
+
+impl Operation {
+    /// The operation of this number, of whatever process; one that there is not is refused where it is used.
+    pub const fn numbered(number: u64) -> Operation {
+        Operation(number)
+    }
+
+    /// Its number among those of its process.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// A send or receive that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

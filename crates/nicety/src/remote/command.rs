@@ -154,6 +154,15 @@ pub enum Command {
     Alloc {
         bytes: u64,
     },
+    /// Memory of a process.
+    VniAlloc {
+        process: u32,
+        bytes: u64,
+    },
+    /// The memory of a buffer that there is.
+    BufferMemory {
+        buffer: usize,
+    },
     CtAlloc,
     CtFree {
         ct: u64,
@@ -270,6 +279,45 @@ pub enum Command {
     /// A process, as numbered by the reply to `start`.
     Finished {
         process: usize,
+    },
+    VniOpen {
+        process: u32,
+    },
+    VniClose {
+        process: u32,
+        vni: u32,
+    },
+    VniPool {
+        process: u32,
+        vni: u32,
+        bytes: u64,
+    },
+    VniSend {
+        process: u32,
+        vni: u32,
+        part: Part,
+        /// A rank and an interface of its card.
+        peer: (u32, u32),
+        tag: u64,
+        how: String,
+    },
+    VniReceive {
+        process: u32,
+        vni: u32,
+        part: Part,
+        peer: Option<(u32, u32)>,
+        tag: Option<u64>,
+        how: String,
+    },
+    VniTest {
+        process: u32,
+        vni: u32,
+        operation: u64,
+    },
+    VniWait {
+        process: u32,
+        vni: u32,
+        operation: u64,
     },
     Send {
         part: Part,

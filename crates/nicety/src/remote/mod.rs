@@ -7,6 +7,7 @@
 
 mod channels;
 mod command;
+mod interfaces;
 mod processes;
 
 pub use command::{CardPart, Command, Entry, Extent, Fetch, Get, ListName, Part, Put, Sum, Trigger, Wanted};
@@ -178,15 +179,11 @@ impl Program {
     }
 
     async fn answer(&self, command: Command) -> Reply {
-        if let Command::Alloc { bytes } = command {
-            let mut buffers = self.shared.buffers.borrow_mut();
-            let allocated = self.host.alloc(bytes).map(|buffer| {
-                let address = buffer.address();
-                buffers.push(buffer);
-                json!({"buffer": buffers.len() - 1, "address": address})
-            });
-            let memory = buffers.last().and_then(|buffer| buffer.shared().cloned());
-            return Reply { memory, ..self.reply(allocated) };
+        if let Command::Alloc { .. } | Command::VniAlloc { .. } | Command::BufferMemory { .. } = command {
+            return match self.memory_of(&command) {
+                Ok((made, buffer)) => Reply { memory: buffer.shared().cloned(), ..self.reply(Ok(made)) },
+                Err(error) => self.reply(Err(error)),
+            };
         }
         let result = self.carry_out(command).await;
         self.reply(result)
@@ -197,7 +194,16 @@ impl Program {
         let eq_of = |bits: Option<u64>| bits.map(EqHandle::from_bits);
         let ct_of = |bits: Option<u64>| bits.map(CtHandle::from_bits);
         Ok(match command {
-            Command::Alloc { .. } => unreachable!("answered above"),
+            Command::Alloc { .. } | Command::VniAlloc { .. } | Command::BufferMemory { .. } => {
+                unreachable!("answered above")
+            }
+            Command::VniOpen { .. }
+            | Command::VniClose { .. }
+            | Command::VniPool { .. }
+            | Command::VniSend { .. }
+            | Command::VniReceive { .. }
+            | Command::VniTest { .. }
+            | Command::VniWait { .. } => return self.about_interfaces(command).await,
             Command::CtAlloc => json!(host.ct_alloc()?.to_bits()),
             Command::CtFree { ct } => none(host.ct_free(CtHandle::from_bits(ct)))?,
             Command::CtGet { ct } => count_json(host.ct_get(CtHandle::from_bits(ct))?),
