@@ -192,7 +192,7 @@ def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
     assert (tmp_path / "out/spin/report.json").read_text() == done.stdout
     (tmp_path / "file").write_text("")
     for command, words in (
-        (["spni"], "there is no study 'spni'; there are spin, nfcomms"),
+        (["spni"], "there is no study 'spni'; there are spin, nfcomms, qnix"),
         ([], "STUDY"),
         (["spin", "--report", "file"], "--report file"),
         (["spin", "--report", "file/deeper"], "--report file/deeper"),

@@ -128,7 +128,7 @@ def _run_program(
 
 @app.command("reproduce")
 def _reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin or nfcomms.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms or qnix.")],
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
     ] = None,

@@ -24,7 +24,7 @@ from nicety.errors import InputError
 if TYPE_CHECKING:
     from nicety.studies.study import Study, StudyReport
 
-STUDIES = ("spin", "nfcomms")
+STUDIES = ("spin", "nfcomms", "qnix")
 """The studies that there are."""
 
 
@@ -50,7 +50,7 @@ def reproduce(
     """Measure what a paper claims.
 
     Args:
-        name: the study: `spin` or `nfcomms`.
+        name: the study: `spin`, `nfcomms` or `qnix`.
         report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
         quick: measure fewer sizes and nodes.
         seed: of every random stream; the same seed gives the same report.
