@@ -34,6 +34,21 @@ def test_the_first_program_prints_what_the_readme_shows(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == block("first.py` prints")
 
 
+@pytest.mark.parametrize("card", ["qnix", "nfp-4000", "spin-integrated"])
+def test_the_first_program_runs_unchanged_on_every_card(card: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program = block("## A first program", "python").replace("spin-discrete", card)
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.startswith("10 rounds of ")
+
+
+def test_the_cards_side_by_side_are_what_the_readme_shows(nicety: Callable) -> None:
+    command = next(line for line in README.splitlines() if "nicety bench latency --nic qnix," in line)
+    printed = nicety(*command.split("nicety ", 1)[1].split()).stdout.splitlines()
+    shown = block("## Cards side by side").splitlines()
+    assert len(shown) == 5
+    assert [line for line in shown if line not in printed] == []
+
+
 def test_the_targets_of_make_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for document in ("README.md", "CONTRIBUTING.md"):
