@@ -3,7 +3,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `library.rs`, `pool.rs` | what a process calls: open, send, receive, wait; its Buffer Pool |
+//! | `library.rs` | what a process calls for its messages: send, receive, test, wait |
+//! | `registration.rs`, `pool.rs` | what it has the kernel do: open, close, lock pages; its Buffer Pool |
 //! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, messages that wait |
 //! | `program.rs` | the control program: which interface it looks at next, and what it does there |
 //! | `send.rs` | from a Send command to the link |
@@ -45,6 +46,7 @@ mod memory;
 mod pool;
 mod program;
 mod receive;
+mod registration;
 mod send;
 mod spec;
 mod transfer;

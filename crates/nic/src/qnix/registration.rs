@@ -1,0 +1,229 @@
+//! What a process has the kernel do: open and close its interface, register a Buffer Pool, and lock pages; and copies
+//! between a process's memory and its pool.
+
+use super::QnixError;
+use super::interface::{Interface, Kind};
+use super::library::{How, Process};
+use super::pool::BufferPool;
+use nicety_host::{Allocation, MemoryError};
+use nicety_kernel::Signal;
+use nicety_types::{MessageId, Path, Segment, Stage};
+
+impl Process {
+    /// Has the kernel register the process with the card. Returns the number of its interface, the lowest that is free.
+    ///
+    /// # Errors
+    /// When it has one, or none is left.
+    pub async fn open(&self, path: &mut Path) -> Result<u32, QnixError> {
+        self.card.kernel.call(path).await;
+        self.register()
+    }
+
+    /// Registers the process and a Buffer Pool of so many bytes before anything runs, which takes no virtual time and is not
+    /// counted. Returns the number of its interface.
+    ///
+    /// # Errors
+    /// As [`Process::open`] and [`Process::register_pool`].
+    pub fn set_up(&self, pool: u64) -> Result<u32, QnixError> {
+        let vni = self.register()?;
+        self.take_pool(vni, pool)?;
+        Ok(vni)
+    }
+
+    fn register(&self) -> Result<u32, QnixError> {
+        let card = &self.card;
+        if let Some(&(vni, _)) = card.interfaces().iter().find(|(_, owner)| *owner == self.number) {
+            return Err(QnixError::Open { vni });
+        }
+        let mut interfaces = card.interfaces.borrow_mut();
+        let limit = card.spec.limits.vnis;
+        let free = interfaces.iter().position(Option::is_none).ok_or(QnixError::NoInterface { limit })?;
+        interfaces[free] = Some(Interface::new(self.number, Signal::new(&card.sim)));
+        let vni = free as u32;
+        let mut open = card.open.borrow_mut();
+        let at = open.partition_point(|&other| other < vni);
+        open.insert(at, vni);
+        card.changed.notify_all();
+        Ok(vni)
+    }
+
+    /// Has the kernel take the interface away again, and the Buffer Pool with it. Messages that nobody received are dropped,
+    /// and counted as strays.
+    ///
+    /// # Errors
+    /// When it is not the process's, or operations have not ended.
+    pub async fn close(&self, vni: u32, path: &mut Path) -> Result<(), QnixError> {
+        self.check(vni)?;
+        let operations = self.operations.borrow().len();
+        if operations > 0 {
+            return Err(QnixError::Pending { operations });
+        }
+        let card = &self.card;
+        card.kernel.call(path).await;
+        let pool = self.pool.take().map_or(0, |pool| self.pages(pool.memory.address(), pool.memory.len()));
+        let pages = self.locked.take() + pool;
+        if pages > 0 {
+            card.kernel.unpin(pages, path).await;
+        }
+        card.open.borrow_mut().retain(|&other| other != vni);
+        let closed = card.interfaces.borrow_mut()[vni as usize].take();
+        if let Some(Interface { waiting, receiving, pool_memory, .. }) = closed {
+            card.card_memory.borrow_mut().give_back(pool_memory);
+            debug_assert!(receiving.is_empty(), "a receive that has not ended is an operation");
+            let strays = card.forget(waiting);
+            card.count(|counted| counted.strays += strays);
+        }
+        card.let_on();
+        Ok(())
+    }
+
+    /// Registers a Buffer Pool: the kernel locks and translates its pages once, and the card gets their descriptors.
+    /// Returns where it lies.
+    ///
+    /// # Errors
+    /// When the interface is not the process's, there is a pool already, or it is too large for the paper's limit, the host
+    /// or the card.
+    pub async fn register_pool(
+        &self,
+        vni: u32,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Result<Allocation, QnixError> {
+        let memory = self.take_pool(vni, bytes)?;
+        let card = &self.card;
+        let pages = self.pages(memory.address(), bytes);
+        card.kernel.call(path).await;
+        card.kernel.pin(pages, path).await;
+        self.describe_pages(card.next_message(), pages, path).await;
+        Ok(memory)
+    }
+
+    /// Memory for a Buffer Pool, on the host and for its descriptors on the card.
+    fn take_pool(&self, vni: u32, bytes: u64) -> Result<Allocation, QnixError> {
+        self.check(vni)?;
+        let (card, limit) = (&self.card, self.card.spec.limits.pool);
+        if bytes == 0 || bytes > limit {
+            return Err(QnixError::Pool { bytes, limit });
+        }
+        if self.pool.borrow().is_some() {
+            return Err(QnixError::PoolThere);
+        }
+        let wanted = bytes.div_ceil(card.spec.kernel.page) * card.spec.memory.descriptor;
+        let left = card.memory().left();
+        if !card.card_memory.borrow_mut().take(wanted) {
+            return Err(QnixError::CardMemory { wanted, left });
+        }
+        let memory = match card.memory.allocate(bytes) {
+            Ok(memory) => memory,
+            Err(error) => {
+                card.card_memory.borrow_mut().give_back(wanted);
+                return Err(error.into());
+            }
+        };
+        card.interface(vni, |interface| interface.pool_memory = wanted);
+        self.adopt(&memory);
+        self.pool.replace(Some(BufferPool::new(memory.clone())));
+        Ok(memory)
+    }
+
+    /// Takes a piece out of the Buffer Pool for the process's own use: the pool, and where in it the piece begins. Set-up,
+    /// takes no virtual time; it stays taken until the interface is closed.
+    ///
+    /// # Errors
+    /// When the pool has no piece of that length free.
+    pub fn pool_piece(&self, bytes: u64) -> Result<(Allocation, u64), QnixError> {
+        let mut pool = self.pool.borrow_mut();
+        let free = pool.as_ref().map_or(0, BufferPool::longest);
+        let pool = pool.as_mut().ok_or(QnixError::PoolFull { bytes, free })?;
+        let at = pool.take(bytes).ok_or(QnixError::PoolFull { bytes, free })?;
+        Ok((pool.memory.clone(), at - pool.memory.address()))
+    }
+
+    /// A CPU copies a buffer into a piece of the Buffer Pool, which is free again afterwards.
+    ///
+    /// # Errors
+    /// When the buffer is not the process's, or the pool has no piece of that length free.
+    pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
+        self.check_bytes(address, bytes)?;
+        let piece = self.take_piece(How::Copy, bytes)?;
+        if let Some(to) = piece {
+            self.copy(address, to, bytes, path).await?;
+        }
+        if let (Some(piece), Some(pool)) = (piece, &mut *self.pool.borrow_mut()) {
+            pool.give_back(piece);
+        }
+        Ok(())
+    }
+
+    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region. Returns how
+    /// many there are; the next call that locks others gives them free.
+    ///
+    /// # Errors
+    /// When the buffer is not the process's, or lies in more pages than a Context Region has descriptors for.
+    pub async fn lock_and_translate(
+        &self,
+        address: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Result<u64, QnixError> {
+        self.check_bytes(address, bytes)?;
+        self.choose(How::Translate, address, bytes, Kind::Send)?;
+        let pages = self.translate(self.card.next_message(), address, bytes, path).await;
+        self.locked.set(self.locked.get() + pages);
+        Ok(pages)
+    }
+
+    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages. Returns how many there are.
+    pub(super) async fn translate(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> u64 {
+        let (kernel, pages) = (&self.card.kernel, self.pages(address, bytes));
+        kernel.call(path).await;
+        match self.locked.take() {
+            0 => {}
+            ended => kernel.unpin(ended, path).await,
+        }
+        kernel.pin(pages, path).await;
+        self.describe_pages(message, pages, path).await;
+        pages
+    }
+
+    pub(super) fn pages(&self, address: u64, bytes: u64) -> u64 {
+        self.card.spec.kernel.pages(address, bytes)
+    }
+
+    /// Writes descriptors of pages to the card.
+    async fn describe_pages(&self, message: MessageId, pages: u64, path: &mut Path) {
+        if pages > 0 {
+            let spec = &self.card.spec;
+            self.card.kernel.cpus().spend(spec.library.context, Stage::Library, path).await;
+            self.store(message, pages * spec.memory.descriptor, path).await;
+        }
+    }
+
+    /// A CPU copies bytes of the process's memory.
+    pub(super) async fn copy(
+        &self,
+        from: u64,
+        to: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Result<(), MemoryError> {
+        let card = &self.card;
+        card.kernel.cpus().spend(card.spec.library.copy.cover(bytes), Stage::Copy, path).await;
+        let payload = card.memory.read(from, bytes)?;
+        let mut at = to;
+        for segment in payload.segments() {
+            match segment {
+                Segment::Real(bytes) => card.memory.write(at, bytes)?,
+                Segment::Phantom(len) => card.memory.write_phantom(at, *len)?,
+            }
+            at += segment.len();
+        }
+        Ok(())
+    }
+}
