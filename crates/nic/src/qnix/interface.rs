@@ -113,9 +113,8 @@ impl Interface {
         }
     }
 
-    /// Operations of a kind whose contexts are in use.
+    /// Operations of a kind whose contexts are in use: until the process has seen the doorbell, it belongs to them.
     pub(super) fn pending(&self, kind: Kind) -> usize {
-        let uses = |(of, progress): &&(Kind, Progress)| *of == kind && matches!(progress, Progress::Pending);
-        self.operations.values().filter(uses).count()
+        self.operations.values().filter(|(of, _)| *of == kind).count()
     }
 }

@@ -47,9 +47,9 @@ pub struct LibrarySpec {
 pub struct LimitsSpec {
     /// Virtual network interfaces: processes that are registered.
     pub vnis: u32,
-    /// Sends of a process that have not ended.
+    /// Sends of a process whose end it has not seen.
     pub sends: u32,
-    /// Receives of a process that have not ended.
+    /// Receives of a process whose end it has not seen.
     pub receives: u32,
     /// Bytes of the largest message.
     pub message: u64,
@@ -174,8 +174,8 @@ fn read_library(s: &Section<'_>) -> LibrarySpec {
 fn read_limits(s: &Section<'_>) -> LimitsSpec {
     LimitsSpec {
         vnis: s.count("vnis", 1..=4096, "virtual network interfaces: processes at a time") as u32,
-        sends: s.count("sends", 1..=4096, "sends of a process that have not ended") as u32,
-        receives: s.count("receives", 1..=4096, "receives of a process that have not ended") as u32,
+        sends: s.count("sends", 1..=4096, "sends of a process whose end it has not seen") as u32,
+        receives: s.count("receives", 1..=4096, "receives of a process whose end it has not seen") as u32,
         message: s.size("message", 1..=1 << 30, "largest message"),
         pool: s.size("pool", 1..=1 << 30, "largest Buffer Pool"),
     }

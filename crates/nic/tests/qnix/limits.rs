@@ -66,6 +66,27 @@ fn pending_operations_have_their_limits() {
 }
 
 #[test]
+fn an_operation_is_one_until_its_end_has_been_seen() {
+    let mut rig = Rig::new(2, &[]);
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = user.room(8);
+        let mut sends = Vec::new();
+        for _ in 0..32 {
+            sends.push(user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap());
+        }
+        // All of them are on the link by then.
+        user.sim.delay(nicety_types::Duration::from_ns(1_000_000)).await;
+        let refused = user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap_err();
+        assert_eq!(refused, QnixError::Sends { limit: 32 });
+        user.wait(sends[7]).await.unwrap();
+        user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap();
+        assert!(user.wait(sends[7]).await.is_err(), "it was told once");
+    });
+    rig.run();
+}
+
+#[test]
 fn messages_and_pools_have_their_limits() {
     let mut rig = Rig::new(2, &[]);
     rig.process(0, 0, async move |user| {
