@@ -309,7 +309,7 @@ def test_a_process_that_never_comes_is_a_deadlock_that_says_so(program: nicety.P
         host.start(program, "away", microengine=0, args=(1,))
         await (await host.open().subscribe(1)).send(bytes(8))
 
-    with pytest.raises(nicety.Deadlock, match=r"rank 0.*the process at channel 0 to read 8 bytes") as raised:
+    with pytest.raises(nicety.Deadlock, match=r"rank 0.*the process at target 1 to read 8 bytes") as raised:
         alone(main)
     note = "note: on the card of rank 0, process away on microengine 0, context 0, waits for all of its signals 0"
     assert note in str(raised.value)

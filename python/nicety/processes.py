@@ -81,7 +81,7 @@ class Process:
         self.context = context
 
     def finished(self) -> Awaitable[int]:
-        """Wait for its end: what its function returned.
+        """Wait for its end: what its function returned, as a word from 0 to 2^32 - 1.
 
         Raises:
             HandlerTrap: where it was stopped; the text says for what, and at which line.

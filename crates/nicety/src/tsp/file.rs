@@ -25,7 +25,7 @@ pub struct Instance {
     pub nodes: Vec<u32>,
 }
 
-/// Reads a file; `kroA100` is the one that comes with nicety where there is no file of that name.
+/// Reads a file; `kroA100` or `kroA100.tsp` is the one that comes with nicety where there is no file of that name.
 ///
 /// # Errors
 /// [`Error::Input`] with the line in which something is wrong.
@@ -33,7 +33,7 @@ pub fn read(path: &str) -> Result<Instance, Error> {
     let unreadable =
         |error: std::io::Error| Error::Input(format!("{path}: cannot read it ({})", plain(&error)));
     let size = match fs::metadata(path) {
-        Err(_) if path == "kroA100" => return parse(KRO_A100, path),
+        Err(_) if matches!(path, "kroA100" | "kroA100.tsp") => return parse(KRO_A100, path),
         Err(error) => return Err(unreadable(error)),
         Ok(metadata) => metadata.len(),
     };
@@ -263,6 +263,7 @@ mod tests {
         assert_eq!(read.nodes, [1, 2, 3, 4, 9]);
         assert_eq!(read.cities, [(5, 0), (15, 0), (15, 10), (5, 10), (0, 5)]);
         let shipped = super::read("kroA100").unwrap();
+        assert_eq!(super::read("kroA100.tsp").unwrap().cities, shipped.cities);
         assert_eq!((shipped.cities.len(), shipped.nodes[99]), (100, 100));
         // 1380 939, moved by 10 and 5.
         let least = |axis: fn(&(u16, u16)) -> u16| shipped.cities.iter().map(axis).min();

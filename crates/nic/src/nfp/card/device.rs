@@ -45,7 +45,13 @@ impl Device {
         let what = move || format!("the card to answer its subscription to target {target}");
         let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
         ended.1?;
-        Ok(opened.expect("a subscription that ended well has opened a channel"))
+        let channel = opened.expect("a subscription that ended well has opened a channel");
+        let (mut targets, index) = (self.0.targets.borrow_mut(), usize::from(channel.index()));
+        if targets.len() <= index {
+            targets.resize(index + 1, 0);
+        }
+        targets[index] = target;
+        Ok(channel)
     }
 
     /// Closes a channel. A process that waits at its end is told.
@@ -53,7 +59,7 @@ impl Device {
     /// # Errors
     /// When the channel is not open, or a thread is in a call on it.
     pub async fn close(&self, path: &mut Path, channel: Channel) -> Result<(), ChannelError> {
-        let what = move || format!("the card to let go of channel {}", channel.index());
+        let what = move || format!("the card to let go of target {}", self.target(channel));
         let (ended, _) = self.call(path, Request::Close(channel), None, what).await?;
         ended.1?;
         Ok(())
@@ -72,7 +78,8 @@ impl Device {
         timeout: Option<Duration>,
     ) -> Result<(), ChannelError> {
         let payload = Payload::new(bytes).ok_or(Error::DirectTooLong(bytes.len() as u64))?;
-        let what = move || format!("the process at channel {} to read {}", channel.index(), payload.len());
+        let what =
+            move || format!("the process at target {} to read {}", self.target(channel), payload.len());
         let request = Request::Send(channel, payload);
         let (ended, _) = self.call(path, request, timeout, move || what() + " bytes").await?;
         ended.1?;
@@ -90,7 +97,7 @@ impl Device {
         bytes: u32,
         timeout: Option<Duration>,
     ) -> Result<Payload, ChannelError> {
-        let what = move || format!("the process at channel {} to write {bytes} bytes", channel.index());
+        let what = move || format!("the process at target {} to write {bytes} bytes", self.target(channel));
         let (ended, _) = self.call(path, Request::Receive(channel, bytes), timeout, what).await?;
         Ok(ended.1?.payload)
     }
@@ -108,7 +115,7 @@ impl Device {
         bytes: u32,
         timeout: Option<Duration>,
     ) -> Result<(), ChannelError> {
-        let what = move || format!("the process at channel {} to read {bytes} bytes", channel.index());
+        let what = move || format!("the process at target {} to read {bytes} bytes", self.target(channel));
         let request = Request::SendIndirect(channel, Buffer { address, bytes });
         let (ended, _) = self.call(path, request, timeout, what).await?;
         ended.1?;
@@ -128,7 +135,7 @@ impl Device {
         bytes: u32,
         timeout: Option<Duration>,
     ) -> Result<(), ChannelError> {
-        let what = move || format!("the process at channel {} to write {bytes} bytes", channel.index());
+        let what = move || format!("the process at target {} to write {bytes} bytes", self.target(channel));
         let request = Request::ReceiveIndirect(channel, Buffer { address, bytes });
         let (ended, _) = self.call(path, request, timeout, what).await?;
         ended.1?;
@@ -147,8 +154,8 @@ impl Device {
         guards: &[Guard<Channel>],
         timeout: Option<Duration>,
     ) -> Result<Selected, ChannelError> {
-        let numbers: Vec<_> = guards.iter().map(|guard| guard.from.index().to_string()).collect();
-        let what = move || format!("a process at one of the channels {} to write", numbers.join(", "));
+        let numbers: Vec<_> = guards.iter().map(|guard| self.target(guard.from).to_string()).collect();
+        let what = move || format!("a process at one of the targets {} to write", numbers.join(", "));
         let (ended, _) = self.call(path, Request::Select(guards.to_vec()), timeout, what).await?;
         match ended {
             (_, Err(failure @ nicety_channels::Failure::Timeout)) => Err(failure.into()),
@@ -166,6 +173,11 @@ impl Device {
     /// A guard for [`Device::select`]: an indirect message into host memory.
     pub const fn indirect(channel: Channel, address: u64, bytes: u32) -> Guard<Channel> {
         Guard { from: channel, want: Want::Indirect(Buffer { address, bytes }) }
+    }
+
+    /// What a channel was subscribed to; 0 for one that this device did not open.
+    fn target(&self, channel: Channel) -> u32 {
+        self.0.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
     }
 
     async fn call(

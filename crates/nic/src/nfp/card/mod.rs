@@ -85,6 +85,8 @@ pub struct Card {
     host: RefCell<channels::Host>,
     host_effects: RefCell<Vec<HostEffect>>,
     lanes: RefCell<Vec<[Lane; 2]>>,
+    /// What each channel was last subscribed to, for messages.
+    targets: RefCell<Vec<u32>>,
     contexts: RefCell<Vec<ContextCall>>,
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Until when nobody looks at deadlines, and that this has changed.
@@ -125,6 +127,7 @@ impl Card {
             card_effects: RefCell::default(),
             host_effects: RefCell::default(),
             lanes: RefCell::default(),
+            targets: RefCell::default(),
             contexts: RefCell::default(),
             threads: RefCell::default(),
             armed: Cell::default(),

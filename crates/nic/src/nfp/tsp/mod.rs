@@ -101,7 +101,7 @@ impl TspJob {
         let (table, cls) = (64 + 2 * cities * cities, spec.memory(MemoryKind::Cls).size);
         if self.distances == Distances::Table && table as u64 > u64::from(cls) {
             return wrong(format!(
-                "the distances of {cities} cities take {table} bytes, and CLS has {cls}; compute the roots instead"
+                "the distances of {cities} cities take {table} bytes, and CLS has {cls}; --distances root computes each instead"
             ));
         }
         Ok(())

@@ -248,7 +248,7 @@ fn a_target_that_never_comes_is_named() {
         device.send(&mut path, channel, &[1; 8], None).await.unwrap();
     });
     let error = host.world.run().unwrap_err().to_string();
-    assert!(error.contains("the process at channel 0 to read 8 bytes"), "{error}");
+    assert!(error.contains(&format!("the process at target {TARGET} to read 8 bytes")), "{error}");
 }
 
 #[test]
