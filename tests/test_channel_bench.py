@@ -121,6 +121,13 @@ def test_the_command_line(nicety: Callable[..., Any], tmp_path: Path) -> None:
     assert "2 runs a size" in text
     assert "host-to-card, 8 processes" in text
     assert " ± " in text
+    alone = nicety(*command, "--payload", "1Mi", "--runs", "1")
+    assert " ± " not in alone.stdout
+    assert all(
+        "stddev" not in name
+        for row in nicety(*command, "--payload", "1Mi", "--runs", "1", "--json").json()["rows"]
+        for name in row
+    )
 
 
 @pytest.mark.parametrize(

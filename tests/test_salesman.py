@@ -209,6 +209,7 @@ def test_files_of_others_are_refused(nicety: Callable[..., Any], write: Callable
     for file, arguments, text in [
         (path, ["--climbers", "2", "--seed", "2"], "it was written for another --seed"),
         (path, ["--climbers", "3"], "it was written for another number of --climbers"),
+        (path, ["--climbers", "2", "--job", "1"], "it was written for another number of climbs to a --job"),
         (write(some(10, seed=5), "other.tsp"), ["--climbers", "2"], "it was written for another problem"),
         (path, ["--climbers", "2", "--set", "hpu.clock=800 MHz"], "it was written for another card"),
     ]:

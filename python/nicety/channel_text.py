@@ -100,7 +100,8 @@ def _value(row: ChannelRow) -> float:
 def _figure(row: ChannelRow) -> str:
     if "latency_ns" in row:
         return fixed(row["latency_ns"])
-    return f"{fixed(row['bandwidth_bytes_per_s'] / 1e6)} ± {fixed(row['stddev_bytes_per_s'] / 1e6)}"
+    mean = fixed(row["bandwidth_bytes_per_s"] / 1e6)
+    return f"{mean} ± {fixed(row['stddev_bytes_per_s'] / 1e6)}" if "stddev_bytes_per_s" in row else mean
 
 
 def _how_many(rows: list[ChannelRow]) -> str:

@@ -40,7 +40,8 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
         payload_bytes: Some(bytes),
         runs: Some(runs),
         bandwidth_bytes_per_s: Some(mean),
-        stddev_bytes_per_s: Some(if runs > 1 { (squares / f64::from(runs - 1)).sqrt() } else { 0.0 }),
+        // One run has none.
+        stddev_bytes_per_s: (runs > 1).then(|| (squares / f64::from(runs - 1)).sqrt()),
         ..point.row(&load, point.size)
     })
 }
