@@ -141,6 +141,15 @@ class Caller:
         return buffer._part()  # noqa: SLF001, two halves of one thing
 
 
+class OfHost:
+    """What belongs to a host, and makes its calls through it: a channel, an interface, a process."""
+
+    def __init__(self, host: Caller) -> None:
+        self._host = host
+        # Hosts' own names for them begin with an underscore, since programs see hosts.
+        self._call, self._ask, self._own = host._call, host._ask, host._own  # noqa: SLF001, the one place that needs it
+
+
 def picoseconds(ns: float, name: str) -> int:
     """A time in nanoseconds as whole picoseconds, rounded up.
 

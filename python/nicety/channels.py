@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nicety._calls import Caller, picoseconds
+from nicety._calls import Caller, OfHost, picoseconds
 from nicety._checks import U32, whole
 from nicety.buffers import Buffer
 from nicety.errors import InputError
@@ -31,15 +31,12 @@ class Alternative:
     """What `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
 
     channel: Channel
-    length_bytes: int
-    buffer: Buffer | None
+    host: Caller
+    command: dict[str, Any]
 
 
-class Device:
+class Device(OfHost):
     """The device through which a host reaches the processes on its card, opened by `host.open()`."""
-
-    def __init__(self, host: Caller) -> None:
-        self._host = host
 
     def subscribe(self, target: int) -> Awaitable[Channel]:
         """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
@@ -48,9 +45,7 @@ class Device:
             RunError: where no process has, or another channel is there.
         """
         target = whole(target, "target", U32)
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "subscribe", lambda number: Channel(self._host, number, target), target=target
-        )
+        return self._call("subscribe", lambda number: Channel(self._host, number, target), target=target)
 
     def select(
         self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
@@ -72,7 +67,7 @@ class Device:
             RunError: where the process that came has another size or kind.
         """
         given = [self._alternative(alternative) for alternative in alternatives]
-        return self._host._call(  # noqa: SLF001, two halves of one thing
+        return self._call(
             "channel_select",
             lambda selected: (selected[0], bytes.fromhex(selected[1])),
             alternatives=given,
@@ -84,26 +79,22 @@ class Device:
             raise InputError(
                 f"select takes channel.message(bytes) and channel.bulk_message(buffer), not {alternative!r}"
             )
-        channel = alternative.channel
-        if channel._host is not self._host:  # noqa: SLF001, two halves of one thing
-            raise InputError(f"{channel!r} is no channel of rank {self._host.rank}")
-        if alternative.buffer is None:
-            return {"channel": channel._number, "bytes": alternative.length_bytes}  # noqa: SLF001, two halves of one thing
-        part = self._host._own(alternative.buffer)  # noqa: SLF001, two halves of one thing
-        return {"channel": channel._number, "part": part}  # noqa: SLF001, two halves of one thing
+        if alternative.host is not self._host:
+            raise InputError(f"{alternative.channel!r} is no channel of rank {self._host.rank}")
+        return alternative.command
 
     def __repr__(self) -> str:
         return f"<Device of rank {self._host.rank}>"
 
 
-class Channel:
+class Channel(OfHost):
     """A channel to a process, made by `device.subscribe`. It carries messages both ways, one at a time in each.
 
     A timeout bounds the wait for the process; once it has come, the message passes. One that is left out is for ever.
     """
 
     def __init__(self, host: Caller, number: int, target: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._number = number
         self._target = target
 
@@ -121,7 +112,7 @@ class Channel:
             RunError: where it expects another size, or an indirect message.
         """
         if isinstance(message, Buffer):
-            self._host._own(message)  # noqa: SLF001, two halves of one thing
+            self._own(message)
             message = (
                 message.array[: DIRECT_BYTES + 1].tobytes() if len(message) > DIRECT_BYTES else bytes(message.array)
             )
@@ -129,9 +120,7 @@ class Channel:
             raise InputError(f"a message is bytes, such as b'hello', or a buffer, not {type(message).__name__}")
         contents = bytes(message).hex()
         timeout_ps = _timeout("send", timeout_ns)
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "channel_send", channel=self._number, contents=contents, timeout_ps=timeout_ps
-        )
+        return self._call("channel_send", channel=self._number, contents=contents, timeout_ps=timeout_ps)
 
     def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
         """Receive exactly so many bytes, 1 to 56, from the process's `channel_write`.
@@ -142,7 +131,7 @@ class Channel:
             RunError: where it has another size, or an indirect message.
         """
         length_bytes, timeout_ps = whole(length_bytes, "length_bytes", U32), _timeout("receive", timeout_ns)
-        return self._host._call(  # noqa: SLF001, two halves of one thing
+        return self._call(
             "channel_receive", bytes.fromhex, channel=self._number, bytes=length_bytes, timeout_ps=timeout_ps
         )
 
@@ -153,10 +142,8 @@ class Channel:
             TimedOut: where the process did not come in time.
             RunError: where it expects another size, or a direct message; where DMA failed too often.
         """
-        part, timeout_ps = self._host._own(buffer), _timeout("send_ind", timeout_ns)  # noqa: SLF001, two halves of one thing
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "channel_send_ind", channel=self._number, part=part, timeout_ps=timeout_ps
-        )
+        part, timeout_ps = self._own(buffer), _timeout("send_ind", timeout_ns)
+        return self._call("channel_send_ind", channel=self._number, part=part, timeout_ps=timeout_ps)
 
     def receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
@@ -165,19 +152,17 @@ class Channel:
             TimedOut: where the process did not come in time.
             RunError: where it has another size, or a direct message; where DMA failed too often.
         """
-        part, timeout_ps = self._host._own(buffer), _timeout("receive_ind", timeout_ns)  # noqa: SLF001, two halves of one thing
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "channel_receive_ind", channel=self._number, part=part, timeout_ps=timeout_ps
-        )
+        part, timeout_ps = self._own(buffer), _timeout("receive_ind", timeout_ns)
+        return self._call("channel_receive_ind", channel=self._number, part=part, timeout_ps=timeout_ps)
 
     def message(self, length_bytes: int) -> Alternative:
         """An alternative of `Device.select`: a direct message of so many bytes."""
-        return Alternative(self, whole(length_bytes, "length_bytes", U32), None)
+        length_bytes = whole(length_bytes, "length_bytes", U32)
+        return Alternative(self, self._host, {"channel": self._number, "bytes": length_bytes})
 
     def bulk_message(self, buffer: Buffer) -> Alternative:
         """An alternative of `Device.select`: an indirect message that fills a buffer."""
-        self._host._own(buffer)  # noqa: SLF001, two halves of one thing
-        return Alternative(self, len(buffer), buffer)
+        return Alternative(self, self._host, {"channel": self._number, "part": self._own(buffer)})
 
     def close(self) -> Awaitable[None]:
         """Close the channel. A process that waits at its end is told.
@@ -185,7 +170,7 @@ class Channel:
         Raises:
             RunError: where it is not open, or a thread is in a call on it.
         """
-        return self._host._call("channel_close", channel=self._number)  # noqa: SLF001, two halves of one thing
+        return self._call("channel_close", channel=self._number)
 
     def __repr__(self) -> str:
         return f"<Channel of rank {self._host.rank} to target {self.target}>"

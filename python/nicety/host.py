@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from typing import Any, TypeVar
 
-from nicety._calls import Call, picoseconds
+from nicety._calls import Call, OfHost, picoseconds
 from nicety._checks import whole
 from nicety.applications import HandlerCalls
 from nicety.buffers import Buffer
@@ -30,7 +30,7 @@ def _received(received: dict[str, int]) -> Received:
     return Received(**received)
 
 
-class PendingRecv:
+class PendingRecv(OfHost):
     """A receive that has been posted: `received = await pending` waits for its message, once.
 
     Raises, where it is awaited:
@@ -38,7 +38,7 @@ class PendingRecv:
     """
 
     def __init__(self, host: Host, posted: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._posted = posted
         self._awaited = False
 
@@ -47,7 +47,7 @@ class PendingRecv:
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; post another receive")
         self._awaited = True
-        call: Call[Received] = self._host._call("received", _received, posted=self._posted)  # noqa: SLF001, its own call
+        call: Call[Received] = self._call("received", _received, posted=self._posted)
         return call.__await__()
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Literal
 
-from nicety._calls import Caller
+from nicety._calls import Caller, OfHost
 from nicety._checks import U32, U64, whole
 from nicety.buffers import Buffer
 from nicety.errors import InputError
@@ -93,11 +93,11 @@ class Operation:
     number: int
 
 
-class VniProcess:
+class VniProcess(OfHost):
     """A process of a host, made by `host.vni_process`: it has memory of its own, and an interface once it opens one."""
 
     def __init__(self, host: Caller, number: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._number = number
 
     @property
@@ -112,7 +112,7 @@ class VniProcess:
             RunError: where the host has no more.
         """
         length_bytes = whole(length_bytes, "length_bytes")
-        made, memory = self._host._ask("vni_alloc", process=self._number, bytes=length_bytes)  # noqa: SLF001, two halves of one thing
+        made, memory = self._ask("vni_alloc", process=self._number, bytes=length_bytes)
         return Buffer(self._host, made["buffer"], made["address"], memory, 0, length_bytes)
 
     def open(self) -> Awaitable[Interface]:
@@ -121,24 +121,22 @@ class VniProcess:
         Raises:
             RunError: where it has an interface, or none is left.
         """
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "vni_open", self.interface, process=self._number
-        )
+        return self._call("vni_open", self.interface, process=self._number)
 
     def interface(self, number: int) -> Interface:
         """An interface of its host's card by its number; calls on one that is not the process's are refused."""
-        return Interface(self, whole(number, "number", U32))
+        return Interface(self._host, self, whole(number, "number", U32))
 
     def __repr__(self) -> str:
         return f"<VniProcess {self._number} of rank {self._host.rank}>"
 
 
-class Interface:
+class Interface(OfHost):
     """A virtual network interface, as a process sees it."""
 
-    def __init__(self, process: VniProcess, number: int) -> None:
+    def __init__(self, host: Caller, process: VniProcess, number: int) -> None:
+        super().__init__(host)
         self._process = process
-        self._host = process._host  # noqa: SLF001, two halves of one thing
         self._number = number
 
     @property
@@ -152,7 +150,7 @@ class Interface:
         Raises:
             RunError: where it is not the process's, or operations have not ended.
         """
-        return self._host._call("vni_close", **self._named())  # noqa: SLF001, two halves of one thing
+        return self._call("vni_close", **self._named())
 
     def register_pool(self, length_bytes: int) -> Awaitable[Buffer]:
         """Register a Buffer Pool: memory whose pages the kernel locks and translates once.
@@ -162,10 +160,10 @@ class Interface:
             RunError: where there is one already, or the interface is not the process's.
         """
         length_bytes = whole(length_bytes, "length_bytes")
-        return self._host._call("vni_pool", self._pool, bytes=length_bytes, **self._named())  # noqa: SLF001, two halves of one thing
+        return self._call("vni_pool", self._pool, bytes=length_bytes, **self._named())
 
     def _pool(self, buffer: int) -> Buffer:
-        made, memory = self._host._ask("buffer_memory", buffer=buffer)  # noqa: SLF001, two halves of one thing
+        made, memory = self._ask("buffer_memory", buffer=buffer)
         return Buffer(self._host, buffer, made["address"], memory, 0, made["bytes"])
 
     def send(self, buffer: Buffer, *, to: tuple[int, int], tag: int = 0, how: How = "auto") -> Awaitable[Operation]:
@@ -175,10 +173,10 @@ class Interface:
             InputError: where there is no such rank or interface, or the message is too long.
             RunError: where the interface or the buffer is not the process's, or too many sends have not ended.
         """
-        return self._host._call(  # noqa: SLF001, two halves of one thing
+        return self._call(
             "vni_send",
             Operation,
-            part=self._host._own(buffer),  # noqa: SLF001, two halves of one thing
+            part=self._own(buffer),
             peer=_endpoint(to, "to"),
             tag=whole(tag, "tag", U64),
             how=how,
@@ -194,10 +192,10 @@ class Interface:
             InputError: where there is no such rank or interface, or the buffer is too long.
             RunError: where the interface or the buffer is not the process's, or too many receives have not ended.
         """
-        return self._host._call(  # noqa: SLF001, two halves of one thing
+        return self._call(
             "vni_receive",
             Operation,
-            part=self._host._own(buffer),  # noqa: SLF001, two halves of one thing
+            part=self._own(buffer),
             peer=None if source is None else _endpoint(source, "source"),
             tag=None if tag is None else whole(tag, "tag", U64),
             how=how,
@@ -210,7 +208,7 @@ class Interface:
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._host._call(  # noqa: SLF001, two halves of one thing
+        return self._call(
             "vni_test",
             lambda done: None if done is None else Completed(**done),
             operation=_number(operation),
@@ -223,9 +221,7 @@ class Interface:
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._host._call(  # noqa: SLF001, two halves of one thing
-            "vni_wait", lambda done: Completed(**done), operation=_number(operation), **self._named()
-        )
+        return self._call("vni_wait", lambda done: Completed(**done), operation=_number(operation), **self._named())
 
     def _named(self) -> dict[str, int]:
         return {"process": self._process.number, "vni": self._number}

@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from nicety._calls import Caller
+from nicety._calls import Caller, OfHost
 from nicety._checks import U32, U64, text, whole
 from nicety.errors import InputError
 
@@ -70,11 +70,11 @@ class Processes:
         return [Path(source) for source in given]
 
 
-class Process:
+class Process(OfHost):
     """A process that was started, by `host.start`."""
 
     def __init__(self, host: Caller, number: int, name: str, microengine: int, context: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._number = number
         self.name = name
         self.microengine = microengine
@@ -87,7 +87,7 @@ class Process:
             HandlerTrap: where it was stopped; the text says for what, and at which line.
             RunError: where another process was started in its place since.
         """
-        return self._host._call("finished", int, process=self._number)  # noqa: SLF001, two halves of one thing
+        return self._call("finished", int, process=self._number)
 
     def __repr__(self) -> str:
         return (
@@ -95,11 +95,11 @@ class Process:
         )
 
 
-class CardMemory:
+class CardMemory(OfHost):
     """A part of a memory of a host's card, made by `host.card_memory`. Reading and writing take no virtual time."""
 
     def __init__(self, host: Caller, part: dict[str, str | int], address: int) -> None:
-        self._host = host
+        super().__init__(host)
         self._part = part
         self._address = address
 
@@ -114,7 +114,7 @@ class CardMemory:
 
     def read(self) -> bytes:
         """The bytes as they are now."""
-        return bytes.fromhex(self._host._ask("read_card", part=self._part)[0])  # noqa: SLF001, two halves of one thing
+        return bytes.fromhex(self._ask("read_card", part=self._part)[0])
 
     def write(self, contents: bytes) -> None:
         """Change bytes, from the first on.
@@ -125,7 +125,7 @@ class CardMemory:
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
         digits = bytes(contents).hex()
-        self._host._ask("write_card", part=self._part, contents=digits)  # noqa: SLF001, two halves of one thing
+        self._ask("write_card", part=self._part, contents=digits)
 
     def __repr__(self) -> str:
         return (
