@@ -69,15 +69,17 @@ def channel_figure(report: ChannelBenchReport) -> Figure:
     """A report as a picture: the figure over the message size, a line for each card and kind of message."""
     from nicety.curves import Curve, figure_of
 
+    # A colour for each kind of message, a line style for each card and number of processes.
     rows = report["rows"]
-    nics = list(dict.fromkeys(row["nic"] for row in rows))
-    kinds = list(dict.fromkeys(_kind(row) for row in rows))
-    curves = []
-    for style, nic in enumerate(nics):
-        for colour, kind in enumerate(kinds):
-            points = {row["size_bytes"]: _value(row) for row in rows if (row["nic"], _kind(row)) == (nic, kind)}
-            if points:
-                curves.append(Curve(f"{nic}, {kind}", points, colour=colour, style=style))
+    kinds = list(dict.fromkeys((row["mode"], row["direction"]) for row in rows))
+    styles = list(dict.fromkeys((row["nic"], row.get("processes")) for row in rows))
+    points: dict[str, dict[int, float]] = {}
+    looks: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        label = f"{row['nic']}, {_kind(row)}"
+        points.setdefault(label, {})[row["size_bytes"]] = _value(row)
+        looks[label] = (kinds.index((row["mode"], row["direction"])), styles.index((row["nic"], row.get("processes"))))
+    curves = [Curve(label, points[label], colour=colour, style=style) for label, (colour, style) in looks.items()]
     latency = report["benchmark"] == "channel-latency"
     title = "Latency of a message, acknowledgement included" if latency else "Payload of all processes together"
     return figure_of(curves, title=title, x="Message size (B)", y="Latency (ns)" if latency else "Bandwidth (MB/s)")

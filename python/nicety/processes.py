@@ -13,25 +13,21 @@ Starting processes and reading or writing the card's memories is set-up and take
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from nicety._calls import Caller, OfHost
 from nicety._checks import U32, U64, text, whole
+from nicety._program import Program
 from nicety.errors import InputError
-
-if TYPE_CHECKING:
-    from nicety.compiler import Compiled
 
 MemoryName = Literal["cls", "ctm", "imem", "emem"]
 """A memory of the card, the nearest to the microengines first."""
 
 
 @dataclass(frozen=True, eq=False)
-class Processes:
+class Processes(Program):
     """A C program with processes: `Processes("worker.c")`.
 
     Compiled when the first of them is started, for the card it is started on, and kept in the cache.
@@ -42,32 +38,6 @@ class Processes:
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
     """
-
-    sources: str | PathLike[str] | Sequence[str | PathLike[str]]
-    include_dirs: Iterable[str | PathLike[str]] = field(default=(), kw_only=True)
-    defines: Iterable[str] = field(default=(), kw_only=True)
-    cc: str | None = field(default=None, kw_only=True)
-
-    def compile(self, *, isa: str) -> Compiled:
-        """Compile for an instruction set, such as that of `nfp-4000`.
-
-        Raises:
-            CompileError: where the compiler refuses it; its messages have gone to stderr.
-        """
-        from nicety.compiler import compile_handlers
-
-        return compile_handlers(
-            self.paths(),
-            include_dirs=[Path(folder) for folder in self.include_dirs],
-            defines=self.defines,
-            cc=self.cc,
-            isa=isa,
-        )
-
-    def paths(self) -> list[Path]:
-        """The source files."""
-        given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
-        return [Path(source) for source in given]
 
 
 class Process(OfHost):

@@ -11,6 +11,7 @@ import typer
 from nicety._checks import MOST_WINDOW, U64
 from nicety.cli.options import (
     Arrow,
+    Breakdown,
     Compiler,
     Csv,
     Defines,
@@ -22,6 +23,7 @@ from nicety.cli.options import (
     Noise,
     Overrides,
     OwnHandlers,
+    Percentiles,
     Plot,
     Seed,
     TopologyName,
@@ -74,10 +76,8 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
         noise: Noise = None,
         faults: Faults = None,
         seed: Seed = 1,
-        percentiles: Annotated[
-            bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
-        ] = False,
-        breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
+        percentiles: Percentiles = False,
+        breakdown: Breakdown = False,
         plot: Plot = None,
         csv: Csv = None,
         arrow: Arrow = None,

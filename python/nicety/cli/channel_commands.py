@@ -8,6 +8,7 @@ import typer
 
 from nicety.cli.options import (
     Arrow,
+    Breakdown,
     Compiler,
     Csv,
     Iterations,
@@ -15,6 +16,7 @@ from nicety.cli.options import (
     Nics,
     Noise,
     Overrides,
+    Percentiles,
     Plot,
     Seed,
     Trace,
@@ -42,10 +44,8 @@ def _latency(
     noise: Noise = None,
     seed: Seed = 1,
     cc: Compiler = None,
-    percentiles: Annotated[
-        bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
-    ] = False,
-    breakdown: Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")] = False,
+    percentiles: Percentiles = False,
+    breakdown: Breakdown = False,
     plot: Plot = None,
     csv: Csv = None,
     arrow: Arrow = None,

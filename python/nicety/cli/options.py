@@ -83,6 +83,10 @@ Iterations = Annotated[
 Warmup = Annotated[
     int | None, typer.Option("--warmup", min=0, max=MOST_ITERATIONS, metavar="N", help="Repetitions before these.")
 ]
+Percentiles = Annotated[
+    bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")
+]
+Breakdown = Annotated[bool, typer.Option("--breakdown", help="Show where the time goes, by stage.")]
 Plot = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw the figures into a file: .svg, .png or .pdf.")
 ]
