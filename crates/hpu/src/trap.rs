@@ -243,7 +243,7 @@ impl fmt::Display for TrapKind {
             }
             TrapKind::OutOfRegion { access, address, size, nearest } => {
                 let (wanted, to) = (wanted(access, size), preposition(access));
-                write!(f, "{wanted} {to} {address:#x} outside the handler's memory{}", null_hint(address))?;
+                write!(f, "{wanted} {to} {address:#x} outside its memory{}", null_hint(address))?;
                 match nearest {
                     Some(nearest) if !is_null(address) => nearest.describe(f, address, size),
                     _ => Ok(()),
@@ -346,24 +346,24 @@ mod tests {
         let nearest = Some(Nearest { region: "packet", base: 0x1000, size: 64 });
         let out = |access, address, size| TrapKind::OutOfRegion { access, address, size, nearest };
         for (kind, expected) in [
-            (out(write, 0x9_1234, 4), "store of 4 bytes to 0x91234 outside the handler's memory"),
+            (out(write, 0x9_1234, 4), "store of 4 bytes to 0x91234 outside its memory"),
             (
                 out(write, 0x1040, 1),
-                "store of 1 byte to 0x1040 outside the handler's memory, 0 bytes past the end of packet \
+                "store of 1 byte to 0x1040 outside its memory, 0 bytes past the end of packet \
                  (64 bytes at 0x1000)",
             ),
             (
                 out(read, 0xfff, 2),
-                "load of 2 bytes from 0xfff outside the handler's memory, 1 bytes before packet (64 bytes at 0x1000)",
+                "load of 2 bytes from 0xfff outside its memory, 1 bytes before packet (64 bytes at 0x1000)",
             ),
             (
                 out(read, 0x103e, 4),
-                "load of 4 bytes from 0x103e outside the handler's memory, over the end of packet \
+                "load of 4 bytes from 0x103e outside its memory, over the end of packet \
                  (64 bytes at 0x1000)",
             ),
             (
                 TrapKind::OutOfRegion { access: read, address: 8, size: 4, nearest: None },
-                "load of 4 bytes from 0x8 outside the handler's memory (a null pointer?)",
+                "load of 4 bytes from 0x8 outside its memory (a null pointer?)",
             ),
             (
                 TrapKind::OutOfRegion { access: Access::Execute, address: 0, size: 2, nearest: None },

@@ -60,7 +60,7 @@ fn traps_name_the_line_of_the_source() {
             "payload_handler",
             "poke",
             "*where = value;",
-            "store of 4 bytes to 0x0 outside the handler's memory",
+            "store of 4 bytes to 0x0 outside its memory",
         ),
         (
             "completion_handler",
@@ -80,7 +80,7 @@ fn traps_name_the_line_of_the_source() {
             "\"ecall\"",
             "ecall with a7 = 1234, which nobody serves; a bare program has 64",
         ),
-        ("bad_pointer", "system_call", "\"ecall\"", "load of 4 bytes from 0x10 outside the handler's memory"),
+        ("bad_pointer", "system_call", "\"ecall\"", "load of 4 bytes from 0x10 outside its memory"),
     ] {
         let trap = trap_of(entry);
         let location = trap.location.clone().unwrap();

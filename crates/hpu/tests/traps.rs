@@ -387,10 +387,10 @@ fn pointers_of_commands_are_checked() {
     let text = |result: Result<&[u8], TrapKind>| result.unwrap_err().to_string();
     assert_eq!(
         text(space.read(0x102, 4)),
-        "load of 4 bytes from 0x102 outside the handler's memory, over the end of memory (4 bytes at 0x100)"
+        "load of 4 bytes from 0x102 outside its memory, over the end of memory (4 bytes at 0x100)"
     );
-    assert!(text(space.read(0x200, 4)).contains("outside the handler's memory"));
-    assert!(text(space.read(ONES, ONES)).contains("outside the handler's memory"));
+    assert!(text(space.read(0x200, 4)).contains("outside its memory"));
+    assert!(text(space.read(ONES, ONES)).contains("outside its memory"));
     assert_eq!(
         space.write(0x104, 1).unwrap_err(),
         TrapKind::Forbidden { access: Access::Write, address: 0x104, size: 1, region: "header" }
@@ -405,7 +405,7 @@ fn a_trap_knows_its_address() {
     machine.call(&[0x1234]);
     let trap = machine.trap();
     assert_eq!(trap.address(), Some(0x1234));
-    assert_eq!(trap.to_string(), "store of 4 bytes to 0x1234 outside the handler's memory, at pc 0x1d000000");
+    assert_eq!(trap.to_string(), "store of 4 bytes to 0x1234 outside its memory, at pc 0x1d000000");
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn what_a_handler_must_not_do_fails_its_message() {
     let faults = [
         (
             Code::new().with(&[lw(A0, 0, ZERO)]),
-            "load of 4 bytes from 0x0 outside the handler's memory (a null pointer?)",
+            "load of 4 bytes from 0x0 outside its memory (a null pointer?)",
         ),
         (Code::new().set(T0, map::ARGUMENTS).with(&[sw(ZERO, 8, T0)]), "in the header, which is read-only"),
         (Code::new().set(T0, map::CODE).with(&[sw(ZERO, 0, T0)]), "in program memory, which is read-only"),
@@ -299,7 +299,7 @@ fn what_a_handler_must_not_do_fails_its_message() {
         (Code::enter().at(A0, 4).command(number::FADD), "which is not a multiple of 8"),
         (
             Code::new().set(A0, 64).command(number::PRINTF),
-            "load of 1 byte from 0x40 outside the handler's memory",
+            "load of 1 byte from 0x40 outside its memory",
         ),
         (
             Code::new().small(A4, 16).small(A1, 0).small(A2, 0).small(A3, 0).command(number::DMA_TO_HOST),

@@ -7,6 +7,7 @@ use nicety_nic::nfp::{ChannelError, MessageError};
 use nicety_nic::qnix::QnixError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
+use serde::de::DeserializeOwned;
 use std::fmt;
 
 /// Why a call or a run failed. The text says what, where, and what to write instead.
@@ -219,6 +220,11 @@ pub(crate) fn fault_lines(faults: &[Fault]) -> String {
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")
+}
+
+/// What a text of JSON says, which somebody's `what` is.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::Input(format!("{what}: {error}")))
 }
 
 #[cfg(test)]

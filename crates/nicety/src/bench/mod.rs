@@ -168,9 +168,9 @@ pub struct Manifest {
     pub faults: Option<String>,
 }
 
-/// The results of a benchmark.
+/// The results of a benchmark, whose rows are of type `R`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct Report<R = Row, M = Manifest> {
     /// The benchmark's name.
     pub benchmark: &'static str,
     /// The version of nicety.
@@ -178,9 +178,9 @@ pub struct Report {
     /// The seed.
     pub seed: u64,
     /// What was run.
-    pub manifest: Manifest,
-    /// One row for each card, mode and size.
-    pub rows: Vec<Row>,
+    pub manifest: M,
+    /// One row for each point: each card, mode and size, or whatever else the benchmark goes through.
+    pub rows: Vec<R>,
 }
 
 /// Compiled handlers, by `card/mode` as [`plan`] names them.

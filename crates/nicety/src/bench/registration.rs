@@ -70,8 +70,7 @@ impl Request {
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::Input(format!("the request of bench registration: {error}")))
+        crate::error::parse(text, "the request of bench registration")
     }
 
     fn resolve(&self) -> Result<Vec<(String, Card)>, Error> {

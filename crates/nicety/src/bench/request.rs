@@ -141,7 +141,7 @@ impl Request {
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
-        serde_json::from_str(text).map_err(|error| Error::Input(format!("the benchmark's request: {error}")))
+        crate::error::parse(text, "the benchmark's request")
     }
 
     /// Reads the cards and modes, and checks the numbers.

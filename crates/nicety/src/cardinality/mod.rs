@@ -109,7 +109,7 @@ impl Request {
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
-        serde_json::from_str(text).map_err(|error| Error::Input(format!("the request of pcsa: {error}")))
+        crate::error::parse(text, "the request of pcsa")
     }
 
     fn resolve(&self) -> Result<Resolved, Error> {

@@ -97,20 +97,8 @@ pub struct Manifest {
     pub noise: Option<String>,
 }
 
-/// The results of a benchmark.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
-    /// The benchmark's name.
-    pub benchmark: &'static str,
-    /// The version of nicety.
-    pub version: &'static str,
-    /// The seed.
-    pub seed: u64,
-    /// What was run.
-    pub manifest: Manifest,
-    /// One row for each card, mode, direction, number of processes and size.
-    pub rows: Vec<Row>,
-}
+/// The results of a benchmark: one row for each card, mode, direction, number of processes and size.
+pub type Report = super::Report<Row, Manifest>;
 
 /// One point of a benchmark.
 struct Point<'p> {

@@ -31,20 +31,8 @@ pub struct Manifest {
     pub overrides: Vec<String>,
 }
 
-/// The results of a line-rate check.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
-    /// `handlers`.
-    pub benchmark: &'static str,
-    /// The version of nicety.
-    pub version: &'static str,
-    /// The seed.
-    pub seed: u64,
-    /// What was run.
-    pub manifest: Manifest,
-    /// One row for each card and packet size.
-    pub rows: Vec<Row>,
-}
+/// The results of a line-rate check: one row for each card and packet size.
+pub type Report = super::Report<Row, Manifest>;
 
 /// Runs a line-rate check, and hands over the recording of its first row where `recorded` asks for it. Compiled handlers
 /// are found under the keys of the [`Plan`].

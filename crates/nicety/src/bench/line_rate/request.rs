@@ -120,8 +120,7 @@ impl Request {
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::Input(format!("the line-rate check's request: {error}")))
+        crate::error::parse(text, "the line-rate check's request")
     }
 
     pub(super) fn messages(&self) -> Messages {
