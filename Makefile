@@ -9,6 +9,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 CARGO ?= cargo
 PYTEST_FLAGS ?=
+# One process a CPU; tests with a costly fixture in common share one.
+PYTEST = $(BIN)/python -m pytest -rs -n logical --dist loadgroup $(PYTEST_FLAGS)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,7 +62,7 @@ docs: setup ## the documentation's site, in target/site
 .PHONY: test
 test: setup ## all tests
 	$(CARGO) test --workspace --locked
-	$(BIN)/python -m pytest -rs $(PYTEST_FLAGS)
+	$(PYTEST)
 
 .PHONY: bench
 bench: check-tools ## measure nicety itself: events, instructions and handlers a second
@@ -69,7 +71,7 @@ bench: check-tools ## measure nicety itself: events, instructions and handlers a
 .PHONY: soak
 soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -rs $(PYTEST_FLAGS)
+	HYPOTHESIS_PROFILE=soak $(PYTEST)
 
 .PHONY: lint
 lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation without a warning

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="fail where a test was skipped")
 
 
+def pytest_configure() -> None:
+    # Tests interrupt runs, which a shell makes its background jobs ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    """Tests that share a fixture of their module stay in one process, where that is made once (`--dist loadgroup`)."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        if any(each[-1].scope == "module" for each in fixtures):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not session.config.getoption("--no-skips"):
@@ -37,9 +54,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this session's own, shared by its tests: they must neither find nor leave anything."""
+    """A cache of this session's own, shared by its tests and their processes: they must neither find nor leave
+    anything."""
+    base = tmp_path_factory.getbasetemp()
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NICETY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("NICETY_CACHE", str(session / "cache"))
         yield
 
 
