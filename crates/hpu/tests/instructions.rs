@@ -212,6 +212,33 @@ fn branches() {
     }
 }
 
+/// Where a jump of so many bytes from the middle of the code arrives: 1 at its target, a trap anywhere else.
+fn lands(jump: impl Fn(i32) -> u32, offset: i32) -> bool {
+    let reach = (offset.unsigned_abs() as usize).next_multiple_of(4) / 4 + 4;
+    let mut words = vec![0; 2 * reach];
+    words[0] = j(4 * reach as i32);
+    words[reach] = jump(offset);
+    let target = (reach as i32 + offset / 4) as usize;
+    words[target] = addi(A0, ZERO, 1);
+    words[target + 1] = ret();
+    let mut machine = Machine::new(&words);
+    machine.call(&[]);
+    machine.finish() == Exit::Return(1)
+}
+
+#[test]
+fn every_bit_of_an_offset_counts() {
+    // The two words of the target must not overlap the jump itself.
+    let apart = |offset: &i32| *offset < -4 || *offset > 0;
+    let around = |bit: u32| [1i32 << bit, (1 << bit) - 4, -(1i32 << bit), 4 - (1 << bit), -(1 << bit) - 4];
+    for offset in (3..12).flat_map(around).chain([-4096, 4092]).filter(apart) {
+        assert!(lands(|offset| beq(ZERO, ZERO, offset), offset), "a branch of {offset} bytes");
+    }
+    for offset in (3..20).flat_map(around).filter(apart) {
+        assert!(lands(|offset| jal(ZERO, offset), offset), "a jump of {offset} bytes");
+    }
+}
+
 #[test]
 fn jumps_link_and_clear_bit_0() {
     assert_eq!(eval(&[mv(T1, RA), jal(RA, 8), nop(), mv(A0, RA), mv(RA, T1)], &[]), CODE + 8);

@@ -56,12 +56,7 @@ fn a_compiled_program_runs() {
 #[test]
 fn traps_name_the_line_of_the_source() {
     for (entry, function, line, text) in [
-        (
-            "payload_handler",
-            "poke",
-            "*where = value;",
-            "store of 4 bytes to 0x0 outside its memory",
-        ),
+        ("payload_handler", "poke", "*where = value;", "store of 4 bytes to 0x0 outside its memory"),
         (
             "completion_handler",
             "completion_handler",

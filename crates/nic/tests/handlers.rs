@@ -297,10 +297,7 @@ fn what_a_handler_must_not_do_fails_its_message() {
             "ecall with a7 = 153, which nobody serves; the card serves the functions of nicety.h",
         ),
         (Code::enter().at(A0, 4).command(number::FADD), "which is not a multiple of 8"),
-        (
-            Code::new().set(A0, 64).command(number::PRINTF),
-            "load of 1 byte from 0x40 outside its memory",
-        ),
+        (Code::new().set(A0, 64).command(number::PRINTF), "load of 1 byte from 0x40 outside its memory"),
         (
             Code::new().small(A4, 16).small(A1, 0).small(A2, 0).small(A3, 0).command(number::DMA_TO_HOST),
             "store of 4 bytes to 0x10 outside",
