@@ -164,6 +164,28 @@ fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     assert!(!e.host.is_blocked(T));
 }
 
+/// Before the last list is out, there is nothing that a writer's next offer could acknowledge.
+#[test]
+fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
+    let mut e = to_host();
+    dmas(&mut e, WRITER, 0, 6, &[]);
+    let exchange = Message::decode(e.host.mailbox(UP).unwrap()).unwrap().exchange;
+    let early = Message { exchange: exchange.wrapping_add(1), stamp: 77, body: Body::Offer(9) };
+    e.host.deposit(UP, &early.encode()).unwrap();
+    e.host.interrupt(&mut e.h);
+    let dropped = HostEffect::Drop { mailbox: UP, reason: DropReason::Unexpected("offer") };
+    assert_eq!(take(&mut e.h), [dropped]);
+    assert!(e.host.is_blocked(T));
+    // What was under way goes on to its end.
+    e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
+    e.posted(WRITER, UP, list(6, 2));
+    dmas(&mut e, WRITER, 6, 2, &[]);
+    e.c.remove(0);
+    e.pushed(WRITER, UP, reply(Status::Ok, SIZE));
+    let wake = HostEffect::Wake { thread: T, guard: 0, result: Ok(WHOLE) };
+    assert_eq!(take(&mut e.h), [HostEffect::Unpin { thread: T }, wake]);
+}
+
 #[test]
 fn pages_that_cannot_be_pinned_fail_their_call_alone_before_the_ends_have_met() {
     let mut e = Ends::new();

@@ -1,7 +1,7 @@
 //! Host memory: allocations at stable addresses, made on touch, counted at every access.
 
 use crate::cache::{Cache, Lines};
-use nicety_types::{Buffer, Payload};
+use nicety_types::{Buffer, Payload, Segment};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -326,6 +326,23 @@ impl Memory {
         Ok(())
     }
 
+    /// Writes the first `keep` bytes of a payload, one segment behind the other.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all; the segments before that are written.
+    pub fn deposit(&self, address: u64, keep: u64, payload: &Payload) -> Result<(), MemoryError> {
+        let (mut at, end) = (address, address + keep);
+        for segment in payload.segments() {
+            let len = segment.len().min(end - at);
+            match segment {
+                Segment::Real(bytes) => self.write(at, &bytes[..len as usize])?,
+                Segment::Phantom(_) => self.write_phantom(at, len)?,
+            }
+            at += len;
+        }
+        Ok(())
+    }
+
     fn count_written(&self, address: u64, len: u64) {
         if let Some(cache) = &mut *self.cache.borrow_mut() {
             cache.forget(address..address + len);
@@ -377,6 +394,21 @@ mod tests {
         assert_eq!(memory.allocate(41).unwrap_err(), MemoryError::Full { wanted: 41, left: 40 });
         assert!(memory.allocate(40).is_ok());
         assert!(memory.allocate(0).is_ok());
+    }
+
+    #[test]
+    fn segments_lie_one_behind_the_other() {
+        let memory = Memory::new(1 << 20);
+        let a = memory.allocate(16).unwrap();
+        memory.write(a.address(), b"................").unwrap();
+        let mut payload = Payload::copy_of(b"abc");
+        payload.push(Segment::Phantom(4));
+        payload.push(Segment::Real(Buffer::copy_of(b"defgh")));
+        memory.deposit(a.address() + 1, 10, &payload).unwrap();
+        let bytes = memory.read(a.address(), 16).unwrap().into_buffer().unwrap();
+        assert_eq!(&*bytes, b".abc....def.....");
+        assert_eq!(memory.traffic(), Traffic { read: 16, written: 26 });
+        assert!(memory.deposit(a.address() + 8, 9, &payload).is_err());
     }
 
     #[test]

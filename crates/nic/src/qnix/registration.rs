@@ -7,7 +7,7 @@ use super::library::{How, Process};
 use super::pool::BufferPool;
 use nicety_host::{Allocation, MemoryError};
 use nicety_kernel::Signal;
-use nicety_types::{MessageId, Path, Segment, Stage};
+use nicety_types::{MessageId, Path, Stage};
 
 impl Process {
     /// Has the kernel register the process with the card. Returns the number of its interface, the lowest that is free.
@@ -216,14 +216,6 @@ impl Process {
         let card = &self.card;
         card.kernel.cpus().spend(card.spec.library.copy.cover(bytes), Stage::Copy, path).await;
         let payload = card.memory.read(from, bytes)?;
-        let mut at = to;
-        for segment in payload.segments() {
-            match segment {
-                Segment::Real(bytes) => card.memory.write(at, bytes)?,
-                Segment::Phantom(len) => card.memory.write_phantom(at, *len)?,
-            }
-            at += segment.len();
-        }
-        Ok(())
+        card.memory.deposit(to, bytes, &payload)
     }
 }

@@ -194,15 +194,8 @@ impl Card {
         deposit.path = handover.path;
         self.sim.until(handover.landed).await;
         deposit.path.advance(Stage::Deposit, handover.landed);
-        let mut at = address;
-        for segment in deposit.payload.segments() {
-            match segment {
-                nicety_types::Segment::Real(bytes) => self.memory.write(at, bytes),
-                nicety_types::Segment::Phantom(len) => self.memory.write_phantom(at, *len),
-            }
-            .expect("checked when it was posted");
-            at += segment.len();
-        }
+        let written = self.memory.deposit(address, deposit.payload.len(), &deposit.payload);
+        written.expect("checked when it was posted");
         self.transfers.finished.borrow_mut().push_back(deposit);
         self.changed.notify_all();
     }

@@ -62,7 +62,7 @@ use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{
-    Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Segment, Stage, Starter, Time,
+    Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Stage, Starter, Time,
 };
 use receive::IncomingTable;
 use refusals::Refusals;
@@ -398,16 +398,8 @@ impl Card {
 
     /// Writes the first `keep` bytes of a payload into memory that a match entry or a handlers' region names.
     fn write_host(&self, address: u64, keep: u64, payload: &Payload) {
-        let (mut at, end) = (address, address + keep);
-        for segment in payload.segments() {
-            let len = segment.len().min(end - at);
-            match segment {
-                Segment::Real(bytes) => self.memory.write(at, &bytes[..len as usize]),
-                Segment::Phantom(_) => self.memory.write_phantom(at, len),
-            }
-            .expect("entries and regions are checked when they are made");
-            at += len;
-        }
+        let written = self.memory.deposit(address, keep, payload);
+        written.expect("entries and regions are checked when they are made");
     }
 
     /// Makes events and counts visible to the host when they have crossed the bus.

@@ -227,13 +227,7 @@ impl Card {
         self.sim.spawn(async move {
             card.sim.until(written.landed).await;
             if !failed {
-                let mut at = host;
-                for segment in payload.segments() {
-                    if let Segment::Real(bytes) = segment {
-                        card.memory.write(at, bytes).expect("pinned pages are the host's");
-                    }
-                    at += segment.len();
-                }
+                card.memory.deposit(host, bytes, &payload).expect("pinned pages are the host's");
             }
         });
         *path = written.path;
