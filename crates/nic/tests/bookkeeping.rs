@@ -116,11 +116,7 @@ fn flow_control_concerns_its_own_portal_table_entry_alone() {
         b.card.pt_alloc_with(Some(CONTROLLED), Some(eq), PtOptions::FLOWCTRL).unwrap();
         let memory = b.alloc(&[7; 8]);
         // The completion handler shows whether flow control was triggered; 160 us go before it.
-        let show = Code::enter_completion().with(&[nicety_hpu::asm::sw(
-            nicety_hpu::asm::A1,
-            0,
-            nicety_hpu::asm::S0,
-        )]);
+        let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
         let slow = Code::enter().spin(100_000).returns(0);
         let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));
         b.append_with(entry(&memory, 5), &handlers, &[9; 8]).await.unwrap();

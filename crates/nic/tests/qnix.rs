@@ -4,6 +4,8 @@
 mod limits;
 #[path = "qnix/memory.rs"]
 mod memory;
+#[path = "qnix/order.rs"]
+mod order;
 #[path = "qnix/support.rs"]
 mod support;
 #[path = "qnix/timing.rs"]
