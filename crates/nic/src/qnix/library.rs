@@ -1,5 +1,6 @@
 //! What a process calls: it opens an interface, sends, receives, and looks at doorbells in its own memory.
 
+use super::holds::{Begun, Ending, Piece};
 use super::interface::{Command, Kind, Progress, ReceiveCommand, SendCommand, Source};
 use super::pool::BufferPool;
 use super::{Card, Endpoint, QnixError};
@@ -102,15 +103,15 @@ pub struct Completed {
     pub truncated: bool,
 }
 
-/// What the library keeps of an operation.
+/// What the library keeps of an operation that is posted.
 pub(super) struct Local {
-    message: MessageId,
+    pub(super) message: MessageId,
     /// The piece of the Buffer Pool that it uses.
-    piece: Option<u64>,
+    pub(super) piece: Option<u64>,
     /// Where what was received goes, and how much of it at most.
-    copy_to: Option<(u64, u64)>,
+    pub(super) copy_to: Option<(u64, u64)>,
     /// Pages that are locked for it.
-    pages: u64,
+    pub(super) pages: u64,
 }
 
 /// A process of a host, with the library in it. Each has memory of its own, and an interface of the card once it has opened
@@ -168,7 +169,8 @@ impl Process {
         own.insert(at, (memory.address(), memory.len()));
     }
 
-    /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again.
+    /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again. Dropped before it is posted,
+    /// it was none.
     ///
     /// # Errors
     /// When a limit is reached, or something is not the process's.
@@ -182,37 +184,35 @@ impl Process {
             return Err(QnixError::Sends { limit });
         }
         let how = self.choose(send.how, send.address, send.bytes, Kind::Send)?;
-        let piece = self.take_piece(how, send.bytes)?;
-        let (operation, message) = self.begin(vni, Kind::Send);
+        let mut begun = self.begin(vni, Kind::Send, how, send.bytes)?;
+        let message = begun.message();
         card.recorder.sent(message, send.to.node, send.bytes, "send", Starter::Host, path);
 
-        let mut pages = 0;
         let source = match how {
             // Nothing has to be fetched.
             _ if send.bytes == 0 => Source::Card(Payload::empty()),
             How::Pio => Source::Card(card.memory.read(send.address, send.bytes)?),
             How::Translate => {
-                pages = self.translate(message, send.address, send.bytes, path).await;
+                begun.lock(self.translate(message, send.address, send.bytes, path).await);
                 Source::Host(send.address)
             }
             _ => {
-                if let Some(to) = piece {
+                if let Some(to) = begun.piece() {
                     self.copy(send.address, to, send.bytes, path).await?;
                 }
-                Source::Host(piece.unwrap_or(send.address))
+                Source::Host(begun.piece().unwrap_or(send.address))
             }
         };
-        self.operations.borrow_mut().insert(operation, Local { message, piece, copy_to: None, pages });
         let with = if how == How::Pio { send.bytes } else { 0 };
         let visible = self.write_command(message, with, path).await;
         let (to, tag, bytes) = (send.to, send.tag, send.bytes);
-        let path = *path;
+        let (path, operation) = (*path, begun.posted(None));
         let command = SendCommand { operation, message, to, tag, bytes, source, staged: 0, path };
         self.post(vni, Command::Send(command), visible);
         Ok(Operation(operation))
     }
 
-    /// Posts a receive. It ends when a message has come into it.
+    /// Posts a receive. It ends when a message has come into it. Dropped before it is posted, it was none.
     ///
     /// # Errors
     /// When a limit is reached, or something is not the process's.
@@ -228,17 +228,16 @@ impl Process {
             return Err(QnixError::Receives { limit });
         }
         let how = self.choose(receive.how, receive.address, receive.bytes, Kind::Receive)?;
-        let piece = self.take_piece(how, receive.bytes)?;
-        let (operation, message) = self.begin(vni, Kind::Receive);
-        let mut pages = 0;
+        let mut begun = self.begin(vni, Kind::Receive, how, receive.bytes)?;
+        let message = begun.message();
         if how == How::Translate {
-            pages = self.translate(message, receive.address, receive.bytes, path).await;
+            begun.lock(self.translate(message, receive.address, receive.bytes, path).await);
         }
-        let copy_to = piece.map(|_| (receive.address, receive.bytes));
-        self.operations.borrow_mut().insert(operation, Local { message, piece, copy_to, pages });
         let visible = self.write_command(message, 0, path).await;
-        let address = piece.unwrap_or(receive.address);
+        let copy_to = begun.piece().map(|_| (receive.address, receive.bytes));
+        let address = begun.piece().unwrap_or(receive.address);
         let (from, tag, room, path) = (receive.from, receive.tag, receive.bytes, *path);
+        let operation = begun.posted(copy_to);
         self.post(
             vni,
             Command::Receive(ReceiveCommand { operation, from, tag, address, room, path }),
@@ -306,7 +305,8 @@ impl Process {
         done.flatten()
     }
 
-    /// The process has seen the doorbell: brings what came where it belongs, and frees what the operation used.
+    /// The process has seen the doorbell: brings what came where it belongs, and frees what the operation used. Dropped on
+    /// the way, the operation can be waited for again.
     async fn finish(
         &self,
         vni: u32,
@@ -314,17 +314,13 @@ impl Process {
         completed: Completed,
         path: &mut Path,
     ) -> Result<Completed, QnixError> {
-        self.card.interface(vni, |interface| interface.operations.remove(&operation.0));
-        let local = self.operations.borrow_mut().remove(&operation.0);
-        let Some(Local { piece, copy_to, pages, .. }) = local else { return Ok(completed) };
-        self.locked.set(self.locked.get() + pages);
-        if let (Some(from), Some((to, room))) = (piece, copy_to) {
-            self.copy(from, to, completed.bytes.min(room), path).await?;
+        let ending = Ending::of(self, vni, operation.0);
+        let mut copied = Ok(());
+        if let Some((from, to, room)) = ending.copy() {
+            copied = self.copy(from, to, completed.bytes.min(room), path).await;
         }
-        if let (Some(piece), Some(pool)) = (piece, &mut *self.pool.borrow_mut()) {
-            pool.give_back(piece);
-        }
-        Ok(completed)
+        ending.end();
+        Ok(copied.map(|()| completed)?)
     }
 
     /// What copying takes, and what translating, from the numbers in the spec: a way to compare them without doing either.
@@ -364,13 +360,9 @@ impl Process {
         }
     }
 
-    pub(super) fn take_piece(&self, how: How, bytes: u64) -> Result<Option<u64>, QnixError> {
-        if how != How::Copy {
-            return Ok(None);
-        }
-        let mut pool = self.pool.borrow_mut();
-        let piece = pool.as_mut().and_then(|pool| pool.take(bytes));
-        piece.map(Some).ok_or(QnixError::PoolFull { bytes, free: 0 })
+    /// A piece of the Buffer Pool.
+    pub(super) fn take_piece(&self, bytes: u64) -> Result<Piece<'_>, QnixError> {
+        Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
     }
 
     /// A CPU writes bytes to the card. Returns when they are there.
@@ -414,13 +406,12 @@ impl Process {
         });
     }
 
-    /// A new operation.
-    fn begin(&self, vni: u32, kind: Kind) -> (u64, MessageId) {
+    /// A new operation, with a piece of the Buffer Pool where it needs one.
+    fn begin(&self, vni: u32, kind: Kind, how: How, bytes: u64) -> Result<Begun<'_>, QnixError> {
+        let piece = if how == How::Copy { Some(self.take_piece(bytes)?) } else { None };
         let operation = self.next.get();
         self.next.set(operation + 1);
-        self.card
-            .interface(vni, |interface| interface.operations.insert(operation, (kind, Progress::Pending)));
-        (operation, self.card.next_message())
+        Ok(Begun::new(self, vni, operation, kind, piece))
     }
 
     /// Refuses an interface that is not the process's: its pages are not mapped.

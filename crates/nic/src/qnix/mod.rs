@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `library.rs` | what a process calls for its messages: send, receive, test, wait |
 //! | `registration.rs`, `pool.rs` | what it has the kernel do: open, close, lock pages; its Buffer Pool |
+//! | `holds.rs` | what a call holds until it is done, given back where it fails or is dropped |
 //! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, messages that wait |
 //! | `program.rs` | the control program: which interface it looks at next, and what it does there |
 //! | `send.rs` | from a Send command to the link |
@@ -40,6 +41,7 @@
 
 mod error;
 mod header;
+mod holds;
 mod interface;
 mod library;
 mod memory;

@@ -2,6 +2,7 @@
 //! between a process's memory and its pool.
 
 use super::QnixError;
+use super::holds::{Locked, Registering};
 use super::interface::{Interface, Kind};
 use super::library::{How, Process};
 use super::pool::BufferPool;
@@ -53,18 +54,13 @@ impl Process {
     /// # Errors
     /// When it is not the process's, or operations have not ended.
     pub async fn close(&self, vni: u32, path: &mut Path) -> Result<(), QnixError> {
-        self.check(vni)?;
-        let operations = self.operations.borrow().len();
-        if operations > 0 {
-            return Err(QnixError::Pending { operations });
-        }
+        self.check_idle(vni)?;
         let card = &self.card;
         card.kernel.call(path).await;
+        // Another thread of the process may have posted something, or closed it.
+        self.check_idle(vni)?;
         let pool = self.pool.take().map_or(0, |pool| self.pages(pool.memory.address(), pool.memory.len()));
         let pages = self.locked.take() + pool;
-        if pages > 0 {
-            card.kernel.unpin(pages, path).await;
-        }
         card.open.borrow_mut().retain(|&other| other != vni);
         let closed = card.interfaces.borrow_mut()[vni as usize].take();
         if let Some(Interface { waiting, receiving, pool_memory, .. }) = closed {
@@ -74,7 +70,20 @@ impl Process {
             card.count(|counted| counted.strays += strays);
         }
         card.let_on();
+        // The card uses none of them any more.
+        if pages > 0 {
+            card.kernel.unpin(pages, path).await;
+        }
         Ok(())
+    }
+
+    /// Refuses an interface that is not the process's, or has operations that have not ended.
+    fn check_idle(&self, vni: u32) -> Result<(), QnixError> {
+        self.check(vni)?;
+        match self.card.interface(vni, |interface| interface.operations.len()) {
+            None | Some(0) => Ok(()),
+            Some(operations) => Err(QnixError::Pending { operations }),
+        }
     }
 
     /// Registers a Buffer Pool: the kernel locks and translates its pages once, and the card gets their descriptors.
@@ -90,11 +99,15 @@ impl Process {
         path: &mut Path,
     ) -> Result<Allocation, QnixError> {
         let memory = self.take_pool(vni, bytes)?;
+        let registering = Registering::of(self, vni);
         let card = &self.card;
         let pages = self.pages(memory.address(), bytes);
         card.kernel.call(path).await;
+        let locked = Locked::of(self, pages);
         card.kernel.pin(pages, path).await;
         self.describe_pages(card.next_message(), pages, path).await;
+        locked.keep();
+        registering.done();
         Ok(memory)
     }
 
@@ -145,14 +158,8 @@ impl Process {
     /// When the buffer is not the process's, or the pool has no piece of that length free.
     pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
         self.check_bytes(address, bytes)?;
-        let piece = self.take_piece(How::Copy, bytes)?;
-        if let Some(to) = piece {
-            self.copy(address, to, bytes, path).await?;
-        }
-        if let (Some(piece), Some(pool)) = (piece, &mut *self.pool.borrow_mut()) {
-            pool.give_back(piece);
-        }
-        Ok(())
+        let piece = self.take_piece(bytes)?;
+        Ok(self.copy(address, piece.address(), bytes, path).await?)
     }
 
     /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region. Returns how
@@ -168,28 +175,28 @@ impl Process {
     ) -> Result<u64, QnixError> {
         self.check_bytes(address, bytes)?;
         self.choose(How::Translate, address, bytes, Kind::Send)?;
-        let pages = self.translate(self.card.next_message(), address, bytes, path).await;
-        self.locked.set(self.locked.get() + pages);
-        Ok(pages)
+        let locked = self.translate(self.card.next_message(), address, bytes, path).await;
+        Ok(locked.pages())
     }
 
-    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages. Returns how many there are.
+    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages.
     pub(super) async fn translate(
         &self,
         message: MessageId,
         address: u64,
         bytes: u64,
         path: &mut Path,
-    ) -> u64 {
+    ) -> Locked<'_> {
         let (kernel, pages) = (&self.card.kernel, self.pages(address, bytes));
         kernel.call(path).await;
         match self.locked.take() {
             0 => {}
             ended => kernel.unpin(ended, path).await,
         }
+        let locked = Locked::of(self, pages);
         kernel.pin(pages, path).await;
         self.describe_pages(message, pages, path).await;
-        pages
+        locked
     }
 
     pub(super) fn pages(&self, address: u64, bytes: u64) -> u64 {

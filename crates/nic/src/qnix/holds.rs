@@ -1,0 +1,201 @@
+//! What a call of a process holds until it is done. Where the call fails or is dropped on the way, all of it goes back.
+
+use super::interface::{Kind, Progress};
+use super::library::{Local, Process};
+use nicety_types::MessageId;
+
+/// A piece of the Buffer Pool.
+pub(super) struct Piece<'p> {
+    process: &'p Process,
+    address: Option<u64>,
+}
+
+impl<'p> Piece<'p> {
+    /// One for so many bytes; none where the pool has none.
+    pub(super) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
+        let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
+        Some(Piece { process, address: Some(address) })
+    }
+
+    /// Where it begins.
+    pub(super) fn address(&self) -> u64 {
+        self.address.expect("a piece has an address until it is kept")
+    }
+
+    /// It stays taken: somebody else gives it back.
+    fn keep(mut self) -> u64 {
+        self.address.take().expect("a piece is kept once")
+    }
+}
+
+impl Drop for Piece<'_> {
+    fn drop(&mut self) {
+        if let (Some(address), Some(pool)) = (self.address, &mut *self.process.pool.borrow_mut()) {
+            pool.give_back(address);
+        }
+    }
+}
+
+/// Pages that are locked. Dropped, the next system call that locks others gives them free.
+pub(super) struct Locked<'p> {
+    process: &'p Process,
+    pages: u64,
+}
+
+impl<'p> Locked<'p> {
+    /// So many pages, which the kernel begins to lock.
+    pub(super) const fn of(process: &'p Process, pages: u64) -> Locked<'p> {
+        Locked { process, pages }
+    }
+
+    /// How many.
+    pub(super) const fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// They stay locked: somebody else lets go of them.
+    pub(super) fn keep(mut self) -> u64 {
+        std::mem::take(&mut self.pages)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.process.locked.set(self.process.locked.get() + self.pages);
+    }
+}
+
+/// A Buffer Pool that is being registered. Dropped, there is none.
+pub(super) struct Registering<'p> {
+    process: &'p Process,
+    vni: Option<u32>,
+}
+
+impl<'p> Registering<'p> {
+    /// The pool that the process has just been given.
+    pub(super) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
+        Registering { process, vni: Some(vni) }
+    }
+
+    /// It is registered.
+    pub(super) fn done(mut self) {
+        self.vni = None;
+    }
+}
+
+impl Drop for Registering<'_> {
+    fn drop(&mut self) {
+        let Some(vni) = self.vni else { return };
+        let Some(pool) = self.process.pool.take() else { return };
+        let begin = pool.memory.address();
+        self.process.own.borrow_mut().retain(|&(own, _)| own != begin);
+        let card = &self.process.card;
+        let descriptors = card.interface(vni, |interface| std::mem::take(&mut interface.pool_memory));
+        card.card_memory.borrow_mut().give_back(descriptors.unwrap_or_default());
+        card.let_on();
+    }
+}
+
+/// An operation that has begun and is not posted. Dropped, it was none.
+pub(super) struct Begun<'p> {
+    process: &'p Process,
+    vni: u32,
+    operation: Option<u64>,
+    message: MessageId,
+    piece: Option<Piece<'p>>,
+    locked: Option<Locked<'p>>,
+}
+
+impl<'p> Begun<'p> {
+    /// A new operation, which has a context of the interface from now on.
+    pub(super) fn new(
+        process: &'p Process,
+        vni: u32,
+        operation: u64,
+        kind: Kind,
+        piece: Option<Piece<'p>>,
+    ) -> Begun<'p> {
+        let card = &process.card;
+        card.interface(vni, |interface| interface.operations.insert(operation, (kind, Progress::Pending)));
+        let message = card.next_message();
+        Begun { process, vni, operation: Some(operation), message, piece, locked: None }
+    }
+
+    pub(super) const fn message(&self) -> MessageId {
+        self.message
+    }
+
+    /// Where its piece of the Buffer Pool begins.
+    pub(super) fn piece(&self) -> Option<u64> {
+        self.piece.as_ref().map(Piece::address)
+    }
+
+    /// It needs these pages until its end.
+    pub(super) fn lock(&mut self, locked: Locked<'p>) {
+        self.locked = Some(locked);
+    }
+
+    /// It is posted, and its end will be seen. What was received goes to `copy_to`, so much of it at most.
+    pub(super) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
+        let operation = self.operation.take().expect("an operation is posted once");
+        let piece = self.piece.take().map(Piece::keep);
+        let pages = self.locked.take().map_or(0, Locked::keep);
+        let local = Local { message: self.message, piece, copy_to, pages };
+        self.process.operations.borrow_mut().insert(operation, local);
+        operation
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if let Some(operation) = self.operation {
+            self.process.card.interface(self.vni, |interface| interface.operations.remove(&operation));
+        }
+    }
+}
+
+/// An operation whose end is being seen. Dropped, it can be seen again.
+pub(super) struct Ending<'p> {
+    process: &'p Process,
+    vni: u32,
+    operation: u64,
+    entry: Option<(Kind, Progress)>,
+    local: Option<Local>,
+}
+
+impl<'p> Ending<'p> {
+    /// An operation that is done; nobody else sees its end meanwhile.
+    pub(super) fn of(process: &'p Process, vni: u32, operation: u64) -> Ending<'p> {
+        let entry =
+            process.card.interface(vni, |interface| interface.operations.remove(&operation)).flatten();
+        let local = process.operations.borrow_mut().remove(&operation);
+        Ending { process, vni, operation, entry, local }
+    }
+
+    /// What has to be copied out of the Buffer Pool: from where, to where, and how much of it at most.
+    pub(super) fn copy(&self) -> Option<(u64, u64, u64)> {
+        let local = self.local.as_ref()?;
+        let (to, room) = local.copy_to?;
+        Some((local.piece?, to, room))
+    }
+
+    /// It has been seen: what it used is free.
+    pub(super) fn end(mut self) {
+        self.entry = None;
+        let Some(Local { piece, pages, .. }) = self.local.take() else { return };
+        drop(Locked::of(self.process, pages));
+        drop(Piece { process: self.process, address: piece });
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let (operation, entry, local) = (self.operation, self.entry.take(), self.local.take());
+        if let Some(entry) = entry {
+            self.process.card.interface(self.vni, |interface| interface.operations.insert(operation, entry));
+        }
+        if let Some(local) = local {
+            self.process.operations.borrow_mut().insert(operation, local);
+        }
+    }
+}
