@@ -293,3 +293,63 @@ def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: ni
         return await host.start(program, "sum", microengine=55, args=(0x8000_0000, 1)).finished()
 
     assert nicety.Cluster(2, "nfp-4000").run(main).results == {0: 0, 1: 0}
+
+
+DEEP = """\
+#include <nfp.h>
+
+static volatile uint32_t shared[4] = {1, 2, 3, 4};  /* lies below the stack of context 0 */
+
+static uint32_t down(uint32_t levels) {
+    volatile uint32_t frame[8];
+    frame[0] = levels;
+    return levels == 0 ? 0 : down(levels - 1) + frame[0];
+}
+
+__process uint32_t deep(uint32_t levels) { return down(levels); }
+
+__process uint32_t wide(uint32_t used) {
+    volatile uint8_t frame[1024];
+    for (uint32_t i = 0; i < used; i++) frame[i] = (uint8_t)i;
+    return used;
+}
+
+__process uint32_t far(uint32_t offset) {
+    volatile uint32_t frame[4] = {0};
+    frame[offset] = 5;
+    return frame[0];
+}
+
+__process uint32_t look(void) { return shared[0] + shared[1] + shared[2] + shared[3]; }
+"""
+
+
+@pytest.mark.parametrize("context", [0, 1, 7])
+@pytest.mark.parametrize(
+    ("name", "argument", "line"),
+    [
+        ("deep", 100, "static uint32_t down(uint32_t levels) {"),
+        ("wide", 0, "__process uint32_t wide(uint32_t used) {"),
+        ("far", 1000, "    frame[offset] = 5;"),
+    ],
+)
+def test_a_stack_ends_where_the_next_one_begins(
+    tmp_path: Path, context: int, name: str, argument: int, line: str
+) -> None:
+    source = tmp_path / "deep.c"
+    source.write_text(DEEP)
+    program = nicety.Processes(source)
+    first = 1 + DEEP.splitlines().index(line)
+
+    async def main(host: nicety.Host) -> Any:
+        broken = host.start(program, name, microengine=0, context=context, args=(argument,))
+        with pytest.raises(nicety.HandlerTrap) as trap:
+            await broken.finished()
+        # The data below the stacks is as it was.
+        return str(trap.value), await host.start(program, "look", microengine=0, context=3).finished()
+
+    text, shared = alone(main).results[0]
+    assert shared == 10
+    lines = [f"deep.c:{number}" for number in range(first, first + 4)]
+    assert any(where in text for where in lines), text
+    assert name == "far" or "stack overflow: the stack pointer goes to" in text, text

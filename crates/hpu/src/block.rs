@@ -6,6 +6,9 @@ use crate::decode::{Class, Inst, Kind, decode};
 /// The longest block, so that resuming in the middle of code does not decode much of it twice.
 const MAX_OPS: usize = 32;
 
+/// The stack pointer's register number.
+const SP: u8 = 2;
+
 /// One operation of a block: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
@@ -26,7 +29,7 @@ pub(crate) struct Op {
     pub len: u8,
 }
 
-/// Code from one address up to its first jump, branch, ordering point or end.
+/// Code from one address up to its first jump, branch, ordering point, change of the stack pointer or end.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub pc: u32,
@@ -55,13 +58,15 @@ impl Block {
         let costs = &core.costs;
         let mut ops = Vec::with_capacity(8);
         let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u64);
+        let mut moved_stack = false;
         loop {
             let at = pc.wrapping_add(offset as u32);
             let inst = decode(&code[offset..], at, &core.isa).unwrap_or(ILLEGAL);
             if ops.is_empty() {
                 first_reads = inst.reads;
             }
-            let full = ops.len() == MAX_OPS;
+            // Where a block begins, the stack pointer is compared with its limit.
+            let full = ops.len() == MAX_OPS || moved_stack;
             if !full && inst.reads & mask(loaded) != 0 {
                 cycles += u32::from(costs.load_use);
             }
@@ -93,6 +98,7 @@ impl Block {
                 };
             }
             cycles += costs.of(inst.kind);
+            moved_stack = inst.rd == SP;
             loaded = if inst.kind.loads() { inst.rd } else { 0 };
             offset += usize::from(inst.len);
         }

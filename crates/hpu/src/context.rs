@@ -83,6 +83,8 @@ pub struct Context {
     pub(crate) instret: u64,
     pub(crate) cycle_limit: u64,
     pub(crate) time_base: u64,
+    /// The lowest that the stack pointer may be.
+    pub(crate) stack_limit: u32,
     pub(crate) hart: u32,
     /// The register that the last instruction loaded, or zero: using it at once costs a penalty.
     pub(crate) loaded: u8,
@@ -100,6 +102,7 @@ impl Context {
             instret: 0,
             cycle_limit: u64::MAX,
             time_base: 0,
+            stack_limit: 0,
             hart,
             loaded: 0,
             pending: Pending::Nothing,
@@ -127,6 +130,12 @@ impl Context {
         self.cycle_limit = cycle_limit;
         self.loaded = 0;
         self.pending = Pending::Nothing;
+    }
+
+    /// From now on the stack pointer may not go below `lowest`: the instruction that moves it there is a stack overflow,
+    /// whether anything is stored or not. At first it may go anywhere.
+    pub const fn limit_stack(&mut self, lowest: u32) {
+        self.stack_limit = lowest;
     }
 
     /// An integer register; x0 is zero.

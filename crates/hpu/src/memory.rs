@@ -240,6 +240,11 @@ impl<'a> AddressSpace<'a> {
         &self.regions
     }
 
+    /// The stack's region.
+    pub(crate) fn stack(&self) -> Option<&Region<'a>> {
+        Some(&self.regions[usize::from(self.stack?)])
+    }
+
     /// `len` bytes at `address`, as a command's pointer names them: one region must hold them all and be readable.
     ///
     /// # Errors

@@ -66,6 +66,10 @@ impl Context {
         let mut from = None;
 
         'blocks: loop {
+            if self.sp() < self.stack_limit {
+                (self.pc, self.cycle, self.instret) = (pc, cycle, instret);
+                return self.overrun(image, space, reservations, from);
+            }
             let Some(block) = image.block(pc) else {
                 (self.pc, self.cycle, self.instret) = (pc, cycle, instret);
                 return self.nowhere(image, reservations, from);
@@ -352,6 +356,20 @@ impl Context {
             TrapKind::Misaligned { access, address, size: 4 }
         };
         self.trap(image, reservations, from.unwrap_or(address), kind)
+    }
+
+    /// The stack pointer has left the stack.
+    #[cold]
+    fn overrun(
+        &self,
+        image: &Image,
+        space: &AddressSpace<'_>,
+        reservations: &mut Reservations,
+        from: Option<u32>,
+    ) -> Exit {
+        let (bottom, size) = space.stack().map_or((self.stack_limit, 0), |s| (s.base(), s.size()));
+        let kind = TrapKind::StackExhausted { pointer: self.sp(), bottom, size };
+        self.trap(image, reservations, from.unwrap_or(self.pc), kind)
     }
 
     /// A load or store that cannot be done inside the slice.

@@ -125,6 +125,15 @@ pub enum TrapKind {
         /// The stack's size in bytes.
         size: u64,
     },
+    /// The stack pointer was moved below the stack.
+    StackExhausted {
+        /// Where it was moved to.
+        pointer: u32,
+        /// The lowest address of the stack.
+        bottom: u32,
+        /// The stack's size in bytes.
+        size: u64,
+    },
     /// The call's cycles are used up.
     CycleLimit {
         /// The cycle at which the call had to be over.
@@ -264,6 +273,14 @@ impl fmt::Display for TrapKind {
                 }
                 write!(f, " of {size} bytes at {bottom:#x}")
             }
+            TrapKind::StackExhausted { pointer, bottom, size } => {
+                let below = bottom.saturating_sub(pointer);
+                write!(
+                    f,
+                    "stack overflow: the stack pointer goes to {pointer:#x}, {below} bytes below the stack of {size} \
+                     bytes at {bottom:#x}"
+                )
+            }
             TrapKind::CycleLimit { limit } => {
                 write!(f, "still running at its limit of {limit} cycles (does it loop for ever?)")
             }
@@ -388,6 +405,10 @@ mod tests {
             (
                 TrapKind::AtomicOnDevice { address: 0x20, region: "doorbell" },
                 "atomic access to 0x20 in doorbell, a device without atomics",
+            ),
+            (
+                TrapKind::StackExhausted { pointer: 0xff0, bottom: 0x1000, size: 512 },
+                "stack overflow: the stack pointer goes to 0xff0, 16 bytes below the stack of 512 bytes at 0x1000",
             ),
             (
                 TrapKind::StackOverflow { address: 0xff0, bottom: 0x1000, size: 512 },

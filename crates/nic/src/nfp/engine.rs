@@ -158,6 +158,7 @@ impl EngineState {
         let program = self.program.as_ref().expect("a program is loaded before it is started");
         let top = map::LOCAL + program.data + self.stack * (number as u32 + 1);
         let slot = &mut self.slots[number];
+        slot.cpu.limit_stack(top - self.stack);
         slot.cpu.call(&program.image, entry, top, arguments, u64::MAX);
         let cycle = cycle.max(self.account.until());
         slot.account.idle_until(cycle);
@@ -270,8 +271,8 @@ impl EngineState {
         account.counters(slot.cpu.instret())
     }
 
-    /// Gives a context's address space what it may touch: local memory with its own stack in it, code, and the
-    /// memories outside as devices. The rest is the context, and the reservations on local memory.
+    /// Gives a context's address space what it may touch: the data in local memory, its own stack and no other's, code, and
+    /// the memories outside as devices. The rest is the context, and the reservations on local memory.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
@@ -280,15 +281,12 @@ impl EngineState {
     ) -> (&'a mut Context, &'a mut Reservations) {
         let program = self.program.as_ref().expect("a program is loaded");
         let bottom = program.data + self.stack * number as u32;
-        let (below, rest) = self.local.split_at_mut(bottom as usize);
-        let (stack, above) = rest.split_at_mut(self.stack as usize);
-        let base = map::LOCAL + bottom;
-        let above_base = base + self.stack;
-        space.push(Region::stack("the stack", base, stack, STACK_GUARD));
-        for (base, bytes) in [(map::LOCAL, below), (above_base, above)] {
-            if !bytes.is_empty() {
-                space.push(Region::memory("local memory", base, bytes));
-            }
+        let (data, stacks) = self.local.split_at_mut(program.data as usize);
+        let own = (bottom - program.data) as usize;
+        let stack = &mut stacks[own..own + self.stack as usize];
+        space.push(Region::stack("the stack", map::LOCAL + bottom, stack, STACK_GUARD));
+        if !data.is_empty() {
+            space.push(Region::memory("the data in local memory", map::LOCAL, data));
         }
         for memory in &memories.0 {
             space.push(Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32));

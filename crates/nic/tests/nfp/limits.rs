@@ -107,6 +107,58 @@ fn a_stack_belongs_to_its_context() {
     );
 }
 
+/// What comes of code on one of eight contexts, each with 512 bytes of stack.
+fn on_context(context: usize, words: &[u32], arguments: &[u32]) -> Outcome {
+    let spec = spec(&[]);
+    let mut rig = Rig::new(&spec);
+    rig.nfp.load(0, &program(&spec, words), 8).unwrap();
+    rig.nfp.start(0, context, map::CODE, arguments);
+    rig.run();
+    rig.nfp.outcome(0, context).unwrap()
+}
+
+#[test]
+fn every_address_of_local_memory_is_one_contexts() {
+    for context in 0..8u32 {
+        let own = map::LOCAL + 512 * context..map::LOCAL + 512 * (context + 1);
+        for address in (map::LOCAL..map::LOCAL + 4096).step_by(28) {
+            let outcome = on_context(context as usize, &[sw(A1, 0, A0), lw(A0, 0, A0), ret()], &[address, 7]);
+            match outcome {
+                Outcome::Returned(value) => assert!(own.contains(&address) && value == 7, "{address:#x}"),
+                Outcome::Trapped(trap) => assert!(!own.contains(&address), "{context}: {trap}"),
+            }
+        }
+    }
+}
+
+/// Recursion and large frames move the stack pointer, and may store nothing below it themselves.
+#[test]
+fn a_stack_pointer_that_leaves_its_stack_is_an_overflow() {
+    let down = |by: i32, times: i32| {
+        [
+            addi(T0, ZERO, times),
+            addi(SP, SP, -by),
+            addi(T0, T0, -1),
+            bne(T0, ZERO, -8),
+            addi(A0, ZERO, 5),
+            ret(),
+        ]
+    };
+    for context in 0..8 {
+        assert_eq!(on_context(context, &down(64, 8), &[]), Outcome::Returned(5), "the last byte of it");
+        for (by, times, below) in [(64, 9, 64), (528, 1, 16), (2032, 1, 1520), (16, 1000, 16)] {
+            let Outcome::Trapped(trap) = on_context(context, &down(by, times), &[]) else {
+                panic!("context {context}: {by} bytes, {times} times")
+            };
+            let bottom = map::LOCAL + 512 * context as u32;
+            let text = format!("{below} bytes below the stack of 512 bytes at {bottom:#x}");
+            assert!(trap.to_string().contains(&text), "{trap}");
+            // The instruction behind the one that moved it: the same line of C.
+            assert_eq!(trap.pc, map::CODE + 8);
+        }
+    }
+}
+
 #[test]
 fn programs_that_do_not_fit_are_refused() {
     let small = spec(&["hpu.code=64 B", "hpu.local_memory=256 B"]);
