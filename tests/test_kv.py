@@ -92,6 +92,56 @@ def test_the_table_is_a_dict(
         assert row["operations_per_s"] <= clients * 1e9 / row["latency_ns"] * 1.001
 
 
+def test_inserts_are_of_distinct_keys() -> None:
+    """Nothing is updated, so the table has a bucket for every insert, and updates take longer."""
+    case = KeyValue(clients=[16], operations=["insert", "update"])
+    found = rows(case, modes=["spin"])
+    insert, update = (found["spin", operation, 16] for operation in ("insert", "update"))
+    # A handler takes a free bucket over the bus once; of a key that is there it reads the key, too, and takes it again.
+    assert insert["operations_per_s"] > 2 * update["operations_per_s"]
+    # By default nothing is refused: there are four buckets for each key.
+    assert (insert["buckets"], insert["refused"], update["refused"]) == (4 * 16 * 64, 0, 0)
+    exact = rows(KeyValue(clients=[4], operations=["insert"], requests=8, buckets=4 * 8))
+    assert [row["refused"] for row in exact.values()] == [0, 0]
+    short = rows(KeyValue(clients=[4], operations=["insert"], requests=8, buckets=4 * 8 - 1))
+    assert [row["refused"] for row in short.values()] == [1, 1]
+
+
+def test_handlers_insert_distinct_keys_faster_than_a_cpu() -> None:
+    found = rows(KeyValue(clients=[32], operations=["insert"]))
+    rate = {mode: found[mode, "insert", 32]["operations_per_s"] for mode in ("host", "spin")}
+    assert rate["spin"] > 1.15 * rate["host"]
+
+
+def test_refused_requests_are_told_and_fail_the_command(nicety: Callable, tmp_path: Path) -> None:
+    command = ["bench", "kv", "--nic", "spin-discrete", "--requests", "8", "--buckets", "12", "--operation", "insert"]
+    result = nicety(*command, "--clients", "1,2")
+    assert result.status == 1
+    lines = result.stdout.splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("# Clients"))
+    assert lines[head].split() == ["#", "Clients", "host", "refused", "spin", "refused"]
+    assert [line.split()[2::2] for line in lines[head + 1 : head + 3]] == [["0", "0"], ["4", "4"]]
+    told = result.stderr.splitlines()
+    assert len(told) == 2
+    assert told[1].startswith("spin-discrete, mode spin, operation insert, clients 2, ")
+    assert told[1].endswith(
+        "4 requests were refused: the table is full, with 12 buckets for 16 keys; set --buckets to 16 or more"
+    )
+    result = nicety(*command, "--clients", "2", "--mode", "spin", "--json")
+    assert result.status == 1
+    assert result.json()["rows"][0]["refused"] == 4
+    (failure,) = result.json()["failures"]
+    assert (failure["nic"], failure["mode"], failure["point"]["clients"]) == ("spin-discrete", "spin", 2)
+    assert "4 requests were refused" in failure["text"]
+    result = nicety(*command, "--clients", "2", "--percentiles")
+    assert result.status == 1
+    shown = [line for line in result.stdout.splitlines() if line and not line.startswith("# ")]
+    assert [line.split()[-1] for line in shown] == ["4", "4"]
+    result = nicety(*command, "--clients", "1")
+    assert (result.status, result.stderr) == (0, "")
+    assert "refused" not in result.stdout
+
+
 def test_several_clients_are_served_together() -> None:
     found = rows(KeyValue(clients=[1, 4], requests=20))
     for mode in ("host", "spin"):
@@ -117,7 +167,7 @@ def test_the_same_seed_gives_the_same_report(nicety: Callable) -> None:
     [
         ("h->base + s->key_bytes, value", "h->base, value", "another value"),
         ("if (found == 0) {", "if (1) {", "instead of UPDATED"),
-        ("probed < s->buckets;", "probed < 2;", "12 buckets are empty"),
+        ("probed < s->buckets;", "probed < 2;", " buckets are empty"),
         ("at + 1 == s->buckets ? 0 : at + 1", "at + 0", "buckets are empty"),
     ],
 )
@@ -127,9 +177,10 @@ def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, before: str, 
     path = tmp_path / "wrong.c"
     path.write_text(text.replace(before, after))
     command = ["bench", "kv", "--nic", "spin-discrete", "--buckets", "24", "--requests", "24", "--clients", "1"]
+    command += ["--operation", "update"]
     result = nicety(*command, "--handlers", path)
     assert (result.status, result.stdout) == (1, "")
-    assert "nicety: spin-discrete, mode spin, operation insert, " in result.stderr
+    assert "nicety: spin-discrete, mode spin, operation update, " in result.stderr
     assert words in result.stderr
 
 
@@ -160,7 +211,7 @@ def test_a_bucket_that_two_take(nicety: Callable, tmp_path: Path) -> None:
         (["--buckets", "1Gi"], ["--buckets", "1073741824 buckets"]),
         (["--buckets", "8:64"], ["--buckets 8:64", "one number"]),
         (["--value-bytes", "64k"], ["--value-bytes", "write 64Ki"]),
-        (["--operation", "delete"], ["--operation", "'delete'", "insert and lookup"]),
+        (["--operation", "delete"], ["--operation", "'delete'", "insert, update, lookup"]),
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
         (["--topology", "pair"], ["pair"]),
         (["--set", "hpu.memory=256 B"], ["HPU memory", "hpu.memory"]),

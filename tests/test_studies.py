@@ -115,7 +115,7 @@ def test_consequences_to_the_byte_and_to_the_cycle(spin: dict[str, dict]) -> Non
 
 
 # What handlers do not gain with the processors that the cards have.
-SLOWER = {"accumulate", "storage-write", "kv"}
+SLOWER = {"accumulate", "storage-write"}
 
 
 def test_what_has_no_number_holds(spin: dict[str, dict]) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from nicety.errors import InputError
+from nicety.errors import InputError, RunError
 
 
 def print_json(document: Any) -> None:
@@ -18,6 +18,16 @@ def print_json(document: Any) -> None:
 def note(text: str) -> None:
     """Tell the user something on stderr."""
     sys.stderr.write(f"nicety: {text}\n")
+
+
+_MOST = 8
+"""Failures that are told."""
+
+
+def failed(lines: Sequence[str]) -> RunError:
+    """What a run did not come to, in lines: the first of them, and how many more there are."""
+    more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
+    return RunError("\n".join([*lines[:_MOST], *more]))
 
 
 def parse_names(items: Sequence[str], option: str) -> list[str]:

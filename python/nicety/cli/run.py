@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from nicety.cli.files import Files
-from nicety.cli.output import note, print_json
+from nicety.cli.output import failed, note, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError, RunError
-from nicety.programs import ProgramReport, run_program
+from nicety.programs import run_program
 from nicety.results import RecordingWarning, program_csv, write_bytes
 from nicety.tables import program_text
 
 _MOST = 8
-"""Failures that are told."""
+"""Ranks whose dropped messages are told."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,4 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
         others = sum(dropped["messages"] for dropped in drops[_MOST:])
         note(f"the cards of {len(drops) - _MOST} more ranks dropped {others}")
     if report["failures"]:
-        raise RunError("\n".join(_failures(report)))
-
-
-def _failures(report: ProgramReport) -> list[str]:
-    """What went wrong on cards while the programs came to their end."""
-    lines = [f"{failure['nic']}: rank {failure['rank']}: {failure['text']}" for failure in report["failures"]]
-    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"and {len(lines) - _MOST} more"]
+        raise failed([f"{each['nic']}: rank {each['rank']}: {each['text']}" for each in report["failures"]])

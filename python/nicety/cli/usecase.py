@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nicety.cli.files import Files
-from nicety.cli.output import note, parse_names, print_json
+from nicety.cli.output import failed, note, parse_names, print_json
 from nicety.cli.progress import progress
 from nicety.results import RecordingWarning
 from nicety.usecases import UseCase, run_usecase
+from nicety.usecases.driver import failure_text
 from nicety.usecases.show import report_text
 
 
@@ -61,3 +62,5 @@ def usecase(case: UseCase, request: Request, files: Files, *, percentiles: bool,
         print_json(report)
     else:
         sys.stdout.write(report_text(report, percentiles=percentiles))
+    if report["failures"]:
+        raise failed([failure_text(failure) for failure in report["failures"]])

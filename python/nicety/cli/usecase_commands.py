@@ -190,12 +190,14 @@ def _kv(
     *,
     clients: Annotated[str, typer.Option(metavar="RANGE", help="Numbers of clients: 1:4 doubles.")] = "1:4",
     operation: Annotated[
-        str, typer.Option(metavar="O[,P]", help="What is reported: insert, lookup.")
-    ] = "insert,lookup",
+        str, typer.Option(metavar="O[,P]", help="What is measured: insert, update, lookup.")
+    ] = "insert,update,lookup",
     requests: Annotated[int, typer.Option(metavar="N", help="Of each kind, from each client.")] = 64,
     key_bytes: Annotated[str, typer.Option(metavar="BYTES", help="Of a key, a multiple of 8.")] = "16",
     value_bytes: Annotated[str, typer.Option(metavar="BYTES", help="Of a value, a multiple of 8.")] = "64",
-    buckets: Annotated[str, typer.Option(metavar="N", help="Of the table, as in 1Ki.")] = "1Ki",
+    buckets: Annotated[
+        str | None, typer.Option(metavar="N", help="Of the table, as in 1Ki; four a key if left out.")
+    ] = None,
 ) -> Any:
     from nicety.cli.output import parse_names
     from nicety.ranges import parse_ranges
@@ -207,7 +209,7 @@ def _kv(
         requests=requests,
         key_bytes=_one(key_bytes, "--key-bytes"),
         value_bytes=_one(value_bytes, "--value-bytes"),
-        buckets=_one(buckets, "--buckets"),
+        buckets=None if buckets is None else _one(buckets, "--buckets"),
     )
 
 
@@ -218,4 +220,4 @@ def register_all(bench: typer.Typer) -> None:
     register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
     register(bench, "matching", "A message with a tag: who matches it, and who gets its bytes.", _matching)
     register(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)
-    register(bench, "kv", "Inserts into a hash table on a server, and lookups.", _kv)
+    register(bench, "kv", "Inserts into a hash table on a server, updates, and lookups.", _kv)

@@ -38,7 +38,8 @@ class UseCaseReport(TypedDict):
     iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
     case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
     all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
-    `parameters` and `figure` say which of these make a table.
+    `parameters` and `figure` say which of these make a table. `failures` says in which rows something did not come to
+    what was asked for, as where a full table refuses keys; with one, the command's status is 1.
     """
 
     benchmark: str
@@ -51,6 +52,16 @@ class UseCaseReport(TypedDict):
     seed: int
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]
+    failures: list[Failure]
+
+
+class Failure(TypedDict):
+    """What a row's runs did not come to, and in which row."""
+
+    nic: str
+    mode: str
+    point: dict[str, Any]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,10 @@ class UseCase(ABC):
         """The bytes whose bandwidth is a figure, where it is one."""
         return None
 
+    def failure(self, _row: Mapping[str, Any]) -> str | None:
+        """What the runs of a row did not come to though every byte was right, if there is anything."""
+        return None
+
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
         """What a user should know of a sweep on this card, beside its result."""
         return ()
@@ -328,6 +343,7 @@ def run_usecase(
         for text in dict.fromkeys(text for card in cards for text in case.notes(card, chosen)):
             note(text)
     sweep = _Sweep(case, count, seed, options, programs, None if trace is None else (Path(trace), trace_scale))
+    rows = sweep.rows([(card, mode, point) for card in cards for mode in chosen for point in points], progress)
     report = {
         "benchmark": case.name,
         "title": case.title,
@@ -345,9 +361,23 @@ def run_usecase(
             **({} if broken is None else {"faults": broken}),
             "compiler": compiled,
         },
-        "rows": sweep.rows([(card, mode, point) for card in cards for mode in chosen for point in points], progress),
+        "rows": rows,
+        "failures": _failures(case, list(points[0]), rows),
     }
     return cast(UseCaseReport, _Shown(report))
+
+
+def _failures(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Failure]:
+    return [
+        {"nic": row["nic"], "mode": row["mode"], "point": {name: row[name] for name in parameters}, "text": text}
+        for row in rows
+        if (text := case.failure(row)) is not None
+    ]
+
+
+def failure_text(failure: Failure) -> str:
+    """A failure in a line, with its row."""
+    return f"{_place(failure['nic'], failure['mode'], failure['point'])}: {failure['text']}"
 
 
 def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int, options: Mapping[str, Any]) -> None:
@@ -486,18 +516,22 @@ def _compile(
     return said, programs
 
 
+def _place(nic: str, mode: str, point: Point) -> str:
+    named = ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {value}" for name, value in point.items())
+    return f"{nic}, mode {mode}, {named}"
+
+
 @contextmanager
 def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
     """Says at which point something went wrong."""
-    named = ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {value}" for name, value in point.items())
+    place = _place(card.name, mode, point)
     try:
         yield
     except Error as error:
-        raise type(error)(f"{card.name}, mode {mode}, {named}: {error}") from error
+        raise type(error)(f"{place}: {error}") from error
     except MemoryError as error:
         raise RunError(
-            f"{card.name}, mode {mode}, {named}: the machine that simulates has too little memory for this; measure "
-            "less, or fewer bytes"
+            f"{place}: the machine that simulates has too little memory for this; measure less, or fewer bytes"
         ) from error
 
 

@@ -1,12 +1,19 @@
-"""A key-value store: clients insert into a hash table in a server's memory, and look keys up.
+"""A key-value store: clients insert into a hash table in a server's memory, change values there, and look keys up.
 
 | mode | who keeps the table |
 |---|---|
 | `host` | the server's CPU: it notices a request, hashes the key, goes through buckets, and posts the reply |
 | `spin` | handlers: they do so from the card, by DMA, several requests at a time |
 
+| operation | what a client asks for |
+|---|---|
+| `insert` | keys that are not in the table, each once |
+| `update` | other values for keys that it has inserted before, drawn with replacement |
+| `lookup` | keys, half of which were never inserted |
+
 A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time under
-way; all insert, and then all look up. The time is a client's from its post until it has noticed the reply.
+way; all insert, and then all do what is measured, where that is another operation. The time is a client's from its post
+until it has noticed the reply. A key for which the table has no bucket is refused, and counted.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-OPERATIONS = ("insert", "lookup")
+OPERATIONS = ("insert", "update", "lookup")
 _PT = 1
 _SERVER = 0
 _WORD = 8
@@ -36,6 +43,8 @@ _EVENTS = 4
 _LARGEST_TABLE = 1 << 31
 """Handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
+_BUCKETS_A_KEY = 4
+"""Of a table whose buckets are not named: it stays three quarters empty, and few keys meet in a bucket."""
 _HASH_CYCLES = 4
 """What a CPU core needs for a byte of a key in FNV-1a; assumed: an XOR and a multiplication, which wait for each
 other."""
@@ -151,11 +160,12 @@ class KeyValue(UseCase):
 
     Args:
         clients: numbers of clients, one on each node beside the server's.
-        operations: which of `insert` and `lookup` are reported; lookups come after inserts in any case.
-        requests: of each kind, from each client.
+        operations: which of `insert`, `update` and `lookup` are measured; inserts come before the others.
+        requests: of each kind, from each client; so many keys it inserts.
         key_bytes: of a key, a multiple of 8.
         value_bytes: of a value, a multiple of 8.
-        buckets: of the table; a client whose key finds none hears so.
+        buckets: of the table; four for each key of the largest number of clients where it is left out. A client whose
+            key finds none hears so, and the row counts it as `refused`.
 
     Raises:
         InputError: what such a store cannot have.
@@ -177,16 +187,14 @@ class KeyValue(UseCase):
         requests: int = 64,
         key_bytes: int = 16,
         value_bytes: int = 64,
-        buckets: int = 1024,
+        buckets: int | None = None,
     ) -> None:
         clients, operations = numbers(clients, "a number of clients"), names(operations, "an operation", "insert")
-        requests, buckets = whole(requests, "requests"), whole(buckets, "buckets")
+        requests = whole(requests, "requests")
         key_bytes, value_bytes = whole(key_bytes, "key_bytes"), whole(value_bytes, "value_bytes")
         for operation in operations:
             if operation not in OPERATIONS:
-                raise InputError(
-                    f"--operation: there is no operation {operation!r}; there are {' and '.join(OPERATIONS)}"
-                )
+                raise InputError(f"--operation: there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")
         for count in clients:
             if not 1 <= count <= _MOST_CLIENTS:
                 raise InputError(f"--clients: a store has 1 to {_MOST_CLIENTS} clients, not {count}")
@@ -195,11 +203,14 @@ class KeyValue(UseCase):
         for option, size in (("--key-bytes", key_bytes), ("--value-bytes", value_bytes)):
             if size % _WORD or size < _WORD:
                 raise InputError(f"{option}: keys and values have 8, 16, 24 ... bytes, not {size}")
-        table = buckets * (_WORD + key_bytes + value_bytes)
-        if buckets < 1 or table > _LARGEST_TABLE:
+        bucket = _WORD + key_bytes + value_bytes
+        if buckets is None:
+            buckets = _BUCKETS_A_KEY * max(clients, default=1) * requests
+        buckets = whole(buckets, "buckets")
+        if buckets < 1 or buckets * bucket > _LARGEST_TABLE:
             raise InputError(
                 f"--buckets: a table has 1 bucket or more, and {_LARGEST_TABLE} bytes or less, not {buckets} buckets "
-                f"with {_WORD + key_bytes + value_bytes} bytes each"
+                f"with {bucket} bytes each"
             )
         sizes = {"requests": requests, "key_bytes": key_bytes, "value_bytes": value_bytes, "buckets": buckets}
         self._points = [
@@ -242,8 +253,18 @@ class KeyValue(UseCase):
             "host.memory": max(server + clients * request, client),
         }
 
+    def failure(self, row: Mapping[str, Any]) -> str | None:
+        """Say how many requests were refused."""
+        if not row["refused"]:
+            return None
+        keys = row["clients"] * row["requests"]
+        return (
+            f"{row['refused']:g} requests were refused: the table is full, with {row['buckets']} buckets for {keys} "
+            f"keys; set --buckets to {keys} or more"
+        )
+
     def run(self, trial: Trial) -> Outcome:
-        """Insert and look up; compare the table that is left, and every reply, with a dict."""
+        """Insert and do what is measured; compare the table that is left, and every reply, with a dict."""
         import numpy as np
 
         point = trial.point
@@ -258,10 +279,11 @@ class KeyValue(UseCase):
         if point["clients"] == 1:
             # The order of inserts is known, and so is every byte.
             plain = Table(np.zeros_like(left.memory), point["key_bytes"], point["value_bytes"])
-            for key, value in store.requests(1).inserts:
+            requests = store.requests(1)
+            for key, value in requests.inserts + (requests.updates if point["operation"] == "update" else []):
                 plain.insert(key, value)
             require_equal(left.memory, plain.memory, "the server's table has")
-        phases = [run.results[rank].phases[OPERATIONS.index(point["operation"])] for rank in programs]
+        phases = [run.results[rank].times[point["operation"]] for rank in programs]
         times = sorted(ended - begun for phase in phases for begun, ended in phase)
         wall_ps = max(phase[-1][1] for phase in phases) - min(phase[0][0] for phase in phases)
         return Outcome(
@@ -296,18 +318,19 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
 
 @dataclass(frozen=True)
 class _Requests:
-    """What a client asks for: keys with values, in this order, and then keys."""
+    """What a client may ask for, in this order: new keys with values, keys of these with other values, and keys."""
 
     inserts: list[tuple[bytes, bytes]]
+    updates: list[tuple[bytes, bytes]]
     lookups: list[bytes]
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a client has seen: what the table keeps for it, and each request's begin and end, by kind."""
+    """What a client has seen: what the table keeps for it, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
-    phases: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+    times: dict[str, list[tuple[int, int]]]
 
 
 class _Store:
@@ -319,9 +342,9 @@ class _Store:
         self.refused = 0
 
     def requests(self, client: int) -> _Requests:
-        """Draw a client's requests, some inserts of keys inserted before, and half of the lookups of absent ones.
+        """Draw a client's requests, half of the lookups of keys that are never inserted.
 
-        Keys are the client's own.
+        Keys are the client's own, and no two are equal.
         """
         import numpy as np
 
@@ -332,16 +355,16 @@ class _Store:
         numbers = np.arange(2 * count, dtype="<u4") + client * 2 * _MOST_REQUESTS
         drawn[:, :4] = numbers.view(np.uint8).reshape(-1, 4)
         keys = [row.tobytes() for row in drawn]
-        own = [keys[number] for number in rng.integers(0, count, count)]
-        values = [row.tobytes() for row in rng.integers(0, 256, (count, value), np.uint8)]
-        present, absent = rng.choice(count, count), count + rng.integers(0, count, count)
+        values = [row.tobytes() for row in rng.integers(0, 256, (2 * count, value), np.uint8)]
+        changed = [keys[number] for number in rng.integers(0, count, count)]
+        present, absent = rng.integers(0, count, count), count + rng.integers(0, count, count)
         chosen = np.where(rng.random(count) < 0.5, present, absent)  # noqa: PLR2004, half of them
-        lookups = [own[number] if number < count else keys[number] for number in chosen]
-        return _Requests(list(zip(own, values, strict=True)), lookups)
+        inserts = list(zip(keys[:count], values[:count], strict=True))
+        return _Requests(inserts, list(zip(changed, values[count:], strict=True)), [keys[number] for number in chosen])
 
     async def client(self, host: Host) -> _Seen:
-        """Insert, and look up, one request after the other; check every reply against a dict."""
-        requests, seen = self.requests(host.rank), _Seen({}, ([], []))
+        """Insert, and do what is measured, one request after the other; check every reply against a dict."""
+        requests, seen = self.requests(host.rank), _Seen({}, {name: [] for name in OPERATIONS})
         out, back = (
             host.alloc(self.point["key_bytes"] + self.point["value_bytes"]),
             host.alloc(self.point["value_bytes"]),
@@ -350,22 +373,40 @@ class _Store:
         host.pt_alloc(pt=_PT, eq=eq)
         options = ["op_put", "event_link_disable"]
         await host.me_append(back, pt=_PT, match_bits=Message.REPLY, options=options)
+        own, measured = (md, eq, out, back), self.point["operation"]
         await host.barrier()
-        for key, value in requests.inserts:
-            answer, _ = await self._ask(host, Message.INSERT, key + value, (md, eq, out, back), seen.phases[0])
-            right = [Answer.UPDATED] if key in seen.kept else [Answer.INSERTED, Answer.FULL]
-            _require(answer, right, key)
-            if answer == Answer.FULL:
-                self.refused += 1
-            else:
-                seen.kept[key] = value
+        await self._store(host, requests.inserts, own, seen, "insert")
         await host.barrier()
-        for key in requests.lookups:
-            answer, found = await self._ask(host, Message.LOOKUP, key, (md, eq, out, back), seen.phases[1])
+        if measured == "update":
+            await self._store(host, requests.updates, own, seen, measured)
+        for key in requests.lookups if measured == "lookup" else ():
+            answer, found = await self._ask(host, Message.LOOKUP, key, own, seen.times[measured])
             _require(answer, [Answer.FOUND if key in seen.kept else Answer.ABSENT], key)
             if found != seen.kept.get(key, b""):
                 raise RunError(f"the reply has another value for the key {key.hex()}")
         return seen
+
+    async def _store(
+        self,
+        host: Host,
+        pairs: list[tuple[bytes, bytes]],
+        own: tuple[int, int, Buffer, Buffer],
+        seen: _Seen,
+        operation: str,
+    ) -> None:
+        """Have keys stored with their values; count those that are refused."""
+        for key, value in pairs:
+            answer, _ = await self._ask(host, Message.INSERT, key + value, own, seen.times[operation])
+            if key in seen.kept:
+                right = [Answer.UPDATED]
+            else:
+                # A table that is full stays so: a key that was refused once will be again.
+                right = [Answer.INSERTED, Answer.FULL] if operation == "insert" else [Answer.FULL]
+            _require(answer, right, key)
+            if answer != Answer.FULL:
+                seen.kept[key] = value
+            else:
+                self.refused += 1
 
     async def _ask(
         self,
@@ -410,7 +451,8 @@ class _Store:
         await host.barrier()
         await self._serve(host, eq, table, arrived)
         await host.barrier()
-        await self._serve(host, eq, table, arrived)
+        if self.point["operation"] != "insert":
+            await self._serve(host, eq, table, arrived)
         return table
 
     async def _serve(self, host: Host, eq: int, table: Buffer, arrived: dict[int, Buffer]) -> None:

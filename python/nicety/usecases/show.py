@@ -80,10 +80,16 @@ def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]
 
 
 def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
-    """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns."""
+    """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns.
+
+    Where requests were refused, a column says how many.
+    """
     figure = report["figure"]
     cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
-    tables = [(f"{group_title(group)}: {figure['label']}", _grid(report, rows, cell)) for group, rows in groups(report)]
+    tables = [
+        (f"{group_title(group)}: {figure['label']}", _with_refused(_grid(report, rows, cell), rows))
+        for group, rows in groups(report)
+    ]
     for titles, grid in _alike([(group, _grid(report, rows, _traffic)) for group, rows in groups(report)]):
         tables.append((f"{titles}: read from and written to host memory in the whole run, all nodes (B)", grid))
     return tables
@@ -123,6 +129,9 @@ def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]
                 what = "mean time of a request in each iteration, and p99 of the requests (ns)"
                 names, columns = [*head, "request p99"], [*fields, "operation_p99_ns"]
             body = [[str(row[report["axis"]]), *(fixed(row[name]) for name in columns)] for row in own]
+            if any(row.get("refused") for row in own):
+                names = [*names, "refused"]
+                body = [[*line, f"{row['refused']:g}"] for line, row in zip(body, own, strict=True)]
             tables.append((f"{group_title(group)}, mode {mode}: {what}", [names, *body]))
     return tables
 
@@ -133,3 +142,17 @@ def _grid(report: UseCaseReport, rows: list[dict[str, Any]], cell: Callable[[dic
     values = list(dict.fromkeys(row[report["axis"]] for row in rows))
     head = [axis_name(report["axis"]), *modes]
     return [head, *([str(value), *(at.get((value, mode), "-") for mode in modes)] for value in values)]
+
+
+def _with_refused(grid: list[list[str]], rows: list[dict[str, Any]]) -> list[list[str]]:
+    """A grid with a column behind that of each mode in which requests were refused."""
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    for mode in reversed(modes):
+        refused = [row.get("refused", 0) for row in rows if row["mode"] == mode]
+        if any(refused):
+            cells = ["refused", *(f"{count:g}" for count in refused)]
+            grid = [
+                [*line[: modes.index(mode) + 2], cell, *line[modes.index(mode) + 2 :]]
+                for line, cell in zip(grid, cells, strict=True)
+            ]
+    return grid

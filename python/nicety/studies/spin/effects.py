@@ -264,8 +264,7 @@ def _moved(options: Options) -> dict[str, dict[str, float]]:
     storage, store = storage_reports(options)[4], kv_reports(options)[4]
     clients = max(row["clients"] for row in store["rows"])
     inserts = clients * row_of(store)["requests"]
-    # Inserts and lookups, both with key and value.
-    exchanged = 2 * inserts * (row_of(store)["key_bytes"] + row_of(store)["value_bytes"])
+    exchanged = inserts * (row_of(store)["key_bytes"] + row_of(store)["value_bytes"])
     found: dict[str, dict[str, float]] = {}
 
     def add(title: str, report: Any, payload: int, **wanted: Any) -> None:
