@@ -7,6 +7,9 @@
     ```py               a part of a program, which only has to parse
     ```c                with an #include, it has to compile
     ```toml             it has to parse
+    <!-- part: COMMAND -->  before a console block: COMMAND prints a part of what its first command does, whole
+                        paragraphs behind the first, which says what there is. It runs in that command's place,
+                        except in long runs (`HYPOTHESIS_PROFILE=soak`) and where pages are written
 
 A command fails only where `$ echo $?` follows and shows its status. In other blocks, lines that begin with `nicety `
 are run too, and have to succeed.
@@ -31,6 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r'title="([^"]+)"')
+_PART = re.compile(r"<!-- part: (.*) -->\n\Z")
 _INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
 # What sets a machine up is not done again for a test.
@@ -52,6 +56,7 @@ class Block:
     text: str
     start: int
     indent: str
+    part: str | None = None
 
 
 def blocks(page: str) -> Iterator[Block]:
@@ -60,7 +65,8 @@ def blocks(page: str) -> Iterator[Block]:
     for match in _FENCE.finditer(page):
         text = re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE)
         title = _TITLE.search(match[3])
-        found.append(Block(match[2], title and title[1], text, match.start(4), match[1]))
+        part = _PART.search(page, 0, match.start())
+        found.append(Block(match[2], title and title[1], text, match.start(4), match[1], part and part[1]))
         hidden = hidden[: match.start()] + " " * len(match[0]) + hidden[match.end() :]
     indented = (match for match in _INDENTED.finditer(hidden) if match[0].strip())
     found += [Block("", None, textwrap.dedent(match[0]), match.start(), "") for match in indented]
@@ -127,8 +133,17 @@ def same(shown: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
-def run_page(page: str, folder: Path, *, update: bool = False) -> str:
+def holds_part(shown: list[str], printed: list[str]) -> bool:
+    """Whether what is printed has the shown paragraphs, in their order, behind its first and theirs."""
+    (_, *there), (_, *given) = ("\n".join(lines).split("\n\n") for lines in (shown, printed))
+    left = iter(there)
+    return bool(given) and all(paragraph in left for paragraph in given)
+
+
+def run_page(page: str, folder: Path, *, update: bool = False, whole: bool = False) -> str:
     """Run a page; give it back with what its commands print now, where that is asked for.
+
+    `whole` runs the commands themselves where others print a part of the same.
 
     Raises:
         AssertionError: where something else happens than the page shows.
@@ -139,7 +154,8 @@ def run_page(page: str, folder: Path, *, update: bool = False) -> str:
             (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.title).write_text(block.text)
         elif block.language == "console":
-            changes.append((block, _run_console(shell, block.text, update=update)))
+            part = None if update or whole else block.part
+            changes.append((block, _run_console(shell, block.text, part, update=update)))
         elif block.language == "python":
             script.append(block.text)
         else:
@@ -155,12 +171,19 @@ def run_page(page: str, folder: Path, *, update: bool = False) -> str:
     return page
 
 
-def _run_console(shell: Shell, console: str, *, update: bool) -> str:
+def _run_console(shell: Shell, console: str, part: str | None, *, update: bool) -> str:
     todo, lines = steps(console), []
     for number, step in enumerate(todo):
         lines += f"$ {step.command}".splitlines()
         if step.command.split()[0] in _SETS_UP:
             lines += step.shown
+            continue
+        if part is not None:
+            printed = shell.must(part)
+            assert holds_part(step.shown, printed), "\n".join(
+                [part, "prints", *printed, "and the page shows", *step.shown]
+            )
+            lines, part = lines + step.shown, None
             continue
         printed = shell.run(step.command)
         asked = number + 1 < len(todo) and todo[number + 1].command == "echo $?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -21,7 +22,7 @@ DOCS = ROOT / "docs"
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
-    run_page(page.read_text(), tmp_path)
+    run_page(page.read_text(), tmp_path, whole=os.environ.get("HYPOTHESIS_PROFILE") == "soak")
 
 
 def test_targets_of_make_exist() -> None:
@@ -206,6 +207,27 @@ def test_a_page_that_shows_what_happens(tmp_path: Path) -> None:
 def test_a_page_that_shows_something_else(page: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=words):
         run_page(page, tmp_path)
+
+
+LONG = "```console\n$ printf '2 parts\\n\\na\\n1\\n\\nb\\n2\\n'\n2 parts\n\na\n1\n\nb\n2\n```\n"
+
+
+@pytest.mark.parametrize("printed", [r"1 part\n\nb\n2", r"\n\na\n1\n\nb\n2", r"\n\na\n1"])
+def test_a_part_of_what_a_page_shows(printed: str, tmp_path: Path) -> None:
+    page = f"<!-- part: printf '{printed}' -->\n{LONG}"
+    assert run_page(page, tmp_path) == page
+    # The rest of it has to be right where all of it runs.
+    wrong = page.replace("2 parts\n\n", "3 parts\n\n")
+    assert run_page(wrong, tmp_path) == wrong
+    with pytest.raises(AssertionError, match="the page shows"):
+        run_page(wrong, tmp_path, whole=True)
+    assert run_page(wrong, tmp_path, update=True) == page
+
+
+@pytest.mark.parametrize("printed", [r"\n\nb\n2\n\na\n1", r"\n\nb\n3", r"\n\nb", "2 parts", ""])
+def test_a_part_that_a_page_does_not_show(printed: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="the page shows"):
+        run_page(f"<!-- part: printf '{printed}' -->\n{LONG}", tmp_path)
 
 
 def test_a_page_is_written_anew(tmp_path: Path) -> None:

@@ -79,6 +79,27 @@ def test_every_claim_is_measured_and_nothing_else() -> None:
             run_study(study(*wrong))
 
 
+def test_sections_are_chosen_by_name() -> None:
+    paper = Paper("P", "s", tuple(claim(id=name, section=name) for name in ("One", "Two", "Three")))
+    study = Study(
+        "x", paper, [Section(name, lambda _, n=name: Measured({n: Ours(50.0)})) for name in ("One", "Two", "Three")]
+    )
+    seen: list[tuple[int, int, str]] = []
+    report, _ = run_study(study, only=["three", "One"], progress=lambda *at: seen.append(at))
+    assert [finding["section"] for finding in report["claims"]] == report["only"] == ["One", "Three"]
+    assert seen == [(0, 2, "One"), (1, 2, "Three"), (2, 2, "done")]
+    # Each paragraph but the first is one of the whole report's, in its order.
+    (head, *some), (_, one, two, three) = (
+        study_text(each).strip().split("\n\n") for each in (report, run_study(study)[0])
+    )
+    assert ", only One, Three; 2 of 2 claims are met" in head
+    assert some == [one, three]
+    assert "# Two" in two
+    assert run_study(study)[0]["only"] == []
+    with pytest.raises(package.InputError, match=r"no section 'Tow'; it has One, Two, Three; did you mean Two\?"):
+        run_study(study, only=["Tow"])
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_whole(name: str) -> None:
     study = load_study(name)
@@ -185,14 +206,16 @@ def test_the_report_is_a_folder(measured: tuple[StudyReport, list[Measured]], tm
 
 
 def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
-    done = nicety("reproduce", "spin", "--quick", "--json", "--report", "out/spin")
+    done = nicety("reproduce", "spin", "--quick", "--only", "ping-pong", "--json", "--report", "out/spin")
     assert done.status == 0, done.stderr
-    assert done.json()["study"] == "spin"
+    assert (done.json()["study"], done.json()["only"]) == ("spin", ["Ping-pong"])
     assert "out/spin/report.html" in done.stderr
     assert (tmp_path / "out/spin/report.json").read_text() == done.stdout
     (tmp_path / "file").write_text("")
     for command, words in (
-        (["spni"], "there is no study 'spni'; there are spin, nfcomms, qnix"),
+        (["spni"], "there is no study 'spni'; there are spin, nfcomms, qnix; did you mean spin?"),
+        (["spin", "--only", "line rat"], "no section 'line rat'; it has Parameters, "),
+        (["spin", "--only", "line rat"], "did you mean Line rate?"),
         ([], "STUDY"),
         (["spin", "--report", "file"], "--report file"),
         (["spin", "--report", "file/deeper"], "--report file/deeper"),

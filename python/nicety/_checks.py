@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
@@ -50,6 +51,13 @@ def _short(value: object) -> str:
     except ValueError:  # Python does not print integers of thousands of digits
         text = "one of thousands of digits"
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """The question behind a word that there is not, `; did you mean this?`, or nothing where none is near."""
+    by_case = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(word.lower(), by_case, n=1)
+    return f"; did you mean {by_case[near[0]]}?" if near else ""
 
 
 def text(value: object, name: str, example: str) -> str:

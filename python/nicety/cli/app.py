@@ -133,6 +133,10 @@ def _reproduce(
         Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SECTION", help="Measure this section of the report alone; several by several of it."),
+    ] = None,
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
@@ -142,7 +146,7 @@ def _reproduce(
     """
     from nicety.cli.reproduce import reproduce_study
 
-    reproduce_study(study, report, quick=quick, seed=seed, as_json=as_json)
+    reproduce_study(study, report, only or [], quick=quick, seed=seed, as_json=as_json)
 
 
 @app.command("run")

@@ -11,13 +11,14 @@ from nicety.studies import reproduce
 from nicety.studies.report import study_text
 
 
-def reproduce_study(name: str, report: Path | None, *, quick: bool, seed: int, as_json: bool) -> None:
+def reproduce_study(name: str, report: Path | None, only: list[str], *, quick: bool, seed: int, as_json: bool) -> None:
     """Run a study, print its claims, and write its report."""
     with progress(f"reproducing {name}") as bar:
         found = reproduce(
             name,
             report=report,
             quick=quick,
+            only=only,
             seed=seed,
             progress=bar.advance,
         )

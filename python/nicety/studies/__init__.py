@@ -18,7 +18,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nicety._checks import U64, whole
+from nicety._checks import U64, Names, meant, names, whole
 from nicety.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load_study(name: str) -> Study:
         InputError: where there is none.
     """
     if name not in STUDIES:
-        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")
     return cast("Study", import_module(f"nicety.studies.{name}").STUDY)
 
 
@@ -44,6 +44,7 @@ def reproduce(
     *,
     report: str | PathLike[str] | None = None,
     quick: bool = False,
+    only: Names = (),
     seed: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> StudyReport:
@@ -53,6 +54,7 @@ def reproduce(
         name: the study: `spin`, `nfcomms` or `qnix`.
         report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
         quick: measure fewer sizes and nodes.
+        only: the name of a section, or several, such as `"Line rate"`; all where none is named.
         seed: of every random stream; the same seed gives the same report.
         progress: called with the number of sections that are done, of how many, and the name of the next.
 
@@ -60,18 +62,20 @@ def reproduce(
         Every claim: what the paper says, what is measured, and how far the two are apart.
 
     Raises:
-        InputError: there is no such study, or the folder cannot be written.
+        InputError: there is no such study or section, or the folder cannot be written.
         RunError: a run failed.
     """
     from nicety.studies.report import check_folder, write_report
-    from nicety.studies.study import run_study
+    from nicety.studies.study import chosen, run_study
 
     whole(seed, "seed", U64)
     study = load_study(name)
+    sections = names(only, "a section", "Line rate")
+    chosen(study, sections)
     folder = None if report is None else Path(fspath(report))
     if folder is not None:
         check_folder(folder)
-    found, measured = run_study(study, quick=quick, seed=seed, progress=progress)
+    found, measured = run_study(study, quick=quick, only=sections, seed=seed, progress=progress)
     if folder is not None:
         write_report(found, measured, folder)
     return found

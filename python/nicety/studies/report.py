@@ -26,7 +26,7 @@ def study_text(report: StudyReport) -> str:
     findings = report["claims"]
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
-    lines += [f"# seed {report['seed']}{', quick' if report['quick'] else ''}; {summary(findings)}"]
+    lines += [f"# seed {report['seed']}{', quick' if report['quick'] else ''}{_only(report)}; {summary(findings)}"]
     for section in _distinct(finding["section"] for finding in findings):
         own = [finding for finding in findings if finding["section"] == section]
         head, *body = _rows(own)
@@ -41,6 +41,10 @@ def study_text(report: StudyReport) -> str:
     if report["calibrated"]:
         lines += ["", f"# {_CALIBRATED}", *align([["# Value", *_CALIBRATED_HEAD[1:]], *_calibrated_rows(report)])]
     return "\n".join(lines) + "\n"
+
+
+def _only(report: StudyReport) -> str:
+    return f", only {', '.join(report['only'])}" if report["only"] else ""
 
 
 _CALIBRATED = "Values of the spec that were chosen by a figure, and by which"

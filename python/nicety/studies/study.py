@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from nicety import _native
+from nicety._checks import meant
+from nicety.errors import InputError
 from nicety.studies.claims import Finding, Ours, Paper, judge
 
 if TYPE_CHECKING:
@@ -91,7 +93,10 @@ class Calibration(TypedDict):
 
 
 class StudyReport(TypedDict):
-    """What a study gives; `nicety reproduce --json` prints just this."""
+    """What a study gives; `nicety reproduce --json` prints just this.
+
+    `only` has the sections that were asked for, and is empty where all were.
+    """
 
     study: str
     paper: str
@@ -99,6 +104,7 @@ class StudyReport(TypedDict):
     version: str
     seed: int
     quick: bool
+    only: list[str]
     calibrated: list[Calibration]
     claims: list[Finding]
     tables: list[Table]
@@ -127,14 +133,16 @@ def run_study(
     study: Study,
     *,
     quick: bool = False,
+    only: Sequence[str] = (),
     seed: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[StudyReport, list[Measured]]:
-    """Measure all claims of a study.
+    """Measure the claims of a study.
 
     Args:
         study: the study.
         quick: measure less.
+        only: names of sections, in any case; all where none is named.
         seed: of every random stream; the same seed gives the same report.
         progress: called with the number of sections that are done, of how many, and the name of the next.
 
@@ -142,12 +150,14 @@ def run_study(
         The report, and what each section gave.
 
     Raises:
+        InputError: there is no such section.
         RunError: a run failed.
     """
     options, findings, measured = Options(quick=quick, seed=seed), [], []
-    for number, section in enumerate(study.sections):
+    sections = chosen(study, only)
+    for number, section in enumerate(sections):
         if progress is not None:
-            progress(number, len(study.sections), section.name)
+            progress(number, len(sections), section.name)
         found = section.measure(options)
         claims = study.paper.of(section.name)
         odd = {claim.id for claim in claims} ^ set(found.ours)
@@ -156,7 +166,7 @@ def run_study(
         findings += [judge(claim, found.ours[claim.id]) for claim in claims]
         measured.append(found)
     if progress is not None:
-        progress(len(study.sections), len(study.sections), "done")
+        progress(len(sections), len(sections), "done")
     report = StudyReport(
         study=study.name,
         paper=study.paper.title,
@@ -164,8 +174,25 @@ def run_study(
         version=_native.version(),
         seed=seed,
         quick=quick,
+        only=[section.name for section in sections] if only else [],
         calibrated=[value for nic in study.cards for value in calibrations(nic)],
         claims=findings,
         tables=[table for found in measured for table in found.tables],
     )
     return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured
+
+
+def chosen(study: Study, only: Sequence[str]) -> list[Section]:
+    """The sections of these names, in the study's order; all where there are no names.
+
+    Raises:
+        InputError: there is no such section.
+    """
+    names = [section.name for section in study.sections]
+    wanted = {name.lower() for name in only}
+    for name in only:
+        if name.lower() not in map(str.lower, names):
+            raise InputError(
+                f"the study {study.name} has no section {name!r}; it has {', '.join(names)}{meant(name, names)}"
+            )
+    return [section for section in study.sections if not wanted or section.name.lower() in wanted]
