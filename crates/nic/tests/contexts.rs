@@ -8,7 +8,7 @@ use nicety_portals::{AckRequest, EventKind, FailType, List, Md, Me, PtOptions, P
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
-use support::code::{Code, payload, program, word};
+use support::code::{Code, number, payload, program, word};
 use support::*;
 
 /// A portal table entry with flow control.
@@ -93,6 +93,15 @@ fn one_context_is_one_message_at_a_time() {
 fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_handlers_run() {
     // The completion handler holds the only context for long, and no place of the packet buffer.
     let handlers = program(None, None, Some(Code::enter_completion().spin(20_000).returns(0)));
+    let (seen, dropped) = flood(&["hpu.contexts=1", "buffer.packets=4"], handlers, 12, 8);
+    assert_eq!((seen.len(), dropped), (12, 0));
+}
+
+#[test]
+fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_transfers_are_under_way() {
+    // The completion handler ends at once; its message keeps the only context until its read has come back.
+    let read = Code::enter_completion().small(A0, 0).at(A1, 0).small(A2, 4).small(A3, 0).at(A4, 4);
+    let handlers = program(None, None, Some(read.command(number::DMA_FROM_HOST).returns(0)));
     let (seen, dropped) = flood(&["hpu.contexts=1", "buffer.packets=4"], handlers, 12, 8);
     assert_eq!((seen.len(), dropped), (12, 0));
 }

@@ -36,7 +36,7 @@ impl Waiting {
 pub(super) struct Contexts {
     limit: u32,
     live: Cell<u32>,
-    /// Completion handlers that are to run or do.
+    /// Completion handlers that are to run or do, and transfers that handlers have left under way.
     completing: Cell<u32>,
     /// In the order in which they came.
     waiting: RefCell<VecDeque<Waiting>>,
@@ -79,12 +79,12 @@ impl Contexts {
         self.look();
     }
 
-    /// A completion handler is to run.
+    /// A completion handler is to run, or a handler has left a transfer under way.
     pub(super) fn completes(&self) {
         self.completing.set(self.completing.get() + 1);
     }
 
-    /// It has ended.
+    /// It has ended, or the transfer is done.
     pub(super) fn completed(&self) {
         self.completing.set(self.completing.get() - 1);
         self.look();

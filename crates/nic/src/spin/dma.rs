@@ -1,12 +1,19 @@
 //! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or under a handle.
+//!
+//! A handler may end while its transfers are under way. Its processor is free then; its message waits for them, before its
+//! completion handler and before its completion, and the packet keeps its slot until those of its bytes have been read.
 
 use super::Card;
+use super::attachments::Attachment;
 use super::commands::{Stop, code};
+use super::handlers::map;
+use super::hpus::{Kind, Thread};
 use super::receive::Incoming;
-use super::run::Running;
-use nicety_hpu::TrapKind;
+use super::run::{Running, phantom_memory};
+use nicety_hpu::{AddressSpace, Region, TrapKind};
 use nicety_kernel::{Signal, Sim};
-use nicety_types::{Payload, Resource, Stage};
+use nicety_portals::FailType;
+use nicety_types::{Path, Payload, Resource, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -19,13 +26,30 @@ struct Arriving {
 /// A place for a DMA of a handler.
 enum Transfer {
     Free,
-    UnderWay,
+    /// Under way; whether it reads or writes bytes of the handler's packet.
+    UnderWay {
+        in_packet: bool,
+    },
     /// Done, with the bytes it brings.
     Done(Option<Arriving>),
+    /// Under way, and its handler has ended.
+    Left(Left),
 }
 
-/// The DMAs that the handler on a thread has under way. Handles are indices of places; a place is free again once its
-/// handle has been waited for or tested as done. The last place belongs to the blocking forms.
+/// What remains of a handler that has ended before its transfer.
+struct Left {
+    core: usize,
+    kind: Kind,
+    attachment: Rc<Attachment>,
+    /// Its message's place among the arriving ones.
+    place: usize,
+    /// The packet that keeps its slot for this, by its offset in the message.
+    packet: Option<u64>,
+}
+
+/// The DMAs that the handlers on a thread have under way. Handles are indices of places; a place is free again once its
+/// handle has been waited for or tested as done, or, where its handler has ended, once the DMA is done. The last place
+/// belongs to the blocking forms.
 pub(super) struct Transfers {
     places: RefCell<Vec<Transfer>>,
     changed: Signal,
@@ -47,23 +71,28 @@ impl Transfers {
         free.filter(|&place| place != self.blocking())
     }
 
+    /// Whether transfers of handlers that have ended have places.
+    fn some_left(&self) -> bool {
+        self.places.borrow().iter().any(|place| matches!(place, Transfer::Left(_)))
+    }
+
     /// Whether this number is the handle of a DMA that is done (`Some(true)`) or under way.
     pub(super) fn state(&self, handle: usize) -> Option<bool> {
         match self.places.borrow().get(handle)? {
-            Transfer::Free => None,
-            Transfer::UnderWay => Some(false),
+            Transfer::Free | Transfer::Left(_) => None,
+            Transfer::UnderWay { .. } => Some(false),
             Transfer::Done(_) => Some(true),
         }
     }
 
-    fn done(&self, place: usize, arriving: Option<Arriving>) {
-        self.places.borrow_mut()[place] = Transfer::Done(arriving);
-        self.changed.notify_all();
+    fn set(&self, place: usize, transfer: Transfer) -> Transfer {
+        std::mem::replace(&mut self.places.borrow_mut()[place], transfer)
     }
 
+    /// Waits until a DMA is done, and frees its place.
     async fn wait(&self, place: usize) -> Option<Arriving> {
         self.changed.wait_until(|| self.state(place) == Some(true)).await;
-        match std::mem::replace(&mut self.places.borrow_mut()[place], Transfer::Free) {
+        match self.set(place, Transfer::Free) {
             Transfer::Done(arriving) => arriving,
             _ => unreachable!("just seen"),
         }
@@ -75,10 +104,22 @@ impl Card {
         &running.thread.transfers
     }
 
-    /// A place for one more DMA, and its handle written where the handler wants it; none where too many are under way.
-    /// Handle 0 is that of the blocking forms.
-    fn begin(&self, running: &mut Running, handle: u32) -> Result<Option<usize>, TrapKind> {
-        let transfers = self.transfers(running);
+    /// A place for one more DMA, and its handle written where the handler wants it; none where the handler itself has too
+    /// many under way. It waits where those of handlers before it have the places, which is accounted as `queued`.
+    /// Handle 0 is that of the blocking forms. `local` is where the DMA reads or writes the handler's memory.
+    async fn begin(
+        &self,
+        running: &mut Running,
+        handle: u32,
+        local: u32,
+        queued: Stage,
+    ) -> Result<Option<usize>, TrapKind> {
+        let thread = running.thread.clone();
+        let transfers = &thread.transfers;
+        if handle != 0 && transfers.free_handle().is_none() && transfers.some_left() {
+            transfers.changed.wait_until(|| transfers.free_handle().is_some()).await;
+            running.path.advance(queued, self.sim.now());
+        }
         let place = match handle {
             0 => Some(transfers.blocking()),
             _ => transfers.free_handle(),
@@ -87,7 +128,8 @@ impl Card {
             if handle != 0 {
                 self.write_local(running, handle, &(place as u32).to_le_bytes())?;
             }
-            self.transfers(running).places.borrow_mut()[place] = Transfer::UnderWay;
+            let in_packet = (map::PACKET..map::CODE).contains(&local);
+            transfers.set(place, Transfer::UnderWay { in_packet });
         }
         Ok(place)
     }
@@ -100,6 +142,19 @@ impl Card {
         Ok(code::OK)
     }
 
+    /// A DMA is done, at the instant up to which `path` accounts.
+    fn transferred(self: &Rc<Card>, thread: &Thread, place: usize, arriving: Option<Arriving>, path: &Path) {
+        let transfers = &thread.transfers;
+        match transfers.set(place, Transfer::Free) {
+            Transfer::UnderWay { .. } => {
+                transfers.set(place, Transfer::Done(arriving));
+            }
+            Transfer::Left(left) => self.transferred_later(&left, arriving, path),
+            Transfer::Free | Transfer::Done(_) => unreachable!("it was under way"),
+        }
+        transfers.changed.notify_all();
+    }
+
     pub(super) async fn dma_to_host(
         self: &Rc<Card>,
         running: &mut Running,
@@ -107,9 +162,10 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         let payload = self.take_local(running, local, length)?;
-        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        let place = self.begin(running, handle, local, Stage::DepositQueued).await?;
+        let Some(place) = place else { return Ok(code::NO_SPACE) };
         if length == 0 {
-            self.transfers(running).done(place, None);
+            self.transfers(running).set(place, Transfer::Done(None));
             return self.begun(running, place, handle).await;
         }
         let bytes = u64::from(length);
@@ -121,7 +177,7 @@ impl Card {
         let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
-            thread.transfers.done(place, None);
+            card.transferred(&thread, place, None, &handover.path);
         });
         self.begun(running, place, handle).await
     }
@@ -136,9 +192,10 @@ impl Card {
             // Refused now rather than when the bytes come back.
             self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
         }
-        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
+        let Some(place) = place else { return Ok(code::NO_SPACE) };
         if length == 0 {
-            self.transfers(running).done(place, None);
+            self.transfers(running).set(place, Transfer::Done(None));
             return self.begun(running, place, handle).await;
         }
         let card = self.clone();
@@ -147,10 +204,10 @@ impl Card {
         self.sim.spawn(async move {
             let transfer = card.bus.read(message, address, bytes, bytes, path).await;
             let payload = card.read_host(address, bytes);
-            let tail = transfer.packet(0).await.tail;
-            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "read");
-            card.sim.until(tail).await;
-            thread.transfers.done(place, Some(Arriving { local, bytes: payload }));
+            let landed = transfer.packet(0).await.landed();
+            card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "read");
+            card.sim.until(landed.at()).await;
+            card.transferred(&thread, place, Some(Arriving { local, bytes: payload }), &landed);
         });
         self.begun(running, place, handle).await
     }
@@ -165,7 +222,8 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, 8, options) else { return Ok(code::SEGV) };
         self.with_space(running, |space| space.write(local, 8).map(|_| ()))?;
-        let Some(place) = self.begin(running, handle)? else { return Ok(code::NO_SPACE) };
+        let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
+        let Some(place) = place else { return Ok(code::NO_SPACE) };
         let card = self.clone();
         let (thread, message, path) = (running.thread.clone(), running.message, running.path);
         self.sim.spawn(async move {
@@ -178,10 +236,10 @@ impl Card {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
                 card.write_host(address, 8, &Payload::copy_of(&change(value).to_le_bytes()));
             }
-            let tail = transfer.packet(0).await.tail;
-            card.recorder.slice(Resource::Dma, path.at(), tail, Some(message), "atomic");
-            card.sim.until(tail).await;
-            thread.transfers.done(place, Some(Arriving { local, bytes: found }));
+            let landed = transfer.packet(0).await.landed();
+            card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "atomic");
+            card.sim.until(landed.at()).await;
+            card.transferred(&thread, place, Some(Arriving { local, bytes: found }), &landed);
         });
         self.begun(running, place, handle).await
     }
@@ -189,24 +247,96 @@ impl Card {
     /// Waits until a DMA is done; what it brings is in the handler's memory then, and its place is free.
     pub(super) async fn finished(&self, running: &mut Running, place: usize) -> Result<(), Stop> {
         let arriving = self.transfers(running).wait(place).await;
+        self.arrived(running, arriving)
+    }
+
+    /// What a DMA has brought is written to the handler's memory.
+    fn arrived(&self, running: &mut Running, arriving: Option<Arriving>) -> Result<(), Stop> {
         let Some(Arriving { local, bytes }) = arriving else { return Ok(()) };
         let len = bytes.len();
         let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
         Ok(self.write_local(running, local, &bytes)?)
     }
 
-    /// A handler ends only when all it has started is done.
-    pub(super) async fn finish_transfers(&self, running: &mut Running) -> Result<(), Stop> {
+    /// A handler ends: what is done and was not waited for is written to its memory, and its message waits for the rest.
+    pub(super) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
-        for place in 0..=self.transfers(running).blocking() {
-            if self.transfers(running).state(place).is_some() {
-                result = result.and(self.finished(running, place).await);
+        for index in 0..self.transfers(running).blocking() {
+            match self.transfers(running).set(index, Transfer::Free) {
+                Transfer::Free => {}
+                Transfer::Done(arriving) => result = result.and(self.arrived(running, arriving)),
+                Transfer::UnderWay { in_packet } => {
+                    let left = self.leave(running, in_packet);
+                    self.transfers(running).set(index, Transfer::Left(left));
+                }
+                left @ Transfer::Left(_) => {
+                    self.transfers(running).set(index, left);
+                }
             }
         }
         result
     }
 
+    /// A message waits for a transfer that its handler has left under way.
+    fn leave(&self, running: &Running, in_packet: bool) -> Left {
+        let packet = running.packet.filter(|_| in_packet);
+        self.incoming_of(running, |incoming| {
+            incoming.unsettled += 1;
+            if let Some(offset) = packet {
+                incoming.lend(offset);
+            }
+        });
+        self.contexts.completes();
+        Left {
+            core: running.thread.core,
+            kind: running.kind,
+            attachment: running.attachment.clone(),
+            place: running.place,
+            packet,
+        }
+    }
+
+    /// A transfer of a handler that has ended is done. What it brings is written where others can see it; stack and packet
+    /// were the handler's own.
+    fn transferred_later(self: &Rc<Card>, left: &Left, arriving: Option<Arriving>, path: &Path) {
+        let Left { core, kind, ref attachment, place, packet } = *left;
+        if let Some(Arriving { local, bytes }) = arriving
+            && let Err(len) = attachment.bring(local, bytes)
+        {
+            self.fault(Some(core), format!("{} stopped: {}", kind.name(), phantom_memory(len)));
+            let mut table = self.incoming.borrow_mut();
+            let fail = &mut table.get(place).fail;
+            if fail.is_ok() {
+                *fail = FailType::HandlerError;
+                attachment.application().count(|statistics| statistics.failed += 1);
+            }
+        }
+        if let Some(offset) = packet {
+            self.slot_returned(place, offset);
+        }
+        self.finish(place, path);
+        self.contexts.completed();
+    }
+
     fn incoming_of<R>(&self, running: &Running, act: impl FnOnce(&mut Incoming) -> R) -> R {
         act(self.incoming.borrow_mut().get(running.place))
+    }
+}
+
+impl Attachment {
+    /// Writes what a DMA has brought to state or data of the program, and breaks reservations there.
+    ///
+    /// # Errors
+    /// How many bytes they would be, if they had contents.
+    fn bring(&self, local: u32, bytes: Payload) -> Result<(), u64> {
+        let (mut data, mut state) = (self.program.data.bytes.borrow_mut(), self.state.bytes.borrow_mut());
+        let mut space = AddressSpace::new()
+            .with(Region::memory("the state", self.state_address(), &mut state))
+            .with(Region::memory("the program's data", map::MEMORY, &mut data));
+        let len = bytes.len() as u32;
+        let Ok(memory) = space.write(local, len) else { return Ok(()) };
+        memory.copy_from_slice(&bytes.into_buffer().map_err(|_| u64::from(len))?);
+        self.application().reservations.borrow_mut().invalidate(local, len);
+        Ok(())
     }
 }

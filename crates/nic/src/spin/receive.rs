@@ -53,8 +53,11 @@ pub(super) struct Incoming {
     waiting: VecDeque<Packet>,
     /// Bytes of the message that have come.
     received: u64,
-    /// Packets that have come and are not settled: deposited, handled or dropped; and a reply that is not sent.
+    /// Packets that have come and are not settled: deposited, handled or dropped; a reply that is not sent; transfers that
+    /// handlers have left under way.
     pub(super) unsettled: u32,
+    /// Packets whose bytes such transfers have yet to read or write.
+    lent: Vec<Lent>,
     pub(super) dropped_bytes: u64,
     /// Flow control has disabled its portal table entry while it was under way.
     pub(super) flow_control: bool,
@@ -72,7 +75,38 @@ pub(super) struct Incoming {
     done: bool,
 }
 
+/// A packet that transfers of ended handlers still work on.
+struct Lent {
+    /// Where its bytes begin in the message's.
+    offset: u64,
+    transfers: u32,
+    /// Nothing else keeps its slot.
+    settled: bool,
+}
+
 impl Incoming {
+    /// One more transfer works on the packet at this offset.
+    pub(super) fn lend(&mut self, offset: u64) {
+        match self.lent.iter_mut().find(|lent| lent.offset == offset) {
+            Some(lent) => lent.transfers += 1,
+            None => self.lent.push(Lent { offset, transfers: 1, settled: false }),
+        }
+    }
+
+    /// A packet is settled; whether its slot is free, since no transfer works on it.
+    fn settles(&mut self, offset: u64) -> bool {
+        let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
+        lent.map(|lent| lent.settled = true).is_none()
+    }
+
+    /// A transfer is done with the packet at this offset; whether its slot is free, since the packet is settled and this was
+    /// the last one.
+    fn returns(&mut self, offset: u64) -> bool {
+        let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
+        self.lent[index].transfers -= 1;
+        self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
+    }
+
     /// Where its bytes go in host memory, and how many of them; nowhere where nothing matched.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
@@ -117,6 +151,7 @@ impl IncomingTable {
         let place = match self.free.pop() {
             Some(place) => {
                 std::mem::swap(&mut incoming.waiting, &mut self.places[place].waiting);
+                std::mem::swap(&mut incoming.lent, &mut self.places[place].lent);
                 self.places[place] = incoming;
                 place
             }
@@ -332,6 +367,7 @@ impl Card {
             waiting: VecDeque::new(),
             received: 0,
             unsettled: 0,
+            lent: Vec::new(),
             dropped_bytes: 0,
             fail,
             pending: false,
@@ -429,8 +465,21 @@ impl Card {
         self.finish(place, path);
     }
 
-    /// A packet's slot is free.
+    /// A packet is settled: its slot is free, unless a transfer still works on it.
     pub(super) fn release_slot(&self, place: usize, offset: u64) {
+        if self.incoming.borrow_mut().get(place).settles(offset) {
+            self.free_slot(place, offset);
+        }
+    }
+
+    /// A transfer that a handler has left under way is done with its packet.
+    pub(super) fn slot_returned(&self, place: usize, offset: u64) {
+        if self.incoming.borrow_mut().get(place).returns(offset) {
+            self.free_slot(place, offset);
+        }
+    }
+
+    fn free_slot(&self, place: usize, offset: u64) {
         self.port.free_slot();
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);

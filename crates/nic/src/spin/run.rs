@@ -73,6 +73,8 @@ pub(super) struct Running {
     pub(super) thread: Rc<Thread>,
     pub(super) kind: Kind,
     pub(super) place: usize,
+    /// Its packet's offset in the message.
+    pub(super) packet: Option<u64>,
     pub(super) message: MessageId,
     pub(super) attachment: Rc<Attachment>,
     pub(super) memory: RunMemory,
@@ -115,6 +117,7 @@ impl Card {
             thread: thread.clone(),
             kind: run.kind,
             place: run.place,
+            packet: run.packet.as_ref().map(|packet| packet.offset),
             message,
             attachment,
             memory,
@@ -325,7 +328,7 @@ impl Card {
                 Exit::Device(_) => unreachable!("no devices here"),
             }
         };
-        let ended = match (self.finish_transfers(running).await, ended) {
+        let ended = match (self.leave_transfers(running), ended) {
             (Err(stop), Ended::Returned(_)) => {
                 let pc = thread.state.borrow().context.pc();
                 stop_in_command(running, image, pc, stop)
@@ -395,11 +398,16 @@ fn stopped(running: &Running, trap: &Trap) -> Ended {
 fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
     match stop {
         Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
-        Stop::PhantomMemory { len } => Ended::Stopped(format!(
-            "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry \
-             real memory"
-        )),
+        Stop::PhantomMemory { len } => Ended::Stopped(phantom_memory(len)),
     }
+}
+
+/// Why a handler is stopped that has fetched what has no contents.
+pub(super) fn phantom_memory(len: u64) -> String {
+    format!(
+        "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry real \
+         memory"
+    )
 }
 
 /// What a message asks for, as numbered in nicety.h.
