@@ -9,7 +9,8 @@
  * The header handler runs once, before any other handler of its message starts; payload handlers run once for
  * each packet that carries payload, any number of them at the same time and in any order; the completion handler
  * runs once, after all the others and before the host sees the completion. Data for which there is no payload
- * handler is deposited in host memory. A handler ends only when the DMA transfers it started are done. All of them
+ * handler is deposited in host memory. A handler may end while DMA transfers that it has started are under way: the
+ * completion handler and the completion wait for them, and the packet keeps its place meanwhile. All of them
  * share `state`, which lies in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor: sizes and
  * offsets are 32 bits wide, match bits and header data 64.
  */
@@ -184,7 +185,8 @@ NICETY_INLINE int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl
     return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options, 0);
 }
 
-/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done. */
+/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done; the stack and
+ * the packet of a handler that has ended are written no more. */
 NICETY_INLINE int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
                                           ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options,

@@ -183,7 +183,7 @@ fn dma_from_host() {
     assert_eq!(word(&ran.state, 144), 0);
     assert_eq!(waited(&ran.state, 12).0, word(&ran.state, 0) + 2 + 1251 - (word(&ran.state, 12) + 2));
     assert_eq!(ran.state[136..144], host_memory()[256..264]);
-    // A handler that does not wait ends only when the bytes are there.
+    // A handler need not wait.
     let body = Code::enter().then(&from_host(256, 136, 8, Some(128))).command(number::DMA_FROM_HOST);
     assert_eq!(run(&[], body, &[]).faults, []);
 }
