@@ -119,6 +119,7 @@ pub(crate) enum Kind {
     Jal,
     Jalr,
     Fence,
+    FenceI,
     Ecall,
     Ebreak,
     Lr,
@@ -188,7 +189,7 @@ impl Kind {
             Kind::FcvtWS | Kind::FcvtWuS | Kind::FcvtSW | Kind::FcvtSWu => Class::FloatConvert,
             Kind::Fmin | Kind::Fmax | Kind::Feq | Kind::Flt | Kind::Fle | Kind::Fclass => Class::FloatCompare,
             Kind::Fsgnj | Kind::Fsgnjn | Kind::Fsgnjx | Kind::Fmv => Class::FloatMove,
-            Kind::Fence => Class::Fence,
+            Kind::Fence | Kind::FenceI => Class::Fence,
             Kind::Ecall => Class::Ecall,
             Kind::Ebreak | Kind::Illegal | Kind::CodeEnd | Kind::Through => Class::Never,
             _ if self.is_atomic() => Class::Atomic,
@@ -394,7 +395,7 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
         0x0f if funct3 == 0 => make(Kind::Fence, 0, 0, 0),
         0x0f if funct3 == 1 => {
             needs(Extension::Zifencei)?;
-            make(Kind::Fence, 0, 0, 0)
+            make(Kind::FenceI, 0, 0, 0)
         }
         0x73 => match word {
             0x0000_0073 => make(Kind::Ecall, 0, 0, 0),

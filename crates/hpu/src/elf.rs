@@ -21,6 +21,9 @@ pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
     let segments = segments(header, file)?;
     // A file may have been stripped of its section headers; then it has no symbols.
     let symbols = symbols(header, file).unwrap_or_default();
+    if symbols.keys().map(String::len).sum::<usize>() > MAX_NAMES {
+        return Err(malformed(format!("the names of its symbols take more than {MAX_NAMES} bytes")));
+    }
     Ok(Parts { entry: header.e_entry(LE), segments, symbols })
 }
 
@@ -77,13 +80,49 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
     }
 }
 
+/// Most segments of a program; linkers make a handful.
+pub(crate) const MAX_SEGMENTS: usize = 64;
+
+/// Most bytes of memory that all segments of a program take, what is to be zero included.
+pub const MAX_MEMORY: u64 = 256 << 20;
+
+/// Most bytes of code: each takes eight of this machine's memory.
+pub(crate) const MAX_CODE: u64 = 16 << 20;
+
+/// Longest name of a symbol, in bytes; longer ones are left out.
+const LONGEST_NAME: usize = 4096;
+
+/// Most bytes of all names: many symbols may end in the same bytes of the file.
+const MAX_NAMES: usize = 8 << 20;
+
+/// What a program may take of this machine's memory, before any of it is taken.
+fn check_sizes(loaded: &[&elf::ProgramHeader32<object::LittleEndian>]) -> Result<(), LoadError> {
+    if loaded.len() > MAX_SEGMENTS {
+        let count = loaded.len();
+        return Err(malformed(format!("it has {count} segments; a program may have {MAX_SEGMENTS}")));
+    }
+    let memory: u64 = loaded.iter().map(|header| u64::from(header.p_memsz(LE))).sum();
+    if memory > MAX_MEMORY {
+        return Err(malformed(format!(
+            "its segments take {memory} bytes of memory; a program may take {MAX_MEMORY}"
+        )));
+    }
+    let code = loaded.iter().filter(|header| header.p_flags(LE).0 & elf::PF_X.0 != 0);
+    let code: u64 = code.map(|header| u64::from(header.p_filesz(LE))).sum();
+    if code > MAX_CODE {
+        return Err(malformed(format!("it has {code} bytes of code; a program may have {MAX_CODE}")));
+    }
+    Ok(())
+}
+
 fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
     let mut segments: Vec<Segment> = Vec::new();
-    for program_header in header.program_headers(LE, file).map_err(malformed)? {
+    let headers = header.program_headers(LE, file).map_err(malformed)?;
+    let loaded: Vec<_> =
+        headers.iter().filter(|h| h.p_type(LE) == elf::PT_LOAD && h.p_memsz(LE) != 0).collect();
+    check_sizes(&loaded)?;
+    for program_header in loaded {
         let size = program_header.p_memsz(LE);
-        if program_header.p_type(LE) != elf::PT_LOAD || size == 0 {
-            continue;
-        }
         let address = program_header.p_vaddr(LE);
         let bytes = program_header.data(LE, file).map_err(|()| {
             malformed(format!("the segment at {address:#x} has bytes beyond the end of the file"))
@@ -119,13 +158,18 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
     let sections = header.sections(LE, file)?;
     let table = sections.symbols(LE, file, elf::SHT_SYMTAB)?;
     let mut symbols = BTreeMap::<String, Symbol>::new();
+    let mut names = 0;
     for symbol in table.iter() {
         let (kind, bind) = (symbol.st_type(), symbol.st_bind());
         let named = matches!(kind, elf::STT_NOTYPE | elf::STT_OBJECT | elf::STT_FUNC);
         if !named || symbol.st_shndx(LE) == elf::SHN_UNDEF {
             continue;
         }
-        let Ok(name) = std::str::from_utf8(table.symbol_name(LE, symbol)?) else { continue };
+        let name = table.symbol_name(LE, symbol)?;
+        if name.len() > LONGEST_NAME {
+            continue;
+        }
+        let Ok(name) = std::str::from_utf8(name) else { continue };
         // Mapping symbols and labels of the assembler name no place a user knows.
         if name.is_empty() || name.starts_with('$') || name.starts_with(".L") {
             continue;
@@ -140,7 +184,12 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
             // Functions written in assembly often have no type.
             let function = kind == elf::STT_FUNC || kind == elf::STT_NOTYPE && in_code;
             let (address, size) = (symbol.st_value(LE), symbol.st_size(LE));
+            names += name.len();
             symbols.insert(name.to_owned(), Symbol { address, size, function, global });
+            if names > MAX_NAMES {
+                // Whoever loads it refuses it.
+                break;
+            }
         }
     }
     Ok(symbols)

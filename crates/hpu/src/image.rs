@@ -6,6 +6,8 @@ use crate::decode;
 use crate::elf;
 use crate::isa::{Extension, Isa};
 use crate::lines::Lines;
+use crate::memory::AddressSpace;
+use crate::text::printable;
 use crate::trap::{Illegal, Location, Nearest, Trap, TrapKind};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -148,7 +150,7 @@ impl fmt::Display for LoadError {
             }
             LoadError::Malformed { problem } => write!(f, "a damaged ELF file: {problem}"),
             LoadError::NoSymbol { name, functions } => {
-                write!(f, "no symbol {name} is defined")?;
+                write!(f, "no symbol {} is defined", printable(name))?;
                 match functions.as_slice() {
                     [] => f.write_str("; the file exports no functions at all (was it stripped?)"),
                     functions => write!(f, "; the functions there are: {}", listed(functions)),
@@ -178,7 +180,7 @@ impl std::error::Error for LoadError {}
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let more = if names.len() > SHOWN { ", ..." } else { "" };
-    names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ") + more
+    names.iter().take(SHOWN).map(|name| printable(name)).collect::<Vec<_>>().join(", ") + more
 }
 
 /// A function or object of the image.
@@ -195,6 +197,8 @@ struct Code {
     base: u32,
     bytes: Box<[u8]>,
     blocks: Box<[OnceLock<Box<Block>>]>,
+    /// Whether the program may write it.
+    writable: bool,
 }
 
 /// A program, decoded for one kind of core and shared by all cores of that kind. Its code is read-only.
@@ -245,14 +249,7 @@ impl Image {
         symbols: BTreeMap<String, Symbol>,
         lines: Lines,
     ) -> Arc<Image> {
-        let code = segments.iter().filter(|s| s.executable && !s.bytes.is_empty());
-        let code = code.map(|s| Code {
-            // A segment that begins at an odd address has its first instruction behind it.
-            base: s.address & !1,
-            bytes: if s.address.is_multiple_of(2) { s.bytes.clone() } else { s.bytes[1..].into() },
-            blocks: (0..s.bytes.len().div_ceil(2)).map(|_| OnceLock::new()).collect(),
-        });
-        let code = code.collect();
+        let code = segments.iter().filter(|s| s.executable).filter_map(Code::of).collect();
         let global_pointer = symbols.get("__global_pointer$").map(|s| s.address);
         Arc::new(Image { core: *core, entry, segments, code, symbols, global_pointer, lines })
     }
@@ -300,7 +297,7 @@ impl Image {
     /// function outside `nicety.h`; or the function alone, from the symbols.
     pub fn locate(&self, pc: u32) -> Option<Location> {
         let found = self.lines.locate(pc).or_else(|| {
-            let name = self.function_at(pc)?.to_owned();
+            let name = printable(self.function_at(pc)?).into_owned();
             Some(Location { function: Some(name), file: None, line: None, called: None })
         })?;
         if found.line.is_some() || found.file.is_none() {
@@ -373,6 +370,15 @@ impl Image {
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
+    /// The first instruction word that the program has changed since it was loaded, in code that it may write.
+    pub(crate) fn changed(&self, space: &AddressSpace<'_>) -> Option<u32> {
+        self.code.iter().filter(|code| code.writable).find_map(|code| {
+            let now = space.read(code.base, code.bytes.len() as u32).ok()?;
+            let at = now.iter().zip(&code.bytes).position(|(now, loaded)| now != loaded)?;
+            Some(code.base + (at as u32 & !1))
+        })
+    }
+
     /// A trap at `pc`, with its place in the source.
     #[cold]
     pub fn trap(&self, pc: u32, kind: TrapKind) -> Box<Trap> {
@@ -381,6 +387,15 @@ impl Image {
 }
 
 impl Code {
+    /// The code of a segment, where it has any. One that begins at an odd address has its first instruction behind it.
+    fn of(segment: &Segment) -> Option<Code> {
+        let base = segment.address.checked_next_multiple_of(2)?;
+        let bytes = segment.bytes.get((base - segment.address) as usize..)?;
+        let blocks = (0..bytes.len().div_ceil(2)).map(|_| OnceLock::new()).collect();
+        let code = Code { base, bytes: bytes.into(), blocks, writable: segment.writable };
+        (!bytes.is_empty()).then_some(code)
+    }
+
     #[inline(always)]
     fn slot(&self, pc: u32) -> Option<&OnceLock<Box<Block>>> {
         self.blocks.get((pc.wrapping_sub(self.base) >> 1) as usize)

@@ -19,7 +19,7 @@ pub enum Extension {
     C,
     /// Control and status registers; here the counters and `mhartid`.
     Zicsr,
-    /// `fence.i`. Code is read-only, so it orders like a plain fence.
+    /// `fence.i`. Code runs as it was loaded: it orders like a plain fence, and traps where the program has changed code.
     Zifencei,
     /// Address generation: shift and add.
     Zba,

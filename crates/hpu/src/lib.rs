@@ -11,7 +11,7 @@
 //!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
 //!   ([`Exit`]).
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
-//! - [`Trap`] is what a handler did wrong, with the C line it did it at.
+//! - [`Trap`] is what a handler did wrong, with the C line it did it at. Names in it come out of the file, [`printable`].
 //! - [`bare`] runs a whole program without a card; [`asm`] makes code without a compiler.
 //!
 //! The sPIN paper simulates out-of-order ARM cores at 2.5 GHz. Here an in-order core at the same clock takes their
@@ -50,6 +50,7 @@ mod memory;
 mod ordered;
 mod reservations;
 mod run;
+mod text;
 mod trap;
 
 pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
@@ -58,4 +59,5 @@ pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::memory::{AddressSpace, MAX_REGIONS, Region};
 pub use crate::reservations::Reservations;
+pub use crate::text::{printable, printable_line};
 pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapKind};

@@ -1,5 +1,6 @@
 //! From a pc to function, file and line, through the DWARF of an ELF file.
 
+use crate::text::printable;
 use crate::trap::Location;
 use gimli::{EndianSlice, LittleEndian};
 use object::{Object, ObjectSection};
@@ -49,13 +50,13 @@ fn read(file: &[u8], pc: u32) -> Option<Location> {
     let mut inside: Option<Location> = None;
     // From the innermost function outwards. What is called from nowhere else is a place by itself: `printf` is.
     while let Ok(Some(frame)) = frames.next() {
-        let function = frame.function.and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+        let function = frame.function.and_then(|name| Some(printable(&name.raw_name().ok()?).into_owned()));
         let (file, line) = match frame.location {
             Some(location) => (location.file.map(str::to_owned), location.line),
             None => (None, None),
         };
         let place = Location { function, file, line, called: None };
-        if place.file_name() == Some(INTERFACE) {
+        if place.file_name().as_deref() == Some(INTERFACE) {
             inside = Some(place);
             continue;
         }

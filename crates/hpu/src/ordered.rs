@@ -29,6 +29,9 @@ impl Context {
         let op = &block.ops[0];
         let extra = match op.kind {
             Kind::Fence => Ok(0),
+            Kind::FenceI => {
+                image.changed(space).map_or(Ok(0), |address| Err(TrapKind::CodeChanged { address }))
+            }
             kind if kind.is_atomic() => self.atomic(image, space, reservations, op),
             _ => self.ordered_access(image, space, reservations, op),
         };

@@ -411,7 +411,7 @@ impl Context {
                 self.pending = Pending::Ecall { cycles: image.core().costs.of(Kind::Ecall) };
                 Exit::Ecall
             }
-            Kind::Fence => {
+            Kind::Fence | Kind::FenceI => {
                 self.pending = Pending::Order;
                 Exit::Order(OrderPoint::Fence)
             }

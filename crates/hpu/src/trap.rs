@@ -2,6 +2,8 @@
 //! C source line it happened at.
 
 use crate::isa::Extension;
+use crate::text::printable;
+use std::borrow::Cow;
 use std::fmt;
 
 /// What an instruction wanted of memory.
@@ -139,6 +141,11 @@ pub enum TrapKind {
         /// The cycle at which the call had to be over.
         limit: u64,
     },
+    /// `fence.i` in a program that has written to its own code, which runs as it was loaded.
+    CodeChanged {
+        /// The first instruction word that is another.
+        address: u32,
+    },
     /// `ebreak`, which is also what `__builtin_trap` and `abort` come down to.
     Breakpoint,
     /// An `ecall` whose arguments cannot be meant.
@@ -160,9 +167,9 @@ pub enum TrapKind {
 /// A place in the source of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The innermost function outside `nicety.h`, inlined ones included.
+    /// The innermost function outside `nicety.h`, inlined ones included; [printable].
     pub function: Option<String>,
-    /// The source file, with the directory the compiler wrote down.
+    /// The source file, with the directory the compiler wrote down, as it stands in the file.
     pub file: Option<String>,
     /// The line, counted from 1.
     pub line: Option<u32>,
@@ -171,9 +178,9 @@ pub struct Location {
 }
 
 impl Location {
-    /// The name of the source file, without its directory.
-    pub fn file_name(&self) -> Option<&str> {
-        self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file))
+    /// The name of the source file, without its directory, [printable].
+    pub fn file_name(&self) -> Option<Cow<'_, str>> {
+        self.file.as_deref().map(|file| printable(file.rsplit(['/', '\\']).next().unwrap_or(file)))
     }
 }
 
@@ -284,6 +291,10 @@ impl fmt::Display for TrapKind {
             TrapKind::CycleLimit { limit } => {
                 write!(f, "still running at its limit of {limit} cycles (does it loop for ever?)")
             }
+            TrapKind::CodeChanged { address } => write!(
+                f,
+                "fence.i after the program has changed its code at {address:#x}: code runs here as it was loaded"
+            ),
             TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
             TrapKind::CallRefused { call, why } => write!(f, "{call}: {why}"),
             TrapKind::UnknownCall { number, served } => {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Load, cases, code, data, elf};
+use nicety_hpu::asm::bytes as bytes_of;
 use nicety_hpu::asm::*;
 use nicety_hpu::bare::{self, BareResult};
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Isa, LoadError, Region, Reservations, Trap};
@@ -236,6 +237,129 @@ fn damaged_program_headers_are_named() {
     );
 }
 
+/// An executable whose segments all have the same bytes of the file, `count` of them, each `size` bytes long.
+fn shared(count: u16, flags: u32, file_size: u32, size: u32) -> Vec<u8> {
+    let mut file = elf(0x1000, &[]);
+    file.resize(52, 0);
+    file[44..46].copy_from_slice(&count.to_le_bytes());
+    let offset = 52 + 32 * u32::from(count);
+    for i in 0..u32::from(count) {
+        let address = 0x1000 + i * size;
+        let words = [1, offset, address, address, file_size, size, flags, 1];
+        words.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    }
+    file.resize(file.len() + file_size as usize, 0x13);
+    file
+}
+
+#[test]
+fn what_would_take_all_memory_is_refused_before_it_does() {
+    let error = |file: Vec<u8>| load(&file).unwrap_err().to_string();
+    // 4000 segments over the same 512 KiB: 2 GB of bytes, and 16 GB of places for blocks.
+    assert_eq!(
+        error(shared(4000, 5, 512 << 10, 512 << 10)),
+        "a damaged ELF file: it has 4000 segments; a program may have 64"
+    );
+    assert_eq!(
+        error(shared(33, 5, 512 << 10, 512 << 10)),
+        "a damaged ELF file: it has 17301504 bytes of code; a program may have 16777216"
+    );
+    // 14 of 256 MiB that are to be zero.
+    assert_eq!(
+        error(shared(14, 6, 0, 256 << 20)),
+        "a damaged ELF file: its segments take 3758096384 bytes of memory; a program may take 268435456"
+    );
+    let whole = [code(0x1000, &[ret()]), data(0x2000, &[], (256 << 20) - 4)];
+    assert!(load(&elf(0x1000, &whole)).is_ok());
+    let more = [code(0x1000, &[ret()]), data(0x2000, &[], (256 << 20) - 3)];
+    assert!(error(elf(0x1000, &more)).contains("take 268435457 bytes of memory"));
+}
+
+/// An executable with global functions whose names are the ends of one of `length` bytes, one less each, then again.
+fn with_names(symbols: u32, length: usize, distinct: u32) -> Vec<u8> {
+    let mut file = elf(0x1000, &[code(0x1000, &[ret()])]);
+    let mut table = vec![0; 16];
+    for i in 0..symbols {
+        [1 + i % distinct, 0x1000, 0].iter().for_each(|word: &u32| table.extend(word.to_le_bytes()));
+        table.extend([0x12, 0, 0xf1, 0xff]); // a global function at an absolute address
+    }
+    let names = [&[0][..], &vec![b'n'; length], &[0]].concat();
+    let (names_at, table_at) = (file.len(), file.len() + names.len());
+    file.extend(&names);
+    file.extend(&table);
+    let sections_at = file.len() as u32;
+    file.extend([0; 40]);
+    for [kind, at, size, link, entry] in [[3, names_at, names.len(), 0, 0], [2, table_at, table.len(), 1, 16]]
+        .map(|part| part.map(|n| n as u32))
+    {
+        [0, kind, 0, 0, at, size, link, 1, 1, entry].iter().for_each(|word| file.extend(word.to_le_bytes()));
+    }
+    file[32..36].copy_from_slice(&sections_at.to_le_bytes());
+    file[46..52].copy_from_slice(&[40, 0, 3, 0, 1, 0]);
+    file
+}
+
+#[test]
+fn names_that_share_their_bytes_are_bounded() {
+    let image = load(&with_names(3000, 4096, 100)).unwrap();
+    assert_eq!(image.functions().count(), 100, "the same name again is the same symbol");
+    // 8 of them are longer than any that somebody wrote.
+    assert_eq!(load(&with_names(3000, 4104, 100)).unwrap().functions().count(), 92);
+    // 4096 names, which 4096 bytes of the file are enough for.
+    let error = load(&with_names(4096, 4096, 4096)).unwrap_err().to_string();
+    assert_eq!(error, "a damaged ELF file: the names of its symbols take more than 8388608 bytes");
+}
+
+#[test]
+fn code_in_a_segment_at_an_odd_address_is_where_it_says() {
+    // One byte of padding, then code at an even address.
+    let mut bytes = vec![0xff];
+    bytes.extend(bytes_of(&[addi(A0, ZERO, 42), ret()]));
+    let size = bytes.len() as u32;
+    let odd = Load { address: 0x1001, flags: 5, bytes, size };
+    assert_eq!(run(&elf(0x1002, &[odd]), None).0.exit_code, Some(42));
+    // A segment of one byte at an odd address, the last of all too, has no code.
+    for address in [0x3001, 0xffff_ffff] {
+        let byte = Load { address, flags: 5, bytes: vec![0x13], size: 1 };
+        let image = load(&elf(0x1000, &[code(0x1000, &[ret()]), byte])).unwrap();
+        assert!(!image.is_code(address & !1) && !image.is_code(address.wrapping_add(1)));
+    }
+}
+
+/// Writes `addi a0, zero, 2` over the `addi a0, zero, 1` that follows, and runs what is there.
+fn patching(between: &[u32]) -> Vec<u32> {
+    let [high, low] = li(T0, addi(A0, ZERO, 2));
+    let fences = 4 * between.len() as i32;
+    let mut words = vec![high, low, auipc(T1, 0), sw(T0, 8 + fences, T1)];
+    words.extend(between);
+    words.extend([addi(A0, ZERO, 1), ret()]);
+    words
+}
+
+#[test]
+fn code_that_a_program_has_changed_is_refused_at_fence_i() {
+    let core = common::everything();
+    let run = |words: &[u32], flags: u32| {
+        let load = Load { flags, ..code(0x1000, words) };
+        let image = Image::load(&elf(0x1000, &[load]), &core).unwrap();
+        bare::run(&image, None, LIMIT, &mut Vec::new()).unwrap()
+    };
+    let writable = 7;
+    // Without the fence nothing says that the new instruction is seen.
+    assert_eq!(run(&patching(&[]), writable).exit_code, Some(1));
+    let trap = run(&patching(&[fence_i()]), writable).trap.unwrap().to_string();
+    assert_eq!(
+        trap,
+        "fence.i after the program has changed its code at 0x1016: code runs here as it was loaded, at pc 0x00001010"
+    );
+    // A plain fence says nothing about code, and fence.i is no fault of a program that has changed none.
+    assert_eq!(run(&patching(&[fence()]), writable).exit_code, Some(1));
+    assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], writable).exit_code, Some(3));
+    assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], 5).exit_code, Some(3));
+    // What is only executable cannot be written.
+    assert!(run(&patching(&[fence_i()]), 5).trap.unwrap().to_string().contains("which is read-only"));
+}
+
 #[test]
 fn segments_are_placed_in_regions() {
     let image = load(&elf(0x1000, &[code(0x1000, &[ret()]), data(0x2000, &[1, 2, 3], 8)])).unwrap();
@@ -311,8 +435,6 @@ fn bare_programs_that_do_not_fit_are_refused() {
     };
     let many: Vec<_> = (0..16).map(|i| code(0x1000 * i, &[ret()])).collect();
     assert!(error(&many).contains("it has 16 segments; a bare program may have 15"));
-    let large = [code(0, &[ret()]), data(0x1000, &[], 0x8000_0000)];
-    assert!(error(&large).contains("segments have 268435456 bytes at most"));
     let around = [code(0x1000, &[ret()]), data(0xfff0_0000, &[], 16)];
     assert!(error(&around).contains("there are no 16777216 bytes for a stack"), "{}", error(&around));
 }
@@ -402,4 +524,37 @@ proptest! {
         file.truncate(cut.unwrap_or(file.len()));
         survive(&file);
     }
+}
+
+#[test]
+fn names_out_of_files_reach_nobody_as_they_are() {
+    // A function and a source file that would turn the terminal red, move the cursor up and turn text around. The file's
+    // name is in the line table, the function's in the symbols and in the debug information.
+    let rename = |file: &mut Vec<u8>, from: &[u8], to: &[u8]| {
+        let places: Vec<_> =
+            file.windows(from.len()).enumerate().filter(|(_, w)| *w == from).map(|(at, _)| at).collect();
+        assert!(!places.is_empty() && to.len() == from.len());
+        places.into_iter().for_each(|at| file[at..at + from.len()].copy_from_slice(to));
+    };
+    let mut file = PROGRAM.to_vec();
+    rename(&mut file, b"bad_pointer\0", b"\x1b[31m\xe2\x80\xae\xc2\x9ba\0");
+    rename(&mut file, b"system_call\0", b"\x1b[2J\n\r\xff__xx\0");
+    rename(&mut file, b"program.c\0", b"\x1b[1A.c\r\n\x07\0");
+    let image = load(&file).unwrap();
+    let name = image.functions().find(|name| name.contains('\x1b')).unwrap().to_owned();
+    let (result, _) = run(&file, Some(&name));
+    let trap = result.trap.unwrap().to_string();
+    assert!(trap.contains("in \\x1b[2J\\x0a\\x0d\u{fffd}__xx at \\x1b[1A.c\\x0d\\x0a\\x07:"), "{trap}");
+    assert!(!trap.chars().any(char::is_control), "{trap}");
+    let error = image.require("\x1b[0m").unwrap_err().to_string();
+    assert!(
+        error
+            .starts_with("no symbol \\x1b[0m is defined; the functions there are: \\x1b[31m\\u{202e}\\x9ba,"),
+        "{error}"
+    );
+    // Without line tables the symbols say where it was.
+    rename(&mut file, b".debug_info", b"Xdebug_info");
+    let image = load(&file).unwrap();
+    let place = image.locate(image.require(&name).unwrap()).unwrap().to_string();
+    assert_eq!(place, "in \\x1b[31m\\u{202e}\\x9ba");
 }

@@ -1,7 +1,7 @@
 //! Programs with handlers: which there are, and whether they fit on a card.
 
 use crate::spec::HpuSpec;
-use nicety_hpu::{AddressSpace, Image, LoadError, Region};
+use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
 use std::sync::Arc;
 
@@ -89,7 +89,11 @@ impl fmt::Display for HandlerError {
         match self {
             HandlerError::Load(error) => error.fmt(f),
             HandlerError::NoSuchHandler { name } => {
-                write!(f, "the program has no function {name}; is it static, or spelt differently?")
+                write!(
+                    f,
+                    "the program has no function {}; is it static, or spelt differently?",
+                    printable(name)
+                )
             }
             HandlerError::NoHandlers => f.write_str(
                 "the program exports no handler: write at least one of header_handler, payload_handler and \
@@ -97,8 +101,9 @@ impl fmt::Display for HandlerError {
             ),
             HandlerError::Misspelt { name, meant } => write!(
                 f,
-                "the program has a function {name} and no {meant}; call it {meant}, choose it by its name, or make it \
-                 static if it is no handler"
+                "the program has a function {} and no {meant}; call it {meant}, choose it by its name, or make it \
+                 static if it is no handler",
+                printable(name)
             ),
             HandlerError::NoMemory { application, wanted, left, largest } => {
                 write!(

@@ -67,7 +67,7 @@ fn place(image: &Image, pc: u32) -> String {
     let Some(location) = image.locate(pc) else { return format!("pc {pc:#010x}") };
     match (location.file_name(), location.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
-        (Some(file), None) => file.to_owned(),
+        (Some(file), None) => file.into_owned(),
         (None, _) => location.to_string(),
     }
 }
