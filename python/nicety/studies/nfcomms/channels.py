@@ -184,7 +184,8 @@ def bulk_messages(options: Options) -> Measured:
         return f"{fixed(_gigabits(row), 2)} +- {fixed(8e-9 * row['stddev_bytes_per_s'], 2)}"
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         drawn = [
             Curve(
