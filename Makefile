@@ -55,9 +55,10 @@ demo: setup ## ping-pong in four modes on two cards, and where the time goes
 	    --sizes 8,64Ki --breakdown
 
 .PHONY: docs
-docs: setup ## the documentation's site, in target/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "open target/site/index.html"
+docs: setup ## the documentation's site, in target/docs/site
+	$(BIN)/python docs/generate.py
+	PYTHONPATH=docs $(BIN)/zensical build --strict --clean --config-file target/docs/mkdocs.yml
+	@echo "open target/docs/site/index.html"
 
 .PHONY: test
 test: setup ## all tests

@@ -195,7 +195,7 @@ def test_stages_are_bars_that_add_up() -> None:
     # Nine sizes at most, the first and the last among them.
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "8 B (ns)"
-    assert titles[-1] == "16KiB (ns)"
+    assert titles[-1] == "16 KiB (ns)"
     assert len(titles) <= 9
     ends: dict[float, float] = {}
     for bar in figure.axes[0].patches:

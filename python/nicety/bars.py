@@ -12,7 +12,7 @@ from nicety.lines import COLOURS
 from nicety.plots import RC, empty_figure, time_unit
 
 # Bars are told apart by their hatch, too, as in print.
-_HATCHES = ("", "////", "....", "xxxx", r"\\\\", "oo", "++")
+_HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
 
 
 def bars_figure(

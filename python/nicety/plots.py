@@ -99,6 +99,11 @@ def time_unit(most_ns: float) -> tuple[float, str]:
     return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
 
 
+def _bytes_text(size: int) -> str:
+    text = size_text(size)
+    return f"{text[:-2]} {text[-2:]}B" if text.endswith("i") else f"{text} B"
+
+
 def report_figure(report: Report, *, percentiles: bool = False) -> Figure:
     """A benchmark as a picture: the figure over the message size, a line for each card and mode.
 
@@ -150,8 +155,7 @@ def stages_figure(report: Report | ChannelBenchReport) -> Figure:
     title = "Where the time of a message goes"
     if len(shown) < len(sizes):
         title += f": {len(shown)} of {len(sizes)} sizes"
-    names = {size: f"{size_text(size)}B" if size_text(size).endswith("i") else f"{size} B" for size in shown}
-    return stacked_bars({names[size]: panels[size] for size in shown}, title=title)
+    return stacked_bars({_bytes_text(size): panels[size] for size in shown}, title=title)
 
 
 def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figure:
@@ -413,11 +417,10 @@ def timeline_figure(resources: _native.Table) -> Figure:
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "
             f"{_MOST_TRACKS}); write a timeline with run.trace(), or plot(kind='breakdown')"
         )
-    # What programs wait for before anything moves, such as a barrier, is cut off.
-    first, last = _extent(
-        [bars for (_, resource, _), bars in tracks.items() if resource != "program"] or tracks.values()
-    )
-    last = max(last, _extent(tracks.values())[1])
+    # Programs may wait long before anything moves, for a barrier for one: that is cut off, and what sets them up.
+    first, last = _extent(tracks.values())
+    moves = [bar for (_, resource, _), bars in tracks.items() if resource != "program" for bar in bars]
+    first = _after_the_longest_wait(moves, first, last)
     scale, unit = time_unit(last - first)
     figure, axes = empty_figure(9.0, 1.0 + 0.24 * max(len(tracks), 3))
     several = {(node, resource) for node, resource, number in tracks if number > 0} | {
@@ -442,6 +445,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
                     [
                         ((start / 1000 - first) / scale, max((end - start) / 1000, least) / scale)
                         for start, end in spans
+                        if end / 1000 >= first
                     ],
                     (at - 0.36 + 0.16 * depth, 0.72 - 0.16 * depth),
                     # What lies inside is lighter.
@@ -456,6 +460,16 @@ def timeline_figure(resources: _native.Table) -> Figure:
         axes.set_xlabel(f"Virtual time ({unit}{start})")
         axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
     return figure
+
+
+def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
+    """When something moves again behind a wait of more than half the time; `first` where there is none."""
+    before, found = first, first
+    for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
+        if start - before > (last - first) / 2:
+            found = start
+        before = max(before, end)
+    return found
 
 
 def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
