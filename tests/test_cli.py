@@ -238,3 +238,35 @@ def test_json_is_one_document(nicety: Callable) -> None:
     result = nicety("bench", "latency", "--nic", "spin-discrete", "--mode", "rdma", "--sizes", "8", "--json")
     assert (result.status, result.stderr) == (0, "")
     assert json.loads(result.stdout)["benchmark"] == "latency"
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [(["bnech"], "bench"), (["bench", "latncy"], "latency"), (["SPECS"], "specs"), (["specs", "shwo"], "show")],
+)
+def test_a_misspelt_command_gets_a_suggestion(nicety: Callable, command: list[str], meant: str) -> None:
+    result = nicety(*command)
+    assert result.status == 2
+    assert f"has no command '{command[-1]}'; it has " in result.stderr
+    assert f"; did you mean {meant}?" in result.stderr
+
+
+def test_a_command_like_no_other_gets_none(nicety: Callable) -> None:
+    assert "did you mean" not in nicety("zzz").stderr
+
+
+def test_shells_complete_commands_and_options(nicety: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = nicety("--show-completion", "bash")
+    assert script.status == 0
+    assert "_NICETY_COMPLETE=complete_bash" in script.stdout
+    assert "--install-completion" in nicety("--help").stdout
+    # What the script asks for when Tab is pressed.
+    monkeypatch.setenv("_NICETY_COMPLETE", "complete_bash")
+    for words, wanted in (
+        ("nicety be", "bench"),
+        ("nicety bench mess", "message-rate"),
+        ("nicety run --nod", "--nodes"),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        assert wanted in nicety().stdout.split()

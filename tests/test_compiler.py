@@ -448,3 +448,14 @@ def test_isa_extensions() -> None:
 def test_files_that_are_no_rv32_objects(image: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_symbols(image)
+
+
+@pytest.mark.parametrize("text", ["", "static int unused(void) { return 1; }", "int data = 7;"])
+def test_a_source_without_code_is_named(text: str, tmp_path: Path) -> None:
+    source, output = tmp_path / "nothing.c", tmp_path / "nothing.elf"
+    source.write_text(text)
+    with pytest.raises(
+        CompileError, match=r"nothing\.c: no code in it; write at least one function that is not static"
+    ):
+        compile_handlers([source], output=output)
+    assert not output.exists()

@@ -323,3 +323,33 @@ def test_a_row_has_what_it_says(nops: Path) -> None:
     (row,) = check(nops, 10, [64])["rows"]
     assert set(row) == set(LineRateRow.__annotations__)
     assert "nicety" in check(nops, 200, [64])._repr_html_()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "sizes"),
+    [
+        (["1 KiB"], [64, 128, 256, 512, 1024]),
+        (["1500 B"], [64, 128, 256, 512, 1024]),
+        (["48 B"], [48]),
+        (["4096 B"], [64, 128, 256, 512, 1024, 2048, 4096]),
+        (["512 B", "2 KiB"], [64, 128, 256, 512]),
+    ],
+)
+def test_sizes_of_packets_fit_the_cards(payloads: list[str], sizes: list[int], tmp_path: Path) -> None:
+    source = write(tmp_path, "__handler int payload_handler(const ptl_payload_t p, void *state) { return SUCCESS; }")
+    cards = []
+    for number, payload in enumerate(payloads):
+        card = tmp_path / f"card{number}.toml"
+        card.write_text(
+            f'extends = "spin-discrete"\nname = "card{number}"\n[packet]\npayload = {{ value = "{payload}", '
+            'kind = "assumed", source = "a test" }\n'
+        )
+        cards.append(str(card))
+    rows = package.check_line_rate(source, nics=cards, messages=1, message_packets=1)["rows"]
+    assert [row["packet_bytes"] for row in rows if row["nic"] == "card0"] == sizes
+    # Of one card, changed as well.
+    if len(cards) == 1:
+        changed = package.check_line_rate(
+            source, overrides={"packet.payload": payloads[0]}, messages=1, message_packets=1
+        )
+        assert [row["packet_bytes"] for row in changed["rows"]] == sizes

@@ -1,4 +1,4 @@
-"""Names in a relocatable RV32 object file: what it defines and what it still needs."""
+"""Names in a relocatable RV32 object file, what it defines and what it still needs, and whether a program has code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import dataclass
 _HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
 _SECTION = struct.Struct("<IIIIIIIIII")
 _SYMBOL = struct.Struct("<IIIBBH")
+_SEGMENT = struct.Struct("<IIIIIIII")
 
 _SYMBOL_TABLE = 2
 _RISCV = 243
 _LOCAL = 0
 _FUNCTION = 2
+_LOADED = 1
+_EXECUTABLE = 1
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,11 @@ def _read(image: bytes) -> Symbols:
             if info & 15 == _FUNCTION:
                 functions.add(name)
     return Symbols(frozenset(functions), frozenset(defined), frozenset(undefined))
+
+
+def has_code(program: bytes) -> bool:
+    """Whether a linked RV32 program has bytes that can be executed."""
+    header = _HEADER.unpack_from(program)
+    segments_at, size, count = header[5], header[9], header[10]
+    segments = [_SEGMENT.unpack_from(program, segments_at + i * size) for i in range(count)]
+    return any(each[0] == _LOADED and each[6] & _EXECUTABLE and each[4] > 0 for each in segments)

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from nicety._cache import cache_dir, digest, make_dir, write_whole
-from nicety._elf import Symbols, read_symbols
+from nicety._elf import Symbols, has_code, read_symbols
 from nicety._toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_toolchain, isa_extensions
 from nicety.errors import CompileError, InputError
 
@@ -70,7 +70,7 @@ def compile_handlers(
         output: where to write the program, beside the cache.
 
     Raises:
-        CompileError: the compiler or linker refused it. Their messages have gone to stderr.
+        CompileError: the compiler or linker refused it, their messages having gone to stderr, or it has no code.
         InputError: a source, folder, macro, isa or compiler that does not exist or cannot be.
     """
     paths = [_checked_source(Path(source)) for source in sources]
@@ -91,6 +91,9 @@ def compile_handlers(
     if program is None:
         program = build.run(paths, entry)
     elf = program.read_bytes()
+    if not has_code(elf):
+        named = ", ".join(map(str, paths))
+        raise CompileError(f"{named}: no code in it; write at least one function that is not static")
     if output is not None:
         output = Path(output)
         if not output.parent.is_dir():

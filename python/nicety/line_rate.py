@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
@@ -12,6 +12,7 @@ from nicety import _native
 from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.errors import InputError
 from nicety.handlers import Handlers
+from nicety.quantities import size_bytes
 from nicety.refusals import Refused
 
 MOST_STATE = 64 << 20
@@ -105,11 +106,26 @@ class _Shown(dict[str, Any]):
         return line_rate_html(cast(LineRateReport, self))
 
 
+_USUAL_SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def _fitting(cards: Sequence[str], overrides: Sequence[str]) -> list[int]:
+    """The usual packet sizes that the packets of all cards carry, or the most that they do where that is less."""
+    payloads = [
+        size_bytes(parameter["value"])
+        for card in cards
+        for parameter in json.loads(_native.spec_show(card, list(overrides)))["parameters"]
+        if parameter["key"] == "packet.payload"
+    ]
+    most = min(payloads, default=_USUAL_SIZES[-1])
+    return [size for size in _USUAL_SIZES if size <= most] or [most]
+
+
 def check_line_rate(
     handlers: Handlers | Path | str,
     *,
     nics: Names = ("spin-discrete",),
-    packet_sizes: Numbers = (64, 128, 256, 512, 1024, 2048, 4096),
+    packet_sizes: Numbers | None = None,
     message_packets: int | None = None,
     messages: int | None = None,
     overrides: Overrides = (),
@@ -133,7 +149,8 @@ def check_line_rate(
     Args:
         handlers: a C file, or `Handlers` with the names of what is in it.
         nics: cards: names of specs, or paths of spec files.
-        packet_sizes: payload bytes of a packet, each a row.
+        packet_sizes: payload bytes of a packet, each a row; by default 64 to 4096, doubled, as far as packets of all
+            cards carry.
         message_packets: packets of a message, 64 by default.
         messages: how many messages are measured; by default as many as have 2048 packets. Others come before and after.
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
@@ -172,13 +189,15 @@ def check_line_rate(
             raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
         program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
     called = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    cards, changed = names(nics, "a card", "spin-discrete"), changes(overrides)
+    sizes = _fitting(cards, changed) if packet_sizes is None else numbers(packet_sizes, "a packet size")
     request = json.dumps(
         {
-            "nics": names(nics, "a card", "spin-discrete"),
-            "packet_sizes": numbers(packet_sizes, "a packet size"),
+            "nics": cards,
+            "packet_sizes": sizes,
             "message_packets": message_packets,
             "messages": messages,
-            "overrides": changes(overrides),
+            "overrides": changed,
             "state_bytes": state_bytes,
             "state": list(state),
             "user_header": list(user_header),

@@ -27,7 +27,7 @@ from nicety.cli.options import (
 )
 from nicety.cli.process_commands import register as register_processes
 
-app = group("Simulate programs that run on network cards: right, fast enough, and worth it?")
+app = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
 specs = group("The cards that nicety knows, and the user's own.")
 hpu = group("Handler processors on their own.")
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)

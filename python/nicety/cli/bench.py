@@ -73,7 +73,7 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
         )
     for warning in warned:
         note(str(warning.message))
-    files.write(report, breakdown=breakdown, percentiles=percentiles)
+    files.write(report)
     if as_json:
         print_json(report)
     else:

@@ -127,8 +127,13 @@ def _handlers(
     file: Annotated[Path, typer.Argument(metavar="FILE.c", help="The handlers, in C.")],
     nic: Nics,
     packet_sizes: Annotated[
-        str, typer.Option("--packet-sizes", metavar="RANGE", help="Payload bytes of a packet: 64:4Ki doubles.")
-    ] = "64:4Ki",
+        str | None,
+        typer.Option(
+            "--packet-sizes",
+            metavar="RANGE",
+            help="Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards carry.",
+        ),
+    ] = None,
     message_packets: Annotated[
         int | None, typer.Option(min=1, max=U64, metavar="N", help="Packets of a message. Default 64.")
     ] = None,

@@ -24,7 +24,7 @@ class Request:
 
     handlers: Handlers
     nics: Sequence[str]
-    packet_sizes: str
+    packet_sizes: str | None
     message_packets: int | None
     messages: int | None
     overrides: Sequence[str]
@@ -38,12 +38,13 @@ class Request:
 def bench_handlers(request: Request, files: Files, *, as_json: bool) -> None:
     """Check handlers, print the table or the report as JSON, and write the files."""
     files.check()
+    sizes = request.packet_sizes
     with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
         warnings.simplefilter("always", RecordingWarning)
         report = check_line_rate(
             request.handlers,
             nics=parse_names(request.nics, "--nic"),
-            packet_sizes=parse_ranges(request.packet_sizes, "--packet-sizes"),
+            packet_sizes=None if sizes is None else parse_ranges(sizes, "--packet-sizes"),
             message_packets=request.message_packets,
             messages=request.messages,
             overrides=request.overrides,

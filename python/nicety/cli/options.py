@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nicety._checks import MOST_ITERATIONS, U64
+from nicety._checks import MOST_ITERATIONS, U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -19,8 +19,8 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
-            names = ", ".join(self.list_commands(ctx))
-            ctx.fail(f"{ctx.command_path} has no command {args[0]!r}; it has {names}")
+            names = self.list_commands(ctx)
+            ctx.fail(f"{ctx.command_path} has no command {args[0]!r}; it has {', '.join(names)}{meant(args[0], names)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -46,13 +46,13 @@ class _Group(TyperGroup):
             )
 
 
-def group(text: str) -> typer.Typer:
-    """A command that has commands."""
+def group(text: str, *, completion: bool = False) -> typer.Typer:
+    """A command that has commands; `completion` gives it `--install-completion` and `--show-completion`."""
     return typer.Typer(
         cls=_Group,
         help=text,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings=SETTINGS,

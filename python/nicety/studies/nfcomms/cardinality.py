@@ -97,8 +97,7 @@ def cardinality(options: Options) -> Measured:
     ]
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.curves import Curve, figure_of
 
         parts = {
             "in all": "cycles_total",

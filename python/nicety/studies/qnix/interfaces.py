@@ -124,8 +124,7 @@ def copy_or_translate(options: Options) -> Measured:
     crossover = crossing["crossover_bytes"] or 0
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.curves import Curve, figure_of
 
         curves = [
             Curve("copy", {size: row["copy_ns"] / 1000 for size, row in by_size.items()}),

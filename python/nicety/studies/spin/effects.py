@@ -196,8 +196,7 @@ def host_memory(options: Options) -> Measured:
     columns = list(dict.fromkeys(_OF_MODES.values()))
 
     def pong_figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.curves import Curve, figure_of
 
         curves = [
             Curve(mode, {size: pong(mode, size) for size in sizes}, colour=number, style=number)

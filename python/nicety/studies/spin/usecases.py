@@ -121,8 +121,7 @@ def accumulate(options: Options) -> Measured:
         return [fixed(points[size], 2) if size in points else "-" for points in curves]
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.curves import Curve, figure_of
 
         curves = [
             Curve(f"{nic}, {label}", curve(nic, mode, name), colour=colour, style=style)
