@@ -101,16 +101,21 @@ impl Generation {
         bits * 1_000_000 / self.megatransfers()
     }
 
-    /// The InternalDelay of the latency limits, in symbol times: 19, 70, 115 (Data Link Layer, LCRC and Sequence Number
-    /// Rules, Ack Latency Limits). For 16 and 32 GT/s the 115 ns of generation 3 are assumed.
+    /// The InternalDelay of the latency limits, in symbol times: 19, 70, and 115 for 8 GT/s and higher rates (Data Link
+    /// Layer, LCRC and Sequence Number Rules, Maximum Ack Latency Limits).
     const fn internal_delay(self) -> u64 {
         match self {
             Generation::Gen1 => 19,
             Generation::Gen2 => 70,
-            Generation::Gen3 => 115,
-            Generation::Gen4 => 230,
-            Generation::Gen5 => 460,
+            _ => 115,
         }
+    }
+
+    /// SKP ordered sets, which go on every lane between TLPs and make up for clocks that differ: symbols of one, and the
+    /// most symbol times from one to the next (Physical Layer, Clock Tolerance Compensation). With 8b/10b a COM and three
+    /// SKP every 1180 to 1538 symbol times; with 128b/130b a block of 16 symbols every 370 to 375 blocks.
+    const fn skip(self) -> (u64, u64) {
+        if self.encoding().0 == 8 { (4, 1538) } else { (16, 375 * 16) }
     }
 
     /// The time within which a receiver acknowledges, or returns credits: the specification's
@@ -326,6 +331,13 @@ impl PcieSpec {
     /// Time a byte on the wire takes.
     pub const fn gap(&self) -> Gap {
         self.generation.gap(self.lanes)
+    }
+
+    /// How long a SKP ordered set takes, and how far one is from the next.
+    pub fn skip(&self) -> (Duration, Duration) {
+        let (symbols, interval) = self.generation.skip();
+        let lanes = self.lanes as u64;
+        (self.gap().cover(symbols * lanes), self.gap().cover(interval * lanes))
     }
 
     const fn digest(&self) -> u64 {

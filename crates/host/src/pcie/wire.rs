@@ -1,4 +1,4 @@
-//! The two directions of a link: TLPs one behind the other, DLLPs between them, and credits.
+//! The two directions of a link: TLPs one behind the other, DLLPs and ordered sets between them, and credits.
 
 use super::spec::{self, CREDIT_BYTES, DLLP, PcieSpec};
 use nicety_types::{Duration, Gap, MessageId, Path, Stage, Time};
@@ -110,6 +110,8 @@ struct Direction {
     sent: Time,
     /// Whose TLP that was, and its path until it left, to tell waiting for one's own from waiting for others.
     last: Option<(MessageId, Path)>,
+    /// When the next SKP ordered set is due.
+    skip_due: Time,
     /// When DLLPs are ready to go this way.
     dllps: BinaryHeap<Reverse<Time>>,
     /// When the next Ack for this direction's TLPs leaves, on the other; in the past where none waits to.
@@ -126,6 +128,7 @@ impl Direction {
             busy: Duration::ZERO,
             sent: Time::ZERO,
             last: None,
+            skip_due: Time::ZERO + spec.skip().1,
             dllps: BinaryHeap::new(),
             ack: Time::ZERO,
             posted: FlowControl::new(spec.posted),
@@ -139,6 +142,19 @@ impl Direction {
             Class::Posted => &mut self.posted,
             Class::NonPosted => &mut self.non_posted,
             Class::Completion => &mut self.completion,
+        }
+    }
+
+    /// Sends the SKP ordered sets that are due by `until`, when a TLP would begin. Nobody knows their phase: a wire that has
+    /// been idle for as long as one takes has sent it then, so only what streams pays for them.
+    fn send_skips(&mut self, until: Time, (each, interval): (Duration, Duration)) {
+        if until >= self.free + each {
+            self.skip_due = until + interval;
+        }
+        while self.skip_due <= until {
+            self.free = self.free.max(self.skip_due) + each;
+            self.busy += each;
+            self.skip_due += interval;
         }
     }
 
@@ -170,6 +186,7 @@ pub(super) struct Sent {
 pub(super) struct Wires {
     gap: Gap,
     dllp: Duration,
+    skip: (Duration, Duration),
     port_latency: Duration,
     ack_delay: Duration,
     update_delay: Duration,
@@ -183,6 +200,7 @@ impl Wires {
         Wires {
             gap,
             dllp: gap.cover(DLLP),
+            skip: spec.skip(),
             port_latency: spec.port_latency,
             ack_delay: spec.ack_delay,
             update_delay: spec.update_delay,
@@ -198,7 +216,7 @@ impl Wires {
         }
     }
 
-    /// How long a direction has been occupied in all, DLLPs included.
+    /// How long a direction has been occupied in all, DLLPs and ordered sets between TLPs included.
     pub(super) fn busy(&self, way: Way) -> Duration {
         match way {
             Way::ToCard => self.to_card.busy,
@@ -213,10 +231,10 @@ impl Wires {
 
     /// Puts a TLP on the wire, from `from` on, behind those that went before. `now` is the simulation's clock.
     ///
-    /// A DLLP that is ready goes first. What the receiver answers, Acks and UpdateFCs, will occupy the other direction
-    /// between its TLPs.
+    /// A DLLP that is ready goes first, and so does an ordered set that is due. What the receiver answers, Acks and
+    /// UpdateFCs, will occupy the other direction between its TLPs.
     pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
-        let (occupied, each) = (self.gap.cover(tlp.bytes), self.dllp);
+        let (occupied, each, skip) = (self.gap.cover(tlp.bytes), self.dllp, self.skip);
         let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
         let data = tlp.data_credits();
         let (wire, back) = self.ways(way);
@@ -225,6 +243,7 @@ impl Wires {
         let mut start = wire.credits(tlp.class).earliest(from, data);
         loop {
             wire.send_dllps(start, each);
+            wire.send_skips(start, skip);
             if wire.free <= start {
                 break;
             }

@@ -1,9 +1,9 @@
 //! Credits, tags, and the DLLPs that bring credits back: what they cost, and where they bite.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
-use nicety_host::pcie::{Credits, PcieSpec};
+use nicety_host::pcie::{Credits, Generation, PcieSpec};
 use nicety_types::{Duration, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const LATENCY: u64 = 250_000;
@@ -56,7 +56,8 @@ fn data_credits_are_16_bytes() {
 fn the_default_credits_do_not_bite() {
     on(gen3x8(), |_, bus| async move {
         let handover = bus.write(message(0), 0, 1 << 20, at(0));
-        assert_eq!(handover.path.at(), Time::from_ps(4096 * TLP));
+        // 145.6 us and 23 ordered sets, one every 6.09 us.
+        assert_eq!(handover.path.at(), Time::from_ps(4096 * TLP + 23 * SKIP));
     });
 }
 
@@ -193,5 +194,54 @@ fn an_unlimited_receiver_returns_no_credits() {
         sim.delay(Duration::from_us(1)).await;
         bus.push(message(1), 8, 8, now(&sim));
         assert_eq!(bus.busy().0, Duration::from_ps(DLLP + 12_188), "one Ack");
+    });
+}
+
+/// An ordered set of 16 symbols a lane, and 375 blocks of 16.25 ns.
+const SKIP: u64 = 16_250;
+const INTERVAL: u64 = 375 * SKIP;
+
+#[test]
+fn a_stream_makes_room_for_ordered_sets() {
+    on(gen3x8(), |_, bus| async move {
+        for k in 0..400_u64 {
+            let end = bus.write(message(0), 0, 256, at(0)).path.at();
+            // Due at 6093.75 ns: number 171 begins at 6078.537, number 172 behind the set. Due at 12 187.5 ns: number 342 begins
+            // at 12 173.324, number 343 behind the next.
+            let sets = u64::from(k >= 172) + u64::from(k >= 343);
+            assert_eq!(end, Time::from_ps((k + 1) * wire(280) + sets * SKIP), "number {k}");
+        }
+    });
+}
+
+#[test]
+fn an_idle_wire_has_sent_its_ordered_set() {
+    let after = |idle: u64| {
+        let end = Rc::new(Cell::new(0));
+        let seen = end.clone();
+        on(gen3x8(), move |_, bus| async move {
+            for _ in 0..171 {
+                bus.write(message(0), 0, 256, at(0));
+            }
+            seen.set(bus.write(message(1), 0, 256, at(171 * wire(280) + idle)).path.at().ps());
+        });
+        end.get()
+    };
+    assert_eq!(after(SKIP), 172 * wire(280) + SKIP, "no wait");
+    // Idle for a little less: the set begins when it is due, and the TLP waits for its end.
+    assert_eq!(after(SKIP - 1), INTERVAL + SKIP + wire(280));
+}
+
+#[test]
+fn ordered_sets_wait_for_a_long_tlp_and_go_together() {
+    let spec = PcieSpec { mps: 4096, ..PcieSpec::new(Generation::Gen1, 1, Duration::from_ns(250)) };
+    on(spec, |_, bus| async move {
+        // 4120 bytes of 4 ns; a set of 16 ns is due every 1538 symbols, 6152 ns: two during the first TLP, three until the
+        // end of the second.
+        let ends = [16_480, 32_992, 49_520];
+        for expected in ends {
+            let end = bus.write(message(0), 0, 4096, at(0)).path.at();
+            assert_eq!(end, Time::from_ps(expected * 1000));
+        }
     });
 }

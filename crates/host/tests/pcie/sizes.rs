@@ -55,9 +55,10 @@ fn acks_are_due_when_the_tables_of_the_specification_say() {
     }
     assert_eq!(Generation::Gen2.latency_limit(1, 128), Duration::from_ns(2 * 288));
     assert_eq!(Generation::Gen3.latency_limit(8, 256), Duration::from_ns(203));
-    // A symbol of half a nanosecond, 115 ns of which are internal delay.
-    assert_eq!(Generation::Gen4.latency_limit(32, 256), Duration::from_ps(500 * (26 + 230)));
-    assert_eq!(Generation::Gen5.latency_limit(16, 128), Duration::from_ps(250 * (29 + 460)));
+    // The same table for higher rates, with symbols of half and a quarter of a nanosecond.
+    assert_eq!(Generation::Gen4.latency_limit(16, 256), Duration::from_ps(500 * 168));
+    assert_eq!(Generation::Gen4.latency_limit(1, 4096), Duration::from_ps(500 * 4239));
+    assert_eq!(Generation::Gen5.latency_limit(16, 128), Duration::from_ps(250 * 144));
 }
 
 /// The keys that a spec has problems with.
