@@ -8,7 +8,7 @@
 //! | `holds.rs` | what a call holds until it is done, given back where it fails or is dropped |
 //! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, messages that wait |
 //! | `program.rs` | the control program: which interface it looks at next, and what it does there |
-//! | `send.rs` | from a Send command to the link |
+//! | `send.rs` | from a Send command to the link, one packet at a time |
 //! | `receive.rs` | from the link to a receive, or into the card's memory |
 //! | `transfer.rs` | DMA channels: fetches, deposits, doorbells |
 //! | `memory.rs` | the card's memory |
@@ -18,8 +18,8 @@
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
 //!    message goes with it the same way; for a longer one the library copies the bytes to the process's Buffer Pool, or has
 //!    the kernel lock its pages and writes their descriptors into the Context Region.
-//! 2. The control program takes the command. It has a DMA channel fetch a packet at a time, builds the packet's
-//!    header, and hands the packet to the link.
+//! 2. The control program takes the command. It has a DMA channel fetch a packet at a time. When the link has sent the
+//!    packet before, it builds the header of the next one, and hands it to the link.
 //! 3. The control program at the other end looks for a receive. A channel writes the bytes where it says. Without one they
 //!    stay in the card's memory until there is one; without memory the packet stays where it came in, and so do those
 //!    behind it: back-pressure, and no loss.
@@ -27,10 +27,15 @@
 //!
 //! # The polling order
 //! The control program goes round: link, DMA, interface, link, DMA, next interface, and so on over the interfaces that are
-//! open, by number. Each look takes `program.poll` cycles, and where there is something to do it does one thing: it takes
-//! one packet that came; it programs one channel for what waits at the DMA controller; or it takes one command of the
-//! interface and begins one packet of its oldest send. So whoever sends has the same share in packets, however many commands
-//! it has posted.
+//! open, by number. Each look takes `program.poll` cycles, and where there is something to do it does that once: it hands the
+//! link one packet, if that is free, and takes one that came; it programs one channel for what waits at the DMA controller;
+//! or it takes one command of the interface and has one packet of its oldest send fetched. Interfaces with a packet for the
+//! link take turns. So whoever sends has the same share in packets, however many commands it has posted.
+//!
+//! # What is in line with what
+//! The link has one packet at a time, and no queue: the look that finds it free and the header of the next packet are in line
+//! with a packet's bytes, and nothing hides them. Fetching goes on meanwhile, up to `memory.staging` packets ahead, and so
+//! does everything else. Long messages reach the link's rate but for those two.
 //!
 //! # Timing, where the source leaves a choice
 //! - A message is matched with the receives of its interface in the order in which they were posted, by sender and tag.
@@ -63,7 +68,7 @@ pub(crate) use spec::read_qnix;
 use interface::Interface;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Kernel, Memory};
-use nicety_kernel::{Channel, Credits, Signal, Sim};
+use nicety_kernel::{Credits, Signal, Sim};
 use nicety_types::{MessageId, NodeId, Path, Recorder, Stage};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -133,7 +138,7 @@ pub struct Card {
     /// Packets that a channel fetches, or that wait for the link.
     staging: Credits,
     unstaged: Cell<Option<transfer::Released>>,
-    leaving: Channel<send::Leaving>,
+    departures: send::Departures,
     card_memory: RefCell<CardMemory>,
     messages: Cell<u64>,
     statistics: Cell<Statistics>,
@@ -153,8 +158,6 @@ impl Card {
         let bus = Bus::new(sim, spec.bus);
         bus.record(recorder);
         port.record(recorder);
-        // What waits for the link is staged, or lies in a Context Region.
-        let places = spec.limits.vnis * spec.limits.sends * (spec.pio.div_ceil(spec.packet) as u32).max(1);
         let card = Rc::new(Card {
             node: sim.node(),
             nodes,
@@ -170,7 +173,7 @@ impl Card {
             transfers: transfer::Transfers::new(sim, spec.dma.channels),
             staging: Credits::new(sim, u64::from(spec.memory.staging)),
             unstaged: Cell::default(),
-            leaving: Channel::new(sim, (places + spec.memory.staging) as usize),
+            departures: send::Departures::default(),
             card_memory: RefCell::new(CardMemory::new(spec.memory.size, spec.fixed_memory())),
             messages: Cell::new(0),
             statistics: Cell::default(),
@@ -178,7 +181,6 @@ impl Card {
             spec,
         });
         sim.spawn(card.clone().listen());
-        sim.spawn(card.clone().transmit());
         sim.spawn(card.clone().run());
         card
     }

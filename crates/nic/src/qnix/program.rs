@@ -28,11 +28,21 @@ impl Card {
         loop {
             let place = self.look(&mut round).await;
             match place {
-                Place::Link => self.take_packet().await,
+                Place::Link => self.serve_link().await,
                 Place::Dma => self.serve_channels().await,
                 Place::Interface(vni) => self.serve_interface(vni).await,
             }
             round.since = self.sim.now();
+        }
+    }
+
+    /// Hands a packet to the link, and takes one that came.
+    async fn serve_link(self: &Rc<Card>) {
+        if self.may_leave() {
+            self.hand_over().await;
+        }
+        if self.has_packet() {
+            self.take_packet().await;
         }
     }
 
@@ -51,7 +61,7 @@ impl Card {
 
     /// How many looks it takes from a place on until one finds something; none if none would.
     fn looks(&self, from: usize) -> Option<usize> {
-        let (link, dma) = (self.has_packet(), self.has_transfer());
+        let (link, dma) = (self.has_packet() || self.may_leave(), self.has_transfer());
         let places = self.places();
         (0..places).find(|look| match self.place((from + look) % places) {
             Place::Link => link,

@@ -9,6 +9,8 @@ use super::transfer::{Doorbell, Fetch, Released, Transfer};
 use nicety_fabric::{Channel, Packet};
 use nicety_kernel::Permit;
 use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A packet on its way out: a part of a message, and its place in the card's memory.
@@ -25,19 +27,21 @@ pub(super) struct Staged {
     last: bool,
 }
 
-/// A packet for the link.
-pub(super) struct Leaving {
-    packet: Packet,
-    place: Option<Permit>,
+/// Packets that may leave.
+#[derive(Default)]
+pub(super) struct Departures {
+    /// Interfaces whose oldest staged packet is whole, in the order in which those became so.
+    ready: RefCell<VecDeque<u32>>,
+    /// The link has a packet that has not left.
+    occupied: Cell<bool>,
+    left: Cell<Option<Released>>,
 }
 
 impl Card {
     /// Whether there is something to do for an interface.
     pub(super) fn has_work(&self, vni: u32) -> bool {
         let work = self.interface(vni, |interface| {
-            !interface.commands.is_empty()
-                || interface.staged.front().is_some_and(|staged| staged.bytes.is_some())
-                || interface.sends.front().is_some_and(|send| self.can_stage(send))
+            !interface.commands.is_empty() || interface.sends.front().is_some_and(|send| self.can_stage(send))
         });
         work.unwrap_or(false)
     }
@@ -49,7 +53,7 @@ impl Card {
         }
     }
 
-    /// Takes one command of an interface, stages one packet of its oldest send, and hands one to the link.
+    /// Takes one command of an interface, and stages one packet of its oldest send.
     pub(super) async fn serve_interface(self: &Rc<Card>, vni: u32) {
         match self.interface(vni, |interface| interface.commands.pop_front()).flatten() {
             Some(Command::Send(mut send)) => {
@@ -68,7 +72,6 @@ impl Card {
             None => {}
         }
         self.stage(vni).await;
-        self.hand_over(vni).await;
     }
 
     /// Has the next packet of an interface's oldest send staged, where there is a place and a channel.
@@ -104,9 +107,13 @@ impl Card {
             }
             interface.handed_over + interface.staged.len() as u64 - 1
         });
-        if let (Some((address, channel, path)), Some(number)) = (fetch, number) {
-            let fetch = Fetch { vni, number, message, address, bytes, path };
-            self.sim.spawn(self.clone().fetch(fetch, channel));
+        let Some(number) = number else { return };
+        match fetch {
+            Some((address, channel, path)) => {
+                let fetch = Fetch { vni, number, message, address, bytes, path };
+                self.sim.spawn(self.clone().fetch(fetch, channel));
+            }
+            None => self.whole(vni, number),
         }
     }
 
@@ -116,17 +123,38 @@ impl Card {
             let at = (number - interface.handed_over) as usize;
             interface.staged[at].bytes = Some((payload, path));
         });
+        self.whole(vni, number);
     }
 
-    /// Builds the header of an interface's next packet, and hands it to the link.
-    async fn hand_over(self: &Rc<Card>, vni: u32) {
+    /// A packet of an interface is whole. Where it is the oldest one there, the interface gets in line for the link.
+    fn whole(&self, vni: u32, number: u64) {
+        if self.interface(vni, |interface| interface.handed_over) == Some(number) {
+            self.departures.ready.borrow_mut().push_back(vni);
+        }
+    }
+
+    /// Whether a packet may go to the link: one is whole, and the one before it has left.
+    pub(super) fn may_leave(&self) -> bool {
+        !self.departures.occupied.get() && !self.departures.ready.borrow().is_empty()
+    }
+
+    /// Builds the header of the oldest packet of the interface that is first in line, and hands it to the link. The link
+    /// has one packet at a time, so this is in line with the bytes of the packet before.
+    pub(super) async fn hand_over(self: &Rc<Card>) {
+        let Some(vni) = self.departures.ready.borrow_mut().pop_front() else { return };
         let next = self.interface(vni, |interface| {
             let (payload, path) = interface.staged.front_mut()?.bytes.take()?;
             interface.handed_over += 1;
-            Some((interface.staged.pop_front()?, payload, path))
+            let staged = interface.staged.pop_front()?;
+            let whole = interface.staged.front().is_some_and(|next| next.bytes.is_some());
+            Some((staged, payload, path, whole.then_some(interface.handed_over)))
         });
-        let Some((staged, payload, mut path)) = next.flatten() else { return };
+        let Some((staged, payload, mut path, next)) = next.flatten() else { return };
+        if let Some(next) = next {
+            self.whole(vni, next);
+        }
         let Staged { place, operation, message, destination, header, offset, last, .. } = staged;
+        Released::waited(&self.departures.left, Stage::LinkQueued, message, &mut path);
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
             source: self.node,
@@ -138,8 +166,12 @@ impl Card {
             payload,
             path,
         };
-        let leaving = Leaving { packet, place };
-        self.leaving.try_send(leaving).expect("a place for every packet that may be staged");
+        if destination == self.node {
+            self.arrived(Arrived { packet, slot: Slot::Staged(place) });
+        } else {
+            self.departures.occupied.set(true);
+            self.sim.spawn(self.clone().transmit(packet, place));
+        }
         self.count(|counted| counted.packets_sent += 1);
         if last {
             let peer = super::Endpoint { node: destination, vni: header.to };
@@ -148,20 +180,16 @@ impl Card {
         }
     }
 
-    /// Puts packets on the link, one after another.
-    pub(super) async fn transmit(self: Rc<Card>) {
-        while let Some(Leaving { mut packet, place }) = self.leaving.recv().await {
-            if packet.destination == self.node {
-                packet.path.advance(Stage::LinkQueued, self.sim.now());
-                self.arrived(Arrived { packet, slot: Slot::Staged(place) });
-                continue;
-            }
-            let (message, path) = (packet.message, packet.path);
-            let turn = self.port.turn(Flight::resting(path)).await;
-            let handed = self.port.launch(packet, turn);
-            self.sim.until(handed.at()).await;
-            self.unstage(place, message, &handed);
-        }
+    /// The link takes a packet, as soon as there is room for it at the other end.
+    async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
+        let (message, path) = (packet.message, packet.path);
+        let turn = self.port.turn(Flight::resting(path)).await;
+        let handed = self.port.launch(packet, turn);
+        self.sim.until(handed.at()).await;
+        self.departures.occupied.set(false);
+        Released::note(&self.departures.left, message, &handed);
+        self.unstage(place, message, &handed);
+        self.changed.notify_all();
     }
 
     /// A packet's place is free again.

@@ -83,7 +83,7 @@ pub struct ProgramSpec {
     pub poll: u64,
     /// Taking a command out of a Command Queue.
     pub command: u64,
-    /// Building a packet's header and handing the packet to the link.
+    /// Building a packet's header and handing the packet to the link, which has sent the one before.
     pub header: u64,
     /// Looking at a packet that came, or at a message that is buffered.
     pub receive: u64,

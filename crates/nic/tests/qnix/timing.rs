@@ -44,11 +44,11 @@ fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Dura
 #[test]
 fn an_empty_message_by_hand() {
     let (path, noticed) = message(0, How::Auto, &[], false);
-    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command 200, header 500.
-    // Link 32 B x 5 + 200: it comes at 2100. The looks at the other card are 20 ns off, and two are before the link:
-    // 20 + 3 x 40. Receive 200, one comparison 60. A look at the DMA controller 40, the channel 160. Its time 585, the
+    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command 200, a look at
+    // the link 40, header 500. Link 32 B x 5 + 200: it comes at 2140. The looks at the other card are 20 ns off, and one is
+    // before the link: 20 + 2 x 40. Receive 200, one comparison 60. A look at the DMA controller 40, the channel 160. Its time 585, the
     // bus 2 + 15 clocks: 255.
-    let doorbell = 1000 + 40 + 700 + 360 + 140 + 260 + 40 + 160 + 585 + 255;
+    let doorbell = 1000 + 40 + 200 + 40 + 500 + 360 + 100 + 260 + 40 + 160 + 585 + 255;
     assert_eq!(doorbell, 3540);
     assert_eq!(noticed, Duration::from_ns(doorbell + 150));
     assert_eq!(path.origin(), START);
@@ -57,7 +57,7 @@ fn an_empty_message_by_hand() {
         (Stage::Post, 520),
         (Stage::Bus, 480),
         (Stage::Control, 200 + 500 + 200 + 60 + 160),
-        (Stage::ControlQueued, 40 + 140 + 40),
+        (Stage::ControlQueued, 40 + 40 + 100 + 40),
         (Stage::Link, 360),
         (Stage::Deposit, 255),
         (Stage::Doorbell, 585),
@@ -160,9 +160,72 @@ fn two_channels_hide_their_set_up_and_one_does_not() {
     assert!((195.0..209.0).contains(&one), "{one}");
 }
 
+/// How long a packet of 4 KiB takes in the middle of a stream of long messages, in ns.
+fn period(overrides: &[&str]) -> f64 {
+    let bytes = |messages: u64| (messages << 20) as f64;
+    let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));
+    // Bytes over MB/s are us.
+    1000.0 * (bytes(20) / many - bytes(4) / few) / (bytes(16) / 4096.0)
+}
+
 #[test]
-fn long_messages_fill_the_link() {
-    // 4096 of 4128 bytes.
-    let rate = stream(1 << 20, 20, How::Pool, &[]);
-    assert!((195.0..198.45).contains(&rate), "{rate}");
+fn what_the_program_does_for_a_packet_adds_to_its_time_on_the_link() {
+    // 4128 B x 5, then a look at the link that begins when one of others has ended, and the header. Programming a channel and
+    // doorbells come in between now and then.
+    let link = 4128.0 * 5.0;
+    let plain = period(&[]);
+    assert!((link + 40.0 + 500.0..link + 160.0 + 500.0 + 60.0).contains(&plain), "{plain}");
+    for cycles in [0, 200, 1000] {
+        let setting = format!("program.header={cycles}");
+        let other = period(&[&setting]);
+        let expected = plain - 500.0 + 10.0 * f64::from(cycles);
+        assert!((other - expected).abs() < 160.0, "header of {cycles} cycles: {other}, by hand {expected}");
+    }
+    // Looks are of the same kind: the one that finds the link free is in line with it.
+    let slow = period(&["program.poll=100"]);
+    assert!((link + 1000.0 + 500.0..link + 4000.0 + 500.0 + 60.0).contains(&slow), "{slow}");
+}
+
+#[test]
+fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
+    let (path, _) = message(8192, How::Pool, &[], true);
+    // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. That one leaves a look and a header
+    // after the first, and all of it is this message's.
+    assert_eq!(path.total(Stage::LinkQueued), Duration::ZERO);
+    assert_eq!(path.total(Stage::Link), Duration::from_ns(2 * 4128 * 5 + 200));
+    assert_eq!(path.total(Stage::Control), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
+}
+
+#[test]
+fn who_waits_for_another_messages_packet_is_queued() {
+    let mut rig = Rig::new(2, &[]);
+    let path = Rc::new(Cell::new(None));
+    for number in 0..2_u32 {
+        let seen = path.clone();
+        rig.process(1, number, async move |user| {
+            let own = user.open().await.unwrap();
+            let receive = user.receive(user.room(4096), None, None, How::Translate).await.unwrap();
+            user.wait(receive).await.unwrap();
+            if own == 1 {
+                seen.set(Some(user.path.get()));
+            }
+        });
+        rig.process(0, number, async move |user| {
+            let own = user.open().await.unwrap();
+            let long = own == 0;
+            let buffer = if long { user.pool(4096).await.unwrap() } else { user.process.alloc(1).unwrap() };
+            user.sim.until(START + Duration::from_us(if long { 0 } else { 25 })).await;
+            let (bytes, how) = if long { (4096, How::Pool) } else { (0, How::Auto) };
+            let send = user.send((buffer.address(), bytes), at(1, own), 0, how).await.unwrap();
+            user.wait(send).await.unwrap();
+        });
+    }
+    rig.run();
+    let path = path.take().unwrap();
+    // The first one's command 1000 + 200, its fetch 160 + 5000 + 962 x 15, a header, 4128 x 5 on the link, and some looks. The
+    // second one's command is taken 26 200 and some looks after the start.
+    let waited = path.total(Stage::LinkQueued).ps() / 1000;
+    let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
+    assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");
+    assert_eq!(path.total(Stage::Link), Duration::from_ns(32 * 5 + 200));
 }
