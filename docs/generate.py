@@ -1,13 +1,16 @@
-"""What of the site comes from the code: commands, cards, and the documents of the repository's root.
+"""The site's sources: docs/, with what comes from the code put in.
 
-MkDocs calls the functions whose names begin with `on_`. A page may hold these marks, each on a line of its own:
+    python docs/generate.py [FOLDER]    FOLDER/pages and FOLDER/mkdocs.yml, from which `zensical build` makes
+                                        FOLDER/site; FOLDER is target/docs where it is left out
+
+A page may hold these marks, each on a line of its own:
 
     <!-- commands -->           every command with its options, from the command line itself
     <!-- cards -->              a table of the cards
     <!-- parameters: NAME -->   every parameter of a card, with its value, meaning and source
-    <!-- more -->               what the Python package offers and the page does not name
+    <!-- more -->               public names of the Python package that the page does not mention
 
-A card without a page of its own gets one that is nothing but its parameters.
+Fences of consoles become HTML here: the usual colours take a `# ` in a table for a prompt.
 """
 
 from __future__ import annotations
@@ -15,28 +18,26 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nicety
 from nicety import _native
 
-if TYPE_CHECKING:
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
-SECTIONS = {"Guides": "guide", "Cards": "cards", "Studies": "studies", "Parts": "parts", "Reference": "reference"}
 _MARK = re.compile(r"^<!-- (commands|cards|more|parameters: (\S+)) -->$", re.MULTILINE)
 
-# What the sections of a spec are about.
+# The titles of a spec's sections.
 _TITLES = {
     "host": "Host",
     "bus": "Bus",
     "bus.pcie": "PCI Express",
+    "bus.pci": "PCI",
     "link": "Link",
     "switch": "Switch",
     "send": "Sending",
@@ -46,15 +47,36 @@ _TITLES = {
     "buffer": "Packet buffer",
     "hpu": "Handler processors",
     "hpu.cycles": "Cycles of instructions and commands",
+    "nfp": "Microengines",
+    "memory": "Memories",
+    "managers": "Channel managers",
+    "mailboxes": "Mailboxes",
+    "ethernet": "Ethernet port",
+    "program": "Control program",
+    "pio": "Programmed I/O",
+    "dma": "DMA",
+    "library": "Library",
+    "kernel": "Operating system",
+    "driver": "Driver",
     "barrier": "Barrier of the job launcher",
 }
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Have console blocks shown by `console`: the usual colours take a `# ` in a table for a prompt."""
-    fence = {"name": "console", "class": "highlight", "format": console}
-    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
-    return config
+def main(folder: Path = ROOT / "target/docs") -> None:
+    """Write the pages, pictures and settings of the site into a folder."""
+    pages = folder / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("generate.py", "__pycache__"))
+    for name in DOCUMENTS:
+        shutil.copy(ROOT / name, pages)
+    for page in pages.rglob("*.md"):
+        page.write_text(expand(page.read_text()))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+
+
+def expand(markdown: str) -> str:
+    """A page with what its marks ask for."""
+    return _MARK.sub(lambda mark: _generated(mark[1], mark[2], markdown), markdown)
 
 
 def console(source: str, language: str, class_name: str, _options: object, _markdown: object, **_others: Any) -> str:
@@ -73,40 +95,6 @@ def console(source: str, language: str, class_name: str, _options: object, _mark
     copied = html.escape("\n".join(typed)).replace("\n", "&#10;")
     code = f"<pre><code>{''.join(lines)}</code></pre>"
     return f'<div class="language-{language} {class_name}" data-copy="{copied}">{code}</div>'
-
-
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are no files of docs/."""
-    from mkdocs.structure.files import File
-
-    for name in DOCUMENTS:
-        files.append(File.generated(config, name, content=(ROOT / name).read_text()))
-    for card in cards():
-        path = f"cards/{card['name']}.md"
-        if files.get_file_from_path(path) is None:
-            text = f"# {card['name']}\n\n{card['title']}.\n\n<!-- parameters: {card['name']} -->\n"
-            files.append(File.generated(config, path, content=text))
-    config.nav = complete(config.nav or [], [file.src_uri for file in files.documentation_pages()])
-    return files
-
-
-def complete(nav: list[Any], pages: list[str]) -> list[Any]:
-    """The navigation with every page of a section's folder in it, and without sections that have no page."""
-    done = []
-    for item in nav:
-        ((title, entries),) = item.items()
-        folder = SECTIONS.get(title)
-        if folder is not None:
-            below = sorted(page for page in pages if page.startswith(f"{folder}/"))
-            entries = [*entries, *(page for page in below if page not in entries)]
-        if entries:
-            done.append({title: entries})
-    return done
-
-
-def on_page_markdown(markdown: str, **_others: Any) -> str:
-    """Put in what the marks of a page ask for."""
-    return _MARK.sub(lambda mark: _generated(mark[1], mark[2], markdown), markdown)
 
 
 def _generated(what: str, name: str | None, markdown: str) -> str:
@@ -234,3 +222,7 @@ def _argument(parameter: Any) -> str:
     """An argument as its metavar, or as the words it may be."""
     choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
     return parameter.metavar or "|".join(str(choice.value) for choice in choices.values()) or parameter.name.upper()
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))

@@ -11,6 +11,8 @@
                         paragraphs behind the first, which says what there is. It runs in that command's place,
                         except in long runs (`HYPOTHESIS_PROFILE=soak`) and where pages are written
 
+A picture of docs/pictures is what the file of its name looks like that the page's commands draw.
+
 A command fails only where `$ echo $?` follows and shows its status. In other blocks, lines that begin with `nicety `
 are run too, and have to succeed.
 
@@ -37,6 +39,8 @@ _TITLE = re.compile(r'title="([^"]+)"')
 _PART = re.compile(r"<!-- part: (.*) -->\n\Z")
 _INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
+_PICTURE = re.compile(r"!\[[^\]]+\]\((?:\.\./)*(?:docs/)?pictures/([\w.-]+)\)")
+PICTURES = ROOT / "docs/pictures"
 # What sets a machine up is not done again for a test.
 _SETS_UP = ("make", "git", "cd", "source", "pip", "apt", "sudo")
 MAKE = re.compile(r"(?:\$ )?make ([a-z-]+)")
@@ -163,12 +167,31 @@ def run_page(page: str, folder: Path, *, update: bool = False, whole: bool = Fal
     if script:
         (folder / "blocks.py").write_text("\n\n".join(script))
         shell.must("python blocks.py")
+    for picture in pictures(page):
+        _check_picture(picture, folder, update=update)
     for block, text in reversed(changes):
         old = re.sub("^(?=.)", block.indent, block.text, flags=re.MULTILINE)
         new = re.sub("^(?=.)", block.indent, text, flags=re.MULTILINE)
         assert page[block.start : block.start + len(old)] == old, f"uneven indentation: {old}"
         page = page[: block.start] + new + page[block.start + len(old) :]
     return page
+
+
+def pictures(page: str) -> list[str]:
+    """The names of the pictures that a page shows."""
+    return _PICTURE.findall(page)
+
+
+def _check_picture(name: str, folder: Path, *, update: bool) -> None:
+    """Compare a picture with the one that a page's commands have drawn, if they have."""
+    drawn, kept = folder / name, PICTURES / name
+    if not drawn.exists():
+        return
+    if update:
+        kept.write_bytes(drawn.read_bytes())
+    again = "write it with `python tests/console.py PAGE`"
+    assert kept.exists(), f"docs/pictures/{name} is missing; {again}"
+    assert kept.read_bytes() == drawn.read_bytes(), f"docs/pictures/{name} looks otherwise now; {again}"
 
 
 def _run_console(shell: Shell, console: str, part: str | None, *, update: bool) -> str:

@@ -11,10 +11,11 @@ import sys
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from console import MAKE, ROOT, Shell, blocks, pages, run_page, same, steps
+from console import MAKE, PICTURES, ROOT, Shell, blocks, pages, pictures, run_page, same, steps
 from nicety import _native
 
 DOCS = ROOT / "docs"
@@ -32,6 +33,17 @@ def test_targets_of_make_exist() -> None:
             for line in block.text.splitlines():
                 found = MAKE.match(line)
                 assert found is None or f"\n{found[1]}:" in makefile, f"{page}: {line}"
+
+
+def test_every_picture_is_shown_and_drawn_by_a_page() -> None:
+    kept = [picture.name for picture in PICTURES.iterdir()]
+    shown = {name: [page for page in pages() if name in pictures(page.read_text())] for name in kept}
+    assert len(shown) >= 4
+    for name, found in shown.items():
+        code = [block.text for page in found for block in blocks(page.read_text())]
+        assert any(name in text for text in code), f"docs/pictures/{name}: no page that shows it draws it"
+    named = {name for page in pages() for name in pictures(page.read_text())}
+    assert named == set(shown)
 
 
 def test_every_function_of_a_handler_is_described() -> None:
@@ -114,13 +126,22 @@ class Text(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Text]:
+def generate() -> dict[str, Any]:
+    """What makes the site's sources."""
+    return runpy.run_path(str(DOCS / "generate.py"))
+
+
+@pytest.fixture(scope="module")
+def site(generate: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Text]:
     """The site's pages, by their paths."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return {str(page.relative_to(folder)): Text(page.read_text()) for page in folder.rglob("*.html")}
+    folder = tmp_path_factory.mktemp("docs")
+    generate["main"](folder)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(folder / "mkdocs.yml")]
+    environment = os.environ | {"PYTHONPATH": str(DOCS)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = folder / "site"
+    return {str(page.relative_to(built)): Text(page.read_text()) for page in built.rglob("*.html")}
 
 
 def test_the_site_needs_nothing_from_elsewhere(site: dict[str, Text]) -> None:
@@ -163,7 +184,17 @@ def test_every_command_and_option_is_in_the_site(site: dict[str, Text]) -> None:
     assert check(typer.main.get_command(app), "nicety") >= 8
 
 
-def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
+def test_every_page_is_in_the_navigation() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = re.findall(r"- (?:\w+: )?(\S+\.md)$", settings, re.MULTILINE)
+    assert len(named) == len(set(named))
+    below = {str(page.relative_to(DOCS)) for page in pages() if page.is_relative_to(DOCS)}
+    assert set(named) == below | {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    shipped = {f"cards/{card['name']}.md" for card in json.loads(_native.specs())}
+    assert shipped <= set(named), "every card has a page"
+
+
+def test_every_public_name_is_in_the_site(site: dict[str, Text], generate: dict[str, Any]) -> None:
     import nicety
 
     page = site["reference/python.html"].text
@@ -171,9 +202,8 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text]) -> None:
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
     assert "## More" not in page
     # A name that the page forgets is added to it.
-    generate = runpy.run_path(str(DOCS / "generate.py"))
     markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.outcomes.Event", "")
-    assert "\n## More\n\n::: nicety.outcomes.Event\n" in generate["on_page_markdown"](markdown)
+    assert "\n## More\n\n::: nicety.outcomes.Event\n" in generate["expand"](markdown)
 
 
 def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:
@@ -236,6 +266,20 @@ def test_a_page_is_written_anew(tmp_path: Path) -> None:
     assert "$ cat a.txt\none\ntwo\nthree\n" in right
     assert right.endswith("    $ echo 2\n    2\n    ```\n")
     assert run_page(right, tmp_path) == right
+
+
+def test_pictures_that_look_otherwise_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr("console.PICTURES", kept)
+    page = "```console\n$ echo new > a.svg\n```\n\n![A](../pictures/a.svg)\n![B](../pictures/drawn-elsewhere.svg)\n"
+    with pytest.raises(AssertionError, match="is missing"):
+        run_page(page, tmp_path)
+    run_page(page, tmp_path, update=True)
+    run_page(page, tmp_path)
+    (kept / "a.svg").write_text("old\n")
+    with pytest.raises(AssertionError, match="looks otherwise now"):
+        run_page(page, tmp_path)
 
 
 def test_commands_of_several_lines(tmp_path: Path) -> None:

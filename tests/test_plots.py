@@ -31,9 +31,13 @@ def test_a_line_for_each_card_and_mode(report: package.benchmarks.Report) -> Non
     lines = axes.get_lines()
     labels = [line.get_label() for line in lines]
     assert labels == [f"spin-{card}, {mode}" for card in ("discrete", "integrated") for mode in ("rdma", "portals4")]
-    # Told apart without colour: by marker and line, or filling.
-    looks = {(line.get_marker(), line.get_linestyle()) for line in lines}
-    assert len(looks) == 4
+    # Told apart without colour, by their markers, and by colour and line where modes or cards are compared.
+    assert len({line.get_marker() for line in lines}) == 4
+    legend = axes.get_legend()
+    assert legend is not None
+    handles = legend.get_lines()
+    assert [handle.get_color() for handle in handles] == [line.get_color() for line in lines]
+    assert len({(handle.get_color(), handle.get_linestyle()) for handle in handles}) == 4
     assert list(lines[0].get_xdata()) == [8, 512, 4096, 1 << 20]
     assert lines[0].get_ydata()[0] == pytest.approx(0.693685)
     assert axes.get_xlabel() == "Message size (B)"
@@ -103,10 +107,101 @@ def test_lines_on_top_of_each_other_are_all_seen() -> None:
     (axes,) = plots.report_figure(report).axes
     marked = {str(line.get_label()).split(", ")[1]: line.get_markevery() for line in axes.get_lines()}
     assert marked == {"rdma": [0, 1, 2, 3, 4], "portals4": [0, 3, 5], "spin-store": [1, 4], "spin-stream": [2]}
-    widths = [list(underlay.get_linewidth()) for underlay in axes.collections]
-    assert [len(each) for each in widths] == [0, 5, 5, 0]
-    thin = axes.get_lines()[0].get_linewidth()
-    assert min(widths[1]) > max(widths[2]) > thin
+    # The first one is solid below, and the others take turns on it: a stripe, and as much room as the rest need.
+    styles = {
+        mode: [
+            (round(offset, 3), None if dashes is None else [round(part, 3) for part in dashes])
+            for offset, dashes in each
+        ]
+        for mode, each in ((m, axes.collections[i].get_linestyle()) for i, m in enumerate(marked))
+    }
+    width = 1.3
+    solid, stripe = (0, None), [4 * width, 8 * width]
+    assert styles["rdma"] == [solid]
+    assert styles["portals4"] == [solid]
+    assert styles["spin-store"] == [(8 * width, stripe)]
+    assert styles["spin-stream"] == [(4 * width, stripe)]
+    assert {tuple(each.get_linewidth()) for each in axes.collections} == {(width,)}
+
+
+def test_cards_of_one_mode_have_colours_and_markers_of_their_own() -> None:
+    report = package.run_benchmark("latency", nics=["spin-discrete", "spin-integrated"], modes=["rdma"], sizes=[8, 64])
+    lines = plots.report_figure(report).axes[0].get_lines()
+    assert len({line.get_color() for line in lines}) == 2
+    assert len({line.get_marker() for line in lines}) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([693.0, 1450.0], [0, 250, 500, 750, 1000, 1250, 1500]),
+        ([0.183, 21.3], [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]),
+        ([0.05, 49.9], [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]),
+        ([1.0, 100_000.0], [1, 10, 100, 1000, 10_000, 100_000]),
+        ([0.0], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+    ],
+)
+def test_an_axis_ends_with_a_tick(values: list[float], ticks: list[float]) -> None:
+    _, axes = plots.empty_figure(5, 4)
+    plots.value_axis(axes, values, "Latency (ns)")
+    assert list(axes.get_yticks()) == pytest.approx(ticks)
+    assert axes.get_ylim() == pytest.approx((ticks[0], ticks[-1]))
+
+
+def test_the_first_and_the_last_size_are_named() -> None:
+    _, axes = plots.empty_figure(7, 4)
+    plots.size_axis(axes, [1 << power for power in range(11)] + [1500])
+    assert list(axes.get_xticks()) == [*(1 << power for power in range(10)), 1500]
+
+
+@pytest.mark.parametrize(
+    ("most_ns", "unit"), [(9_999, (1, "ns")), (1e4, (1e3, "µs")), (1e7, (1e6, "ms")), (2e10, (1e9, "s"))]
+)
+def test_times_are_in_readable_units(most_ns: float, unit: tuple[float, str]) -> None:
+    assert plots.time_unit(most_ns) == unit
+
+
+def test_percentiles_are_drawn(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    report = package.run_benchmark(
+        "latency", nics="spin-discrete", modes="rdma", sizes=[8, 64], iterations=30, noise="10us,1us"
+    )
+    row = report["rows"][0]
+    assert row["min_ns"] < row["p99_ns"]
+    axes = plots.report_figure(report, percentiles=True).axes[0]
+    thin, thick = (collection.get_segments()[0] for collection in axes.collections[1:3])
+    assert [tuple(end) for end in thin] == [(8, row["min_ns"]), (8, row["max_ns"])]
+    assert [tuple(end) for end in thick] == [(8, row["p50_ns"]), (8, row["p99_ns"])]
+    assert "thick: median to p99" in axes.texts[0].get_text()
+    rates = package.run_benchmark("bandwidth", nics="spin-discrete", modes="rdma", sizes=[4096], noise="10us,1us")
+    (point,) = (rates["rows"][0],)
+    axes = plots.report_figure(rates, percentiles=True).axes[0]
+    low, high = (end[1] for end in axes.collections[1].get_segments()[0])
+    assert low <= point["bandwidth_bytes_per_s"] / 1e9 <= high
+    assert high == pytest.approx(point["window"] * 4096 / point["min_ns"])
+    pictures = []
+    for option in ([], ["--percentiles"], ["--breakdown"]):
+        arguments = ["--noise", "10us,1us", "--iterations", "20", "--sizes", "8", "--plot", "p.png"]
+        done = nicety("bench", "latency", "--nic", "spin-discrete", "--mode", "rdma", *arguments, *option)
+        assert done.status == 0, done.stderr
+        pictures.append((tmp_path / "p.png").read_bytes())
+    assert len(set(pictures)) == 3
+
+
+def test_stages_are_bars_that_add_up() -> None:
+    report = package.run_benchmark(
+        "latency", nics="spin-discrete", modes=["rdma", "portals4"], sizes=[1 << power for power in range(3, 15)]
+    )
+    figure = plots.stages_figure(report)
+    # Nine sizes at most, the first and the last among them.
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[0] == "8 B (ns)"
+    assert titles[-1] == "16 KiB (ns)"
+    assert len(titles) <= 9
+    ends: dict[float, float] = {}
+    for bar in figure.axes[0].patches:
+        y, x, width = (getattr(bar, f"get_{part}")() for part in ("y", "x", "width"))
+        ends[y] = max(ends.get(y, 0.0), x + width)
+    assert list(ends.values()) == pytest.approx([row["latency_ns"] for row in report["rows"] if row["size_bytes"] == 8])
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])

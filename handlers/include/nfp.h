@@ -62,7 +62,8 @@ enum {
     NFP_CALL_ETH_SEND = 0x310,
     NFP_CALL_ETH_RECEIVE = 0x311,
     NFP_CALL_ETH_MOVE = 0x312,
-    NFP_CALL_NODE = 0x313
+    NFP_CALL_NODE = 0x313,
+    NFP_CALL_ETH_TYPE = 0x314
 };
 
 NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
@@ -256,6 +257,9 @@ NFP_INLINE int32_t nfp_eth_receive(void *head, uint32_t head_bytes, uint32_t *so
     return nfp_channel_call(NFP_CALL_ETH_RECEIVE, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)source,
                             0, 0);
 }
+
+/* The EtherType of the process's frame: 0 where the frame has a length in its place, as those of nfp_eth_send. */
+NFP_INLINE uint32_t nfp_eth_type(void) { return (uint32_t)nfp_channel_call(NFP_CALL_ETH_TYPE, 0, 0, 0, 0, 0); }
 
 /* Moves a part of the process's frame to a memory; 0 when it is there. Moving no bytes gives the frame up. */
 NFP_INLINE int32_t nfp_eth_move(volatile void *memory, uint32_t from, uint32_t bytes) {

@@ -5,8 +5,11 @@
  * every fourth, and so on. With R the trailing ones of a sketch, about SKETCHES / 0.77351 x 2^(mean of R)
  * distinct addresses have set them. The card sends the sum of all R, and whoever divides does so on the host.
  *
- * Any number of contexts count at the same time. On each island one of them is a feeder: it reads blocks of addresses
- * from the host, by a channel, and has the other contexts of the island count them while the next block comes. */
+ * Any number of contexts count at the same time. Addresses come
+ *   - out of packets: contexts take frames from the port, and look for the source themselves (pcsa_packets);
+ *   - from the host: on each island one context, the feeder, reads blocks of addresses by a channel, and has the others
+ *     count them while the next block comes (pcsa_feeder, pcsa_worker);
+ *   - out of a memory (pcsa_count), or out of local memory, shared by the contexts of a microengine (pcsa_share). */
 #include <nfp.h>
 
 #ifndef INDEX_BITS
@@ -36,6 +39,38 @@ __process void pcsa_count(const volatile uint32_t *addresses, uint32_t count) {
         addresses += now;
         count -= now;
     }
+}
+
+/* Addresses in local memory, for the contexts of a microengine to share: how many they are, and the next one. Between a look
+ * at it and the step to the next nothing gives up the core, so that no lock is needed. */
+#define GIVEN 256
+uint32_t pcsa_given[GIVEN];
+static volatile uint32_t given, next;
+
+static void share(void) {
+    for (;;) {
+        uint32_t i = next;
+        if (i >= given) return;
+        next = i + 1;
+        update(pcsa_given[i]);
+    }
+}
+
+#define SHARE 3 /* the signal that addresses are given */
+
+/* Starts up, once for all contexts of the microengine: sets the others to work on `count` addresses, and joins in. */
+__process void pcsa_share(uint32_t count, uint32_t contexts) {
+    given = count;
+    next = 0;
+    uint32_t here = nfp_microengine();
+    for (uint32_t context = 1; context < contexts; context++) nfp_signal(here, context, SHARE);
+    share();
+}
+
+/* Another context, which waits for the start. */
+__process void pcsa_sharer(void) {
+    nfp_wait_all(1 << SHARE);
+    share();
 }
 
 /* Adds sketches of this island to those at `merged`, in a memory that all islands reach: every `workers`-th part, from
@@ -128,4 +163,95 @@ __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contex
     nfp_wait_all(1 << MERGED);
     sum = pcsa_sum(merged);
     return channel_write(target, &sum, sizeof sum);
+}
+
+/* Packets of the port. Behind the merged sketches and `arrived` in IMEM are what has come, by kind, and a word for the frame
+ * behind the last: how many went before it. */
+enum { IPV4, IPV6, OTHER, KINDS };
+#define ENDED 4 /* the signal to the first collector that that frame has come */
+#define MERGE 5 /* to the other collectors, that all packets are counted */
+#define END_OF_REPLAY 0x88b5u /* an EtherType for experiments (IEEE 802) */
+
+NFP_INLINE uint32_t half(const uint32_t *head, uint32_t at) {
+    const uint8_t *bytes = (const uint8_t *)head + at;
+    return (uint32_t)bytes[0] << 8 | bytes[1];
+}
+
+/* MurmurHash3 of 16 bytes from seed 0: an address of IP version 6 as a word. */
+static uint32_t folded(const uint32_t *words) {
+    uint32_t hash = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t word = words[i] * 0xcc9e2d51u;
+        word = (word << 15 | word >> 17) * 0x1b873593u;
+        hash ^= word;
+        hash = (hash << 13 | hash >> 19) * 5 + 0xe6546b64u;
+    }
+    hash ^= 16;
+    hash = (hash ^ hash >> 16) * 0x85ebca6bu;
+    hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
+    return hash ^ hash >> 16;
+}
+
+/* Counts the source of a packet of which `have` bytes are in `head`: what kind it is. */
+NFP_INLINE uint32_t count_source(const uint32_t *head, uint32_t have, uint32_t type) {
+    uint32_t at = 0;
+    while ((type == 0x8100 || type == 0x88a8 || type == 0x9100) && at + 4 <= have) {
+        type = half(head, at + 2);
+        at += 4;
+    }
+    if ((type != 0x0800 && type != 0x86dd) || at >= have) return OTHER;
+    switch (((const uint8_t *)head)[at] >> 4) {
+    case 4:
+        if (at + 20 > have) return OTHER;
+        update(head[(at + 12) / 4]);
+        return IPV4;
+    case 6:
+        if (at + 40 > have) return OTHER;
+        update(folded(&head[(at + 8) / 4]));
+        return IPV6;
+    default:
+        return OTHER;
+    }
+}
+
+/* Takes frames for ever, and counts the sources of their packets. */
+__process int32_t pcsa_packets(volatile uint32_t *arrived) {
+    uint32_t head[NFP_ETH_HEAD / 4], source;
+    for (;;) {
+        int32_t bytes = nfp_eth_receive(head, sizeof head, &source);
+        if (bytes < 0) return bytes;
+        uint32_t type = nfp_eth_type();
+        nfp_eth_move(NULL, 0, 0);
+        if (type == END_OF_REPLAY) {
+            arrived[1 + KINDS] = head[0];
+            nfp_signal(0, 0, ENDED);
+            continue;
+        }
+        uint32_t have = (uint32_t)bytes < NFP_ETH_HEAD ? (uint32_t)bytes : NFP_ETH_HEAD;
+        nfp_fetch_add(&arrived[1 + count_source(head, have, type)], 1);
+    }
+}
+
+/* An island's collector: when all packets are counted, adds the island's sketches to those of all. The first one tells the
+ * others, and sends the sum of the trailing ones to the host, and with it how many packets of each kind there were. */
+__process int32_t pcsa_collector(uint32_t target, uint32_t islands, uint32_t island_size, volatile uint32_t *merged,
+                                 volatile uint32_t *arrived) {
+    uint32_t result[1 + KINDS];
+    if (nfp_microengine() != 0) {
+        nfp_wait_all(1 << MERGE);
+    } else {
+        int32_t registered = channel_register(target);
+        if (registered != CHANNEL_OK) return registered;
+        nfp_wait_all(1 << ENDED);
+        uint32_t frames = arrived[1 + KINDS];
+        do nfp_read(result, arrived, sizeof result);
+        while (result[1 + IPV4] + result[1 + IPV6] + result[1 + OTHER] != frames);
+        for (uint32_t other = 1; other < islands; other++) nfp_signal(other * island_size, 0, MERGE);
+    }
+    pcsa_merge(merged, 0, 1);
+    if (nfp_fetch_add(arrived, 1) + 1 == islands) nfp_signal(0, 0, MERGED);
+    if (nfp_microengine() != 0) return CHANNEL_OK;
+    nfp_wait_all(1 << MERGED);
+    result[0] = pcsa_sum(merged);
+    return channel_write(target, result, sizeof result);
 }

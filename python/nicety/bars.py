@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from nicety.plots import _COLOURS, _RC, _figure
+from nicety.lines import COLOURS
+from nicety.plots import RC, empty_figure, time_unit
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_HATCHES = ("", "////", "....", "xxxx", r"\\\\", "oo", "++")
-# What is told apart by its hatch, too, as in print.
+# Bars are told apart by their hatch, too, as in print.
+_HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
 
 
 def bars_figure(
@@ -35,8 +33,8 @@ def bars_figure(
         stacked: whether the values of a group are parts of a whole, and make one bar.
     """
     count = 1 if stacked else len(series)
-    figure, axes = _figure(7.6, 1.5 + len(groups) * (0.16 + 0.17 * max(count, 2)))
-    with mpl.rc_context(_RC):
+    figure, axes = empty_figure(7.6, 1.5 + len(groups) * (0.16 + 0.17 * max(count, 2)))
+    with mpl.rc_context(RC):
         height = 0.8 / count
         ends = [0.0] * len(groups)
         for number, (label, values) in enumerate(series.items()):
@@ -47,10 +45,10 @@ def bars_figure(
                 height=height * (1 if stacked else 0.9),
                 left=list(ends) if stacked else None,
                 label=label,
-                color=_COLOURS[number % len(_COLOURS)],
+                color=COLOURS[number % len(COLOURS)],
                 edgecolor="white",
                 linewidth=0.5,
-                hatch=_HATCHES[number % len(_HATCHES)],
+                hatch=hatch(number),
             )
             for at, (place, each) in enumerate(zip(places, values, strict=True)):
                 if stacked:
@@ -73,6 +71,62 @@ def bars_figure(
         axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
         axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False, fontsize=8)
     return figure
+
+
+def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, title: str) -> Figure:
+    """Bars of parts, in nanoseconds: axes for each panel, on them a bar for each group.
+
+    Args:
+        panels: by title, the parts of each group's bar by name.
+        title: above the picture.
+    """
+    parts = list(dict.fromkeys(part for groups in panels.values() for bar in groups.values() for part in bar))
+    heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9.0, 0.9 + sum(heights)), layout="constrained")
+        grid = figure.add_gridspec(len(panels), height_ratios=heights)
+    for at, (name, groups) in enumerate(panels.items()):
+        with mpl.rc_context(RC):
+            axes = figure.add_subplot(grid[at])
+            axes.set_axisbelow(True)
+            most = max(sum(bar.values()) for bar in groups.values())
+            scale, unit = time_unit(most)
+            ends = [0.0] * len(groups)
+            for number, part in enumerate(parts):
+                widths = [bar.get(part, 0.0) / scale for bar in groups.values()]
+                axes.barh(
+                    range(len(groups)),
+                    widths,
+                    left=ends,
+                    height=0.7,
+                    label=part,
+                    color=COLOURS[number % len(COLOURS)],
+                    edgecolor="white",
+                    linewidth=0.5,
+                    hatch=hatch(number),
+                )
+                ends = [end + width for end, width in zip(ends, widths, strict=True)]
+            for place, end in enumerate(ends):
+                axes.annotate(
+                    f"{_shown(end)} {unit}", (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8
+                )
+            axes.set_xlim(0, most / scale * 1.14 or 1)
+            axes.set_yticks(range(len(groups)), list(groups))
+            axes.invert_yaxis()
+            axes.xaxis.set_major_locator(MaxNLocator(7))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
+            axes.set_title(f"{name} ({unit})", loc="left", fontsize=9)
+            axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    with mpl.rc_context(RC):
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+        figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def hatch(number: int) -> str:
+    """The hatch of a series: another one where colours come a second time."""
+    return _HATCHES[(number + number // len(COLOURS)) % len(_HATCHES)]
 
 
 def _shown(number: float) -> str:

@@ -65,24 +65,37 @@ def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[s
     return list(tables.items())
 
 
-def channel_figure(report: ChannelBenchReport) -> Figure:
-    """A report as a picture: the figure over the message size, a line for each card and kind of message."""
-    from nicety.curves import Curve, figure_of
+def channel_figure(report: ChannelBenchReport, *, percentiles: bool = False) -> Figure:
+    """A report as a picture: the figure over the message size, a line for each card and kind of message.
+
+    With `percentiles` the points of a latency have whiskers from minimum to maximum and from median to p99.
+    """
+    from nicety.curves import figure_of
+    from nicety.lines import Curve
+    from nicety.plots import spread_of, time_unit
 
     # A colour for each kind of message, a line style for each card and number of processes.
     rows = report["rows"]
+    latency = report["benchmark"] == "channel-latency"
+    scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0)) if latency else (1.0, "MB/s")
     kinds = list(dict.fromkeys((row["mode"], row["direction"]) for row in rows))
     styles = list(dict.fromkeys((row["nic"], row.get("processes")) for row in rows))
-    points: dict[str, dict[int, float]] = {}
-    looks: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        label = f"{row['nic']}, {_kind(row)}"
-        points.setdefault(label, {})[row["size_bytes"]] = _value(row)
-        looks[label] = (kinds.index((row["mode"], row["direction"])), styles.index((row["nic"], row.get("processes"))))
-    curves = [Curve(label, points[label], colour=colour, style=style) for label, (colour, style) in looks.items()]
-    latency = report["benchmark"] == "channel-latency"
+    curves: list[Curve] = []
+    for label in dict.fromkeys(f"{row['nic']}, {_kind(row)}" for row in rows):
+        own = [row for row in rows if f"{row['nic']}, {_kind(row)}" == label]
+        spread = {row["size_bytes"]: spread_of(row, scale) for row in own if latency and percentiles}
+        curves.append(
+            Curve(
+                label,
+                {row["size_bytes"]: _value(row) / scale for row in own},
+                colour=kinds.index((own[0]["mode"], own[0]["direction"])),
+                style=styles.index((own[0]["nic"], own[0].get("processes"))),
+                marker=len(curves),
+                spread=spread,
+            )
+        )
     title = "Latency of a message, acknowledgement included" if latency else "Payload of all processes together"
-    return figure_of(curves, title=title, x="Message size (B)", y="Latency (ns)" if latency else "Bandwidth (MB/s)")
+    return figure_of(curves, title=title, x="Message size (B)", y=f"{'Latency' if latency else 'Bandwidth'} ({unit})")
 
 
 def _kind(row: ChannelRow) -> str:

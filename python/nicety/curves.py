@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
-from nicety.plots import (
-    _COLOURS,
-    _MARKERS,
-    _RC,
-    _STYLES,
-    _WIDTH,
-    _figure,
-    _size_axis,
-    _stacks,
-    _turns,
-    _underlay,
-    _value_axis,
-)
+from nicety.lines import COLOURS, Curve, draw
+from nicety.plots import RC, empty_figure, size_axis, time_unit, value_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,69 +20,32 @@ if TYPE_CHECKING:
 _STEPS = 64
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A line of points.
-
-    Attributes:
-        label: what it is, for the legend.
-        points: values by size.
-        colour: curves of one number have one colour and marker; counted from 0.
-        style: curves of one number have one line style; counted from 0.
-        marked: whether its points have markers.
-        crossed: sizes whose points are crossed out.
-    """
-
-    label: str
-    points: Mapping[int, float]
-    colour: int = 0
-    style: int = 0
-    marked: bool = True
-    crossed: frozenset[int] = field(default_factory=frozenset)
-
-
 def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
     """Curves over sizes."""
-    figure, axes = _figure(7.2, 4.4)
-    with mpl.rc_context(_RC):
-        _value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
-        stacks = _stacks([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
-        for curve, stack in zip(curves, stacks, strict=True):
-            colour = _COLOURS[curve.colour % len(_COLOURS)]
-            marker = _MARKERS[curve.colour % len(_MARKERS)] if curve.marked else ""
-            axes.plot(
-                list(curve.points),
-                list(curve.points.values()),
-                label=curve.label,
-                color=colour,
-                marker=marker,
-                markersize=5,
-                markerfacecolor=colour if curve.style % 2 == 0 else "white",
-                linestyle=_STYLES[curve.style % len(_STYLES)],
-                linewidth=_WIDTH,
-                markevery=_turns(stack),
-                zorder=3,
-            )
-            _underlay(axes, curve.points, stack, colour)
-            crossed = {size: value for size, value in curve.points.items() if size in curve.crossed}
-            axes.plot(list(crossed), list(crossed.values()), "x", color="black", markersize=9, zorder=4)
+    figure, axes = empty_figure(7.2, 4.4)
+    with mpl.rc_context(RC):
+        value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
+        handles = draw(axes, curves)
         measured = [curve for curve in curves if curve.marked] or curves
-        _size_axis(axes, sorted({size for curve in measured for size in curve.points}))
+        size_axis(axes, sorted({size for curve in measured for size in curve.points}))
         axes.set_xlabel(x)
         axes.set_title(title, loc="left", fontsize=10)
-        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14))
+        axes.legend(
+            handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14), handlelength=3.2
+        )
     return figure
 
 
 def line_rate_figure(report: LineRateReport) -> Figure:
     """A line-rate check: what packets take of handler processors, and what they may take."""
+    scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in report["rows"]))
     by_nic: dict[str, list[LineRateRow]] = {}
     for row in report["rows"]:
         by_nic.setdefault(row["nic"], []).append(row)
     curves = [
         Curve(
             f"{nic}: taken, x where it does not keep up",
-            {row["packet_bytes"]: row["handler_ns"] for row in rows},
+            {row["packet_bytes"]: row["handler_ns"] / scale for row in rows},
             colour=number,
             crossed=frozenset(row["packet_bytes"] for row in rows if not row["sustains_line_rate"]),
         )
@@ -105,14 +56,14 @@ def line_rate_figure(report: LineRateReport) -> Figure:
     if all(budget == points[report["rows"][0]["nic"]] for budget in points.values()):
         # The same line for all cards is drawn once, in black.
         nic = next(iter(points))
-        curves.append(Curve(budgets[nic], points[nic], colour=len(_COLOURS) - 1, style=1, marked=False))
+        curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=False))
     else:
         curves += [
             Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=False)
             for number, (nic, text) in enumerate(budgets.items())
         ]
     title = "Line-rate check: handler time a packet, and the most it may be"
-    return figure_of(curves, title=title, x="Packet size (B)", y="Time a packet (ns)")
+    return figure_of(curves, title=title, x="Packet size (B)", y=f"Time a packet ({unit})")
 
 
 def context_figure(report: ContextReport) -> Figure:

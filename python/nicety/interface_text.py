@@ -75,17 +75,20 @@ def _crossover(nic: str, size: int | None) -> str:
 
 def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
     """A report as a picture: the costs over the size, or what processes get over their number."""
-    from nicety.curves import Curve, figure_of
+    from nicety.curves import figure_of
+    from nicety.lines import Curve
+    from nicety.plots import time_unit
 
     curves = []
     if report["benchmark"] == "registration":
+        scale, unit = time_unit(max(max(row["copy_ns"], row["translate_ns"]) for row in report["rows"]))
         for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
             rows = [row for row in report["rows"] if row["nic"] == nic]
-            copies = {row["size_bytes"]: row["copy_ns"] for row in rows}
-            translations = {row["size_bytes"]: row["translate_ns"] for row in rows}
+            copies = {row["size_bytes"]: row["copy_ns"] / scale for row in rows}
+            translations = {row["size_bytes"]: row["translate_ns"] / scale for row in rows}
             curves.append(Curve(f"{nic}: copy", copies, colour=number))
             curves.append(Curve(f"{nic}: translate", translations, colour=number, style=1))
-        return figure_of(curves, title="Copy, or lock and translate", x="Message size (B)", y="Time of a CPU (ns)")
+        return figure_of(curves, title="Copy, or lock and translate", x="Message size (B)", y=f"Time of a CPU ({unit})")
     for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
         shares = [row for row in report["rows"] if row["nic"] == nic]
         least = {row["processes"]: row["process_min_bytes_per_s"] / 1e6 for row in shares}

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
 from nicety import _native
 from nicety.errors import InputError
+from nicety.lines import COLOURS, Curve, draw
 from nicety.results import PICTURES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from nicety.benchmarks import Report, Row
+    from nicety.channel_benchmarks import ChannelBenchReport
     from nicety.results import Breakdown
     from nicety.usecases import UseCaseReport
 
-# The palette of Okabe and Ito, without its yellow, which is too faint for a line: one colour a mode.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# One line style a card.
-_STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
-
-_RC: dict[Any, Any] = {
+RC: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -47,19 +40,16 @@ _TITLES = {
 }
 _MOST_TRACKS = 64
 _MOST_SLICES = 20_000
-# The width of a line in points; by how much a line under another is wider, and the most that this comes to.
-_WIDTH = 1.3
-_STEP = 2.2
-_MOST_WIDTH = 8.0
-# From which part of an axis on two points are seen as two.
-_CLOSE = 0.012
 # From how wide a range of values on an axis is logarithmic.
 _LOGARITHMIC = 30
 # Most axes beside each other, and most sizes that are named on one of them.
 _MOST_BESIDE = 3
 _MOST_TICKS = 11
-# From when on nanoseconds have too many digits, and bytes a second.
-_MICROSECONDS = 1e4
+# Most sizes whose stages are drawn.
+_MOST_PANELS = 9
+# Units of time, and from how many nanoseconds on each is used: below, it would have too many decimals.
+_TIMES = (("s", 1e9, 1e10), ("ms", 1e6, 1e7), ("µs", 1e3, 1e4))
+# From how many bytes a second on they are counted in gigabytes.
 _GIGABYTES = 1e9
 
 
@@ -74,7 +64,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     # Without a date, the same picture is the same file.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
     try:
-        with mpl.rc_context(_RC):
+        with mpl.rc_context(RC):
             figure.savefig(path, dpi=200, metadata=metadata)
     except OSError as error:
         raise InputError(f"{fspath(path)}: cannot write it ({error.strerror or error})") from error
@@ -86,8 +76,9 @@ def check_ending(path: str | PathLike[str]) -> None:
         raise InputError(f"{fspath(path)}: a picture's name ends with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    with mpl.rc_context(_RC):
+def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of this size in inches, and its only axes."""
+    with mpl.rc_context(RC):
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
     axes.set_axisbelow(True)
@@ -103,23 +94,75 @@ def size_text(size: float) -> str:
     return str(whole)
 
 
-def report_figure(report: Report) -> Figure:
-    """A benchmark as a picture: the figure over the message size, a line for each card and mode."""
+def time_unit(most_ns: float) -> tuple[float, str]:
+    """Nanoseconds in the unit that makes readable numbers of times up to this one, and the unit's name."""
+    return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
+
+
+def _bytes_text(size: int) -> str:
+    text = size_text(size)
+    return f"{text[:-2]} {text[-2:]}B" if text.endswith("i") else f"{text} B"
+
+
+def report_figure(report: Report, *, percentiles: bool = False) -> Figure:
+    """A benchmark as a picture: the figure over the message size, a line for each card and mode.
+
+    With `percentiles` a thin whisker at each point goes from the minimum to the maximum of the iterations, and a thick
+    one from the median to the 99th percentile.
+    """
     rows = report["rows"]
     value, label = _quantity(report)
-    figure, axes = _figure(7.2, 4.4)
-    with mpl.rc_context(_RC):
-        _value_axis(axes, [value(row) for row in rows], label)
-        _lines(axes, rows, "size_bytes", value)
-        _size_axis(axes, sorted({row["size_bytes"] for row in rows}))
-        _titles(axes, report)
+    scale, _ = time_unit(max((row["max_ns"] for row in rows), default=0.0))
+
+    def rates(row: Row) -> tuple[float, float, float, float]:
+        # Of a window that takes longer, the rate is lower.
+        whole = value(row) * row["window_ns"]
+        return whole / row["max_ns"], whole / row["p50_ns"], whole / row["p99_ns"], whole / row["min_ns"]
+
+    spread: Callable[[Any], tuple[float, float, float, float]]
+    spread = (lambda row: spread_of(row, scale)) if report["benchmark"] == "latency" else rates
+
+    figure, axes = empty_figure(7.2, 4.4)
+    with mpl.rc_context(RC):
+        values = [value(row) for row in rows]
+        value_axis(axes, [*values, *(end for row in rows for end in spread(row))] if percentiles else values, label)
+        _lines(axes, rows, "size_bytes", value, spread=spread if percentiles else None)
+        size_axis(axes, sorted({row["size_bytes"] for row in rows}))
+        _titles(axes, report, ["thin: minimum to maximum, thick: median to p99"] if percentiles else [])
     return figure
 
 
-def usecase_figure(report: UseCaseReport) -> Figure:
+def spread_of(row: Mapping[str, Any], scale: float) -> tuple[float, float, float, float]:
+    """Minimum, median, 99th percentile and maximum of a row's latencies, in units of so many nanoseconds."""
+    return row["min_ns"] / scale, row["p50_ns"] / scale, row["p99_ns"] / scale, row["max_ns"] / scale
+
+
+def stages_figure(report: Report | ChannelBenchReport) -> Figure:
+    """Where the time of messages went: axes for each size, on them a bar for each card and mode, stage by stage."""
+    from nicety.bars import stacked_bars
+
+    panels: dict[int, dict[str, dict[str, float]]] = {}
+    rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
+    for row in rows:
+        if "stages" in row:
+            name = ", ".join(str(row[key]) for key in ("nic", "mode", "direction") if key in row)
+            stages = {stage["stage"]: stage["ns"] for stage in row["stages"]}
+            panels.setdefault(row["size_bytes"], {})[name] = stages
+    sizes = sorted(panels)
+    shown = sizes[:: math.ceil(len(sizes) / _MOST_PANELS)]
+    if len(sizes) > 1:
+        shown[-1] = sizes[-1]
+    title = "Where the time of a message goes"
+    if len(shown) < len(sizes):
+        title += f": {len(shown)} of {len(sizes)} sizes"
+    return stacked_bars({_bytes_text(size): panels[size] for size in shown}, title=title)
+
+
+def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figure:
     """A use case as a picture: the figure over the parameter that is its axis, a line for each card and mode.
 
-    Where other parameters have several values, each of them has axes of its own, over the same range.
+    With `percentiles` the points of a latency have whiskers, as in `report_figure`. Where other parameters have several
+    values, each of them has axes of its own, over the same range.
     """
     from nicety.usecases.show import axis_name, group_title, groups
 
@@ -133,21 +176,24 @@ def usecase_figure(report: UseCaseReport) -> Figure:
     def value(row: Mapping[str, Any]) -> float:
         return float(row[shown["name"]] / scale)
 
+    spread = (lambda row: spread_of(row, scale)) if percentiles and shown["name"] == "latency_ns" else None
     values = [value(row) for row in report["rows"]]
+    if spread:
+        values += [end for row in report["rows"] for end in spread(row)]
     columns = min(len(beside), _MOST_BESIDE)
     lines = math.ceil(len(beside) / columns)
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         figure = Figure(figsize=(2.6 + 4.6 * columns, 4.4 if lines == 1 else 0.5 + 3.5 * lines), layout="constrained")
     for at, (title, rows) in enumerate(beside.items()):
-        with mpl.rc_context(_RC):
+        with mpl.rc_context(RC):
             axes = figure.add_subplot(lines, columns, at + 1)
             axes.set_axisbelow(True)
-            _value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
-            _lines(axes, rows, axis, value, legend=at + 1 == columns)
-            _size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
+            value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
+            _lines(axes, rows, axis, value, spread=spread, legend=at + 1 == columns)
+            size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
             axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
             axes.set_title(title, loc="left", fontsize=9)
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         circumstances = _circumstances(report)
         whole = f"{report['title']}: {report['meaning']}" + (f" ({circumstances})" if circumstances else "")
         figure.suptitle(whole, fontsize=10)
@@ -158,8 +204,9 @@ def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
     """A unit that makes readable numbers of a use case's figure, and what the axis says of it."""
     shown = report["figure"]
     most = max((row[shown["name"]] for row in report["rows"]), default=0.0)
-    if shown["name"] == "latency_ns" and most >= _MICROSECONDS:
-        return 1e3, "Latency (µs)"
+    if shown["name"].endswith("_ns"):
+        scale, unit = time_unit(most)
+        return scale, f"{shown['label'].partition(' (')[0]} ({unit})"
     if shown["name"] == "bandwidth_bytes_per_s" and most >= _GIGABYTES:
         return 1e9, "Bandwidth (GB/s)"
     return shown["unit"], shown["label"]
@@ -171,38 +218,30 @@ def _lines(
     axis: str,
     value: Callable[[Any], float],
     *,
+    spread: Callable[[Any], tuple[float, float, float, float]] | None = None,
     legend: bool = True,
 ) -> None:
-    """A line for each card and mode, drawn so that lines on top of each other are all seen."""
+    """A line for each card and mode: a colour for each mode, or for each card where all have the same one."""
     nics = list(dict.fromkeys(row["nic"] for row in rows))
     modes = list(dict.fromkeys(row["mode"] for row in rows))
-    lines = [
-        (nic, mode, {row[axis]: value(row) for row in rows if (row["nic"], row["mode"]) == (nic, mode)})
-        for nic in nics
-        for mode in modes
-    ]
-    lines = [line for line in lines if line[2]]
-    stacks = _stacks([points for _, _, points in lines], logarithmic=axes.get_yscale() == "log")
-    for (nic, mode, points), stack in zip(lines, stacks, strict=True):
-        nic_number, mode_number = nics.index(nic), modes.index(mode)
-        colour = _COLOURS[mode_number % len(_COLOURS)]
-        axes.plot(
-            list(points),
-            list(points.values()),
-            label=f"{nic}, {mode}",
-            color=colour,
-            marker=_MARKERS[mode_number % len(_MARKERS)],
-            markersize=5,
-            markerfacecolor=colour if nic_number % 2 == 0 else "white",
-            markevery=_turns(stack),
-            linestyle=_STYLES[nic_number % len(_STYLES)],
-            linewidth=_WIDTH,
-            zorder=3,
+    curves: list[Curve] = []
+    for nic, mode in dict.fromkeys((row["nic"], row["mode"]) for row in rows):
+        own = [row for row in rows if (row["nic"], row["mode"]) == (nic, mode)]
+        curves.append(
+            Curve(
+                f"{nic}, {mode}",
+                {row[axis]: value(row) for row in own},
+                colour=modes.index(mode) if len(modes) > 1 else nics.index(nic),
+                style=nics.index(nic),
+                marker=len(curves),
+                spread={row[axis]: spread(row) for row in own} if spread else {},
+            )
         )
-        _underlay(axes, points, stack, colour)
+    handles = draw(axes, curves)
     if legend:
         # Beside the axes and below their top, where no title reaches.
         axes.legend(
+            handles=handles,
             loc="upper left",
             bbox_to_anchor=(1.02, 1.0),
             borderaxespad=0,
@@ -212,65 +251,9 @@ def _lines(
         )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """How many lines lie under and on top of a line at one of its points."""
-
-    below: int
-    above: int
-
-    @property
-    def height(self) -> int:
-        return self.below + 1 + self.above
-
-
-def _stacks(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[_Place]]:
-    """Where lines lie on top of each other, for each line and point of it, in the order they are drawn in."""
-    every = [value for points in lines for value in points.values()]
-    most = max(every, default=0) or 1
-    extent = math.log(most / min(every)) if logarithmic else most
-
-    def meet(other: Mapping[int, float], size: int, value: float) -> bool:
-        if size not in other:
-            return False
-        apart = abs(math.log(other[size] / value)) if logarithmic else abs(other[size] - value)
-        return apart <= _CLOSE * extent
-
-    return [
-        [
-            _Place(
-                below=sum(meet(other, size, value) for other in lines[:at]),
-                above=sum(meet(other, size, value) for other in lines[at + 1 :]),
-            )
-            for size, value in points.items()
-        ]
-        for at, points in enumerate(lines)
-    ]
-
-
-def _turns(stack: Sequence[_Place]) -> list[int]:
-    """The points at which a line has its marker: lines on top of each other take turns."""
-    if any(place.height > len(stack) for place in stack):
-        return list(range(len(stack)))
-    return [at for at, place in enumerate(stack) if at % place.height == place.below]
-
-
-def _underlay(axes: Axes, points: Mapping[int, float], stack: Sequence[_Place], colour: str) -> None:
-    """Where other lines lie on a line, widen it, so that it is seen on both sides of them."""
-    places, segments, widths = list(points.items()), [], []
-    for (one, begin), (other, end) in pairwise(zip(places, stack, strict=True)):
-        above = min(begin.above, end.above)
-        if above:
-            segments.append([one, other])
-            widths.append(_WIDTH + min(_STEP, _MOST_WIDTH / max(begin.height, end.height)) * above)
-    axes.add_collection(
-        LineCollection(segments, colors=[colour], linewidths=widths, capstyle="round", zorder=2), autolim=False
-    )
-
-
-def _titles(axes: Axes, report: Report) -> None:
-    """What is drawn, and in a smaller line what is not as usual."""
-    circumstances = _circumstances(report)
+def _titles(axes: Axes, report: Report, notes: Sequence[str]) -> None:
+    """The benchmark's title, and in a smaller line the circumstances that are not the usual ones, and notes."""
+    circumstances = ", ".join(part for part in (_circumstances(report), *notes) if part)
     axes.set_title(_TITLES[report["benchmark"]], loc="left", fontsize=10, pad=19 if circumstances else 6)
     if circumstances:
         axes.annotate(
@@ -297,8 +280,7 @@ def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
     """What is drawn, in a unit that makes readable numbers, and what the axis says of it."""
     rows = report["rows"]
     if report["benchmark"] == "latency":
-        most = max((row["latency_ns"] for row in rows), default=0.0)
-        scale, unit = (1e3, "µs") if most >= _MICROSECONDS else (1.0, "ns")
+        scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0))
         return lambda row: row["latency_ns"] / scale, f"Latency ({unit})"
     if report["benchmark"] == "bandwidth":
         most = max((row["bandwidth_bytes_per_s"] for row in rows), default=0.0)
@@ -307,18 +289,13 @@ def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
     return lambda row: row["messages_per_s"] / 1e6, "Message rate (10⁶ messages/s)"
 
 
-def _size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
+def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
     """Sizes doubling to the right; 0, which has no logarithm, a step before 1. The first and the last are named."""
     if sizes and sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
     else:
         axes.set_xscale("log", base=2)
-    powers = [size for size in sizes if size & (size - 1) == 0]
-    ticks = powers if len(powers) > 1 else list(sizes)
-    named = ticks[:: max(1, math.ceil(len(ticks) / _MOST_TICKS))]
-    if len(named) > 1:
-        # The one before would be too near to it.
-        named[-1] = ticks[-1]
+    named = _named_sizes(sizes)
     axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in named]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: shown(round(size))))
@@ -327,25 +304,54 @@ def _size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = s
     axes.set_xlabel("Message size (B)")
 
 
-def _value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
+def _named_sizes(sizes: Sequence[int]) -> list[int]:
+    """The sizes that have a tick: the first, the last, and of those between them what has room, powers first."""
+    if len(sizes) <= 1:
+        return list(sizes)
+    place = [math.log2(max(size, 0.5)) for size in sizes]
+    room = (place[-1] - place[0]) / _MOST_TICKS
+    named = {sizes[0]: place[0], sizes[-1]: place[-1]}
+    powers = [(size, at) for size, at in zip(sizes, place, strict=True) if size & (size - 1) == 0]
+    every = max(1, math.ceil(len(powers) / _MOST_TICKS))
+    for size, at in (*powers[::every], *zip(sizes, place, strict=True)):
+        if all(abs(at - other) >= room for other in named.values()):
+            named[size] = at
+    return sorted(named)
+
+
+def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
     """From 0 on, or logarithmic where the values are far apart; from 0 to 1 for a share of something."""
     least, most = min(values, default=0), max(values, default=1)
     if share:
         axes.set_ylim(-0.03, 1.03)
         axes.yaxis.set_major_locator(MultipleLocator(0.2))
-    elif least > 0 and most / least > _LOGARITHMIC:
-        axes.set_yscale("log")
-        decades = math.log10(most / least)
-        subs = (1.0,) if decades > 3 else (1.0, 2.0, 5.0)  # noqa: PLR2004, three decades of ticks are enough
-        axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_ylim(least / 1.4, most * 1.4)
     else:
-        axes.set_ylim(0, most * 1.08 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+        logarithmic = least > 0 and most / least > _LOGARITHMIC
+        ticks = _decade_ticks(least, most) if logarithmic else _even_ticks(most or 1)
+        axes.set_yscale("log" if logarithmic else "linear")
+        axes.yaxis.set_major_locator(FixedLocator(ticks))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(ticks[0], ticks[-1])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", " ")))
     axes.set_ylabel(label)
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+
+
+def _even_ticks(most: float) -> list[float]:
+    """Ticks from 0 to the first one that is not below `most`."""
+    ticks = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(0, most)
+    last = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
+    return [float(tick) for tick in ticks[: last + 1]]
+
+
+def _decade_ticks(least: float, most: float) -> list[float]:
+    """Ticks 1, 2, 5, 10, ... around these values; over more than three decades 1, 10, 100, ..."""
+    steps = (1,) if math.log10(most / least) > 3 else (1, 2, 5)  # noqa: PLR2004, see above
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+    begin = max(at for at, tick in enumerate(ticks) if tick <= least * (1 + 1e-9))
+    end = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
+    return ticks[begin : end + 1]
 
 
 def breakdown_figure(breakdown: Breakdown) -> Figure:
@@ -353,17 +359,19 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
     if not breakdown.messages:
         raise InputError("plot(): the run had no message to its end whose time could be drawn")
     stages = breakdown.stages
-    means = [stage.total_ns / max(breakdown.messages, 1) for stage in stages]
-    figure, axes = _figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
-    with mpl.rc_context(_RC):
+    whole = breakdown.total_ns / max(breakdown.messages, 1)
+    scale, unit = time_unit(whole)
+    means = [stage.total_ns / max(breakdown.messages, 1) / scale for stage in stages]
+    figure, axes = empty_figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
+    with mpl.rc_context(RC):
         # What only waits is hatched.
         for at, (stage, mean) in enumerate(zip(stages, means, strict=True)):
             waits = stage.stage.endswith("queued") or stage.stage == "completion order"
             axes.barh(
                 at,
                 mean,
-                color="white" if waits else _COLOURS[0],
-                edgecolor=_COLOURS[0],
+                color="white" if waits else COLOURS[0],
+                edgecolor=COLOURS[0],
                 hatch="////" if waits else None,
                 height=0.7,
             )
@@ -372,24 +380,23 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
         axes.invert_yaxis()
         axes.set_xlim(0, max(means, default=1) * 1.18)
         axes.xaxis.set_major_locator(MaxNLocator(7))
-        axes.set_xlabel("Mean time of a message (ns)")
+        axes.set_xlabel(f"Mean time of a message ({unit})")
         count = f"{breakdown.messages} message{'s' if breakdown.messages != 1 else ''}"
-        total = breakdown.total_ns / max(breakdown.messages, 1)
-        axes.set_title(f"Where the time of {count} went: {total:,.3f} ns each", loc="left", fontsize=10)
+        axes.set_title(f"Where the time of {count} went: {whole / scale:,.3f} {unit} each", loc="left", fontsize=10)
         axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
     return figure
 
 
 _OF_RESOURCE = {
     "program": "#999999",
-    "host CPU": _COLOURS[0],
-    "bus to card": _COLOURS[1],
-    "bus to host": _COLOURS[1],
-    "DMA": _COLOURS[4],
-    "link": _COLOURS[2],
-    "switch port": _COLOURS[2],
-    "matching": _COLOURS[3],
-    "HPU": _COLOURS[5],
+    "host CPU": COLOURS[0],
+    "bus to card": COLOURS[1],
+    "bus to host": COLOURS[1],
+    "DMA": COLOURS[4],
+    "link": COLOURS[2],
+    "switch port": COLOURS[2],
+    "matching": COLOURS[3],
+    "HPU": COLOURS[5],
 }
 
 
@@ -410,17 +417,16 @@ def timeline_figure(resources: _native.Table) -> Figure:
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "
             f"{_MOST_TRACKS}); write a timeline with run.trace(), or plot(kind='breakdown')"
         )
-    # What programs wait for before anything moves, such as a barrier, is cut off.
-    first, last = _extent(
-        [bars for (_, resource, _), bars in tracks.items() if resource != "program"] or tracks.values()
-    )
-    last = max(last, _extent(tracks.values())[1])
-    scale, unit = (1000.0, "µs") if last - first >= _MICROSECONDS else (1.0, "ns")
-    figure, axes = _figure(9.0, 1.0 + 0.24 * max(len(tracks), 3))
+    # Programs may wait long before anything moves, for a barrier for one: that is cut off, and what sets them up.
+    first, last = _extent(tracks.values())
+    moves = [bar for (_, resource, _), bars in tracks.items() if resource != "program" for bar in bars]
+    first = _after_the_longest_wait(moves, first, last)
+    scale, unit = time_unit(last - first)
+    figure, axes = empty_figure(9.0, 1.0 + 0.24 * max(len(tracks), 3))
     several = {(node, resource) for node, resource, number in tracks if number > 0} | {
         (node, resource) for node, resource, _ in tracks if resource in {"HPU", "switch port"}
     }
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         names, before = [], None
         for at, ((node, resource, number), bars) in enumerate(tracks.items()):
             name = f"{resource} {number}" if (node, resource) in several else resource
@@ -439,6 +445,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
                     [
                         ((start / 1000 - first) / scale, max((end - start) / 1000, least) / scale)
                         for start, end in spans
+                        if end / 1000 >= first
                     ],
                     (at - 0.36 + 0.16 * depth, 0.72 - 0.16 * depth),
                     # What lies inside is lighter.
@@ -449,10 +456,20 @@ def timeline_figure(resources: _native.Table) -> Figure:
         axes.set_yticks(range(len(names)), names, fontsize=7.5)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(0, max((last - first) / scale, 1e-3) * 1.01)
-        start = f", from {first:,.3f} ns on" if first > 0 else ""
+        start = f", from {first / scale:,.3f} {unit} on" if first > 0 else ""
         axes.set_xlabel(f"Virtual time ({unit}{start})")
         axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
     return figure
+
+
+def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
+    """When something moves again behind a wait of more than half the time; `first` where there is none."""
+    before, found = first, first
+    for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
+        if start - before > (last - first) / 2:
+            found = start
+        before = max(before, end)
+    return found
 
 
 def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:

@@ -46,7 +46,8 @@
 //! another kind. When it has met its reader, a manager asks that for address and size ([`CardEffect::Ask`]), begins
 //! one DMA a page ([`CardEffect::Dma`]), waits for all, and replies with the bytes done, the bytes outstanding and
 //! a status. The host posts the next six; or the same again, up to [`HostLimits::retries`] times, if a DMA
-//! failed; or gives up, which the card acknowledges. After the last list both ends are woken and the pages are
+//! failed; or gives up, which the card acknowledges. A manager keeps nothing from one list to the next, and asks the
+//! context again for each. After the last list both ends are woken and the pages are
 //! unpinned ([`HostEffect::Unpin`]).
 //!
 //! To the host there is one message more, since the host's addresses must travel first: the card pushes an offer

@@ -73,7 +73,7 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
         )
     for warning in warned:
         note(str(warning.message))
-    files.write(report)
+    files.write(report, breakdown=breakdown, percentiles=percentiles)
     if as_json:
         print_json(report)
     else:

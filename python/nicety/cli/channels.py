@@ -66,7 +66,7 @@ def bench(request: Request, files: Files, *, breakdown: bool = False, percentile
         )
     for warning in warned:
         note(str(warning.message))
-    files.write(report)
+    files.write(report, breakdown=breakdown, percentiles=percentiles)
     if as_json:
         print_json(report)
     else:

@@ -64,8 +64,14 @@ class Files:
         | LineRateReport
         | RegistrationReport
         | UseCaseReport,
+        *,
+        breakdown: bool = False,
+        percentiles: bool = False,
     ) -> None:
-        """Write what is made from a report; the timeline is written by the benchmark."""
+        """Write what is made from a report; the timeline is written by the benchmark.
+
+        With `breakdown` the picture is of stages, with `percentiles` it has the spread of each point.
+        """
         if self.csv is not None:
             write_bytes(self.csv, csv_text(report_table(report)).encode())
         if self.arrow is not None:
@@ -73,8 +79,10 @@ class Files:
         if self.plot is not None:
             from nicety import plots
 
-            if "axis" in report:
-                figure = plots.usecase_figure(cast("UseCaseReport", report))
+            if breakdown:
+                figure = plots.stages_figure(cast("Report | ChannelBenchReport", report))
+            elif "axis" in report:
+                figure = plots.usecase_figure(cast("UseCaseReport", report), percentiles=percentiles)
             elif report["benchmark"] == "handlers":
                 from nicety.curves import line_rate_figure
 
@@ -86,13 +94,13 @@ class Files:
             elif report["benchmark"] in ("channel-latency", "channel-bandwidth"):
                 from nicety.channel_text import channel_figure
 
-                figure = channel_figure(report)
+                figure = channel_figure(report, percentiles=percentiles)
             elif report["benchmark"] in ("registration", "fairness"):
                 from nicety.interface_text import interface_figure
 
                 figure = interface_figure(report)
             else:
-                figure = plots.report_figure(cast("Report", report))
+                figure = plots.report_figure(cast("Report", report), percentiles=percentiles)
             plots.save(figure, self.plot)
 
 

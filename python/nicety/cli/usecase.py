@@ -57,7 +57,7 @@ def usecase(case: UseCase, request: Request, files: Files, *, percentiles: bool,
         )
     for warning in warned:
         note(str(warning.message))
-    files.write(report)
+    files.write(report, percentiles=percentiles)
     if as_json:
         print_json(report)
     else:

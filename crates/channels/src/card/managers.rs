@@ -38,6 +38,7 @@ impl Card {
         let mailbox = Mailbox { channel, direction: manager.direction };
         match stage {
             Stage::Ask => self.asked(manager, mailbox, effects),
+            Stage::AskAgain { list } => self.begin_list(manager, mailbox, list, effects),
             Stage::Deliver => {
                 let (context, guard, want) = self.met_reader(mailbox);
                 let LaneState::Parked(Body::Direct(payload)) = self.lane(mailbox).state else {
@@ -241,8 +242,21 @@ impl Card {
         self.finish(manager, mailbox, reply, effects);
     }
 
+    /// Asks for the address once more, for a list of a message whose ends have met.
+    pub(super) fn ask_again(
+        &mut self,
+        manager: ManagerId,
+        mailbox: Mailbox,
+        list: PageList,
+        effects: &mut Vec<CardEffect>,
+    ) {
+        let (context, _, _) = self.party(mailbox);
+        self.set_stage(manager, Stage::AskAgain { list });
+        effects.push(CardEffect::Ask { manager, context });
+    }
+
     /// Begins one DMA a page.
-    pub(super) fn begin_list(
+    fn begin_list(
         &mut self,
         manager: ManagerId,
         mailbox: Mailbox,

@@ -59,7 +59,8 @@ pub enum CardEffect {
         /// Which.
         mailbox: Mailbox,
     },
-    /// Ask the waiting context for its destination address and size; then [`Card::done`].
+    /// Ask the waiting context for its address and size, where a message goes or comes from; then [`Card::done`].
+    /// A manager keeps nothing of a message, so it asks for each list of pages.
     Ask {
         /// Who.
         manager: ManagerId,
@@ -163,6 +164,10 @@ enum Stage {
     Idle,
     Fetch,
     Ask,
+    /// Asks again, for a list of a message whose ends have met.
+    AskAgain {
+        list: PageList,
+    },
     Deliver,
     Collect,
     /// DMAs are out for the pages in the bits of `pending`.

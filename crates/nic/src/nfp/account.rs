@@ -1,6 +1,6 @@
 //! Where the cycles of a context and of a microengine went. Every cycle is in exactly one part.
 
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 /// Where a context's cycles went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,22 @@ impl Add for ContextCounters {
     }
 }
 
+/// What has come since an earlier look.
+impl Sub for ContextCounters {
+    type Output = ContextCounters;
+
+    fn sub(self, earlier: ContextCounters) -> ContextCounters {
+        ContextCounters {
+            computing: self.computing - earlier.computing,
+            asleep: self.asleep - earlier.asleep,
+            ready: self.ready - earlier.ready,
+            idle: self.idle - earlier.idle,
+            instructions: self.instructions - earlier.instructions,
+            references: self.references - earlier.references,
+        }
+    }
+}
+
 /// Where a microengine's cycles went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounters {
@@ -60,6 +76,21 @@ impl CoreCounters {
     /// The cycles that the parts add up to: those since the processor began.
     pub const fn elapsed(&self) -> u64 {
         self.computing + self.switching + self.asleep + self.idle
+    }
+}
+
+/// What has come since an earlier look.
+impl Sub for CoreCounters {
+    type Output = CoreCounters;
+
+    fn sub(self, earlier: CoreCounters) -> CoreCounters {
+        CoreCounters {
+            computing: self.computing - earlier.computing,
+            switching: self.switching - earlier.switching,
+            asleep: self.asleep - earlier.asleep,
+            idle: self.idle - earlier.idle,
+            switches: self.switches - earlier.switches,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running processes on a processor by itself, or on a card beside its host; without a network.
 
 use super::{Card, ChannelError, Fault, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError};
+use nicety_fabric::{Port, Symbol};
 use nicety_host::{Cpus, Memory, MemoryError};
 use nicety_hpu::LoadError;
 use nicety_kernel::{Config, Either, RunError, Sim, World, race};
@@ -124,13 +125,29 @@ where
     F: Future<Output = Result<T, ExperimentError>> + 'static,
 {
     let program = Program::load(elf, spec)?;
-    simulate(interrupt, |sim| {
-        let off = Recorder::off();
-        let memory = Rc::new(Memory::new(spec.node.host.memory));
-        let cpus = Rc::new(Cpus::new(sim, spec.node.host, &off));
-        let card = Card::install(sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), &off);
-        steps(Bench { sim: sim.clone(), card, memory, program })
-    })
+    simulate(interrupt, |sim| steps(Bench::new(sim, spec, program, (None, 1))))
+}
+
+/// The same with a node of another kind at the other end of the card's link, which `peer` has.
+pub(super) fn run_on_link<T: 'static, F, G>(
+    spec: &NfpSpec,
+    elf: &[u8],
+    interrupt: Option<Arc<AtomicBool>>,
+    steps: impl FnOnce(Bench) -> F,
+    peer: impl FnOnce(Sim, Port) -> G,
+) -> Result<T, ExperimentError>
+where
+    F: Future<Output = Result<T, ExperimentError>> + 'static,
+    G: Future<Output = ()> + 'static,
+{
+    let program = Program::load(elf, spec)?;
+    let mut world: World<Symbol> = World::new(Config { interrupt, ..Config::default() });
+    let (card, other) = (world.add_node(), world.add_node());
+    let (here, there) = nicety_fabric::pair(&mut world, card, other, spec.node.link);
+    let (sim, beyond) = (world.sim(card), world.sim(other));
+    beyond.spawn(peer(beyond.clone(), there));
+    let steps = steps(Bench::new(&sim, spec, program, (Some(here), 2)));
+    ended(&mut world, &sim, steps)
 }
 
 fn simulate<T: 'static, F>(
@@ -144,6 +161,15 @@ where
     let node = world.add_node();
     let sim = world.sim(node);
     let steps = steps(&sim);
+    ended(&mut world, &sim, steps)
+}
+
+/// What a host's program came to, when nothing happens any more.
+fn ended<M: Send + 'static, T: 'static>(
+    world: &mut World<M>,
+    sim: &Sim,
+    steps: impl Future<Output = Result<T, ExperimentError>> + 'static,
+) -> Result<T, ExperimentError> {
     let result = Rc::new(RefCell::new(None));
     let kept = result.clone();
     sim.spawn_program("host", async move {
@@ -155,6 +181,15 @@ where
 }
 
 impl Bench {
+    /// A card with this port, among so many nodes.
+    fn new(sim: &Sim, spec: &NfpSpec, program: Rc<Program>, port: (Option<Port>, u32)) -> Bench {
+        let off = Recorder::off();
+        let memory = Rc::new(Memory::new(spec.node.host.memory));
+        let cpus = Rc::new(Cpus::new(sim, spec.node.host, &off));
+        let card = Card::install(sim, Rc::new(spec.clone()), memory.clone(), &cpus, port, &off);
+        Bench { sim: sim.clone(), card, memory, program }
+    }
+
     /// Does something while the processes that `places` names run, and none of them ends with an error.
     pub(super) async fn beside<T>(
         &self,

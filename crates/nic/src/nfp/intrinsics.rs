@@ -39,6 +39,9 @@ pub const ETH_MOVE: u32 = 0x312;
 /// `nfp_rank()` and `nfp_ranks()`.
 pub const NODE: u32 = 0x313;
 
+/// `nfp_eth_type()`.
+pub const ETH_TYPE: u32 = 0x314;
+
 /// The function of `nfp.h` that makes a call in which a context may sleep.
 pub(super) fn name(number: u32) -> &'static str {
     match number {

@@ -4,6 +4,7 @@
 
 use crate::spec;
 use nicety_nic::nfp::{crc32, pcsa, tsp};
+use pcsa::{Counted, Frame};
 use tsp::{Best, Climber, Distances, TspJob};
 
 const PCSA: &[u8] = include_bytes!("../data/pcsa.elf");
@@ -83,24 +84,89 @@ fn a_process_that_reads_outside_names_its_line() {
     assert!(error.contains("in update at pcsa.c:"), "{error}");
 }
 
-/// What NFComms measures: eight updates in all, on one to eight contexts. It has 1129 cycles for one context, of
-/// which 526 compute, and beside the updates they are start and end; here each process reads its addresses first.
+/// What NFComms measures: eight updates in all, which one to eight contexts share, with one start for all.
 #[test]
 fn eight_updates() {
     let addresses: Vec<u32> = numbers(4).take(8).collect();
-    let run = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap();
+    let run = |contexts| pcsa::share(&spec(&[]), PCSA, &addresses, contexts, None).unwrap();
     let one = run(1);
-    assert_eq!((one.cycles, one.core.computing, one.core.asleep), (1157, 479, 678));
-    // 8 x 75 in CLS, and the block of 32 bytes from CTM: four beats.
-    assert_eq!(one.core.asleep, 8 * 75 + 75 + 3);
+    assert_eq!(one.sum, expected_sum(&addresses));
+    // 8 x 75 in CLS; nothing else leaves the microengine.
+    assert_eq!((one.core.asleep, one.core.switching, one.contexts.references), (8 * 75, 0, 16));
+    let update = pcsa::share(&spec(&[]), PCSA, &addresses[..7], 1, None).unwrap().core.computing;
+    let update = one.core.computing - update;
     for contexts in 2..=8 {
         let more = run(contexts);
-        assert_eq!(more.core.elapsed(), more.cycles);
-        // A process begins and ends with 31 cycles. Waiting for CLS fills with the others' computing.
-        assert_eq!(more.core.computing, 479 + 31 * (contexts as u64 - 1));
+        assert_eq!((more.core.elapsed(), more.sum), (more.cycles, one.sum));
+        // One start for all: another context costs a signal and its own way to the end, and no more.
+        let each = (more.core.computing - one.core.computing).div_ceil(contexts as u64 - 1);
+        assert!(each < update / 2, "{contexts}: {each} of {update}");
+        assert!(more.core.asleep < one.core.asleep / 3 && more.core.switching > 0, "{contexts}: {more:?}");
         assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
     }
-    assert_eq!(run(8).core.asleep, 0);
+    // NFComms has 1129 cycles, 526 of them computing, and with eight contexts 616, of which 574 compute or switch.
+    assert_eq!((one.cycles, one.core.computing), (1103, 503));
+    let eight = run(8);
+    assert_eq!((eight.cycles, eight.core.computing, eight.core.switching), (691, 643, 48));
+    let error = pcsa::share(&spec(&[]), PCSA, &[0; 257], 1, None).unwrap_err().to_string();
+    assert_eq!(error, "257 addresses, and local memory has room for 256; write 1 to 256");
+}
+
+/// A packet of IP version 4, or of version 6 where there are 16 bytes of address, behind so many VLAN tags.
+fn packet(source: &[u8], tags: usize, len: usize) -> Frame {
+    let mut payload = Vec::new();
+    let kind: u16 = if source.len() == 4 { 0x0800 } else { 0x86dd };
+    for tag in 0..tags {
+        let next = if tag + 1 < tags { 0x8100 } else { kind };
+        payload.extend([0, 7]);
+        payload.extend(next.to_be_bytes());
+    }
+    match source.len() {
+        4 => payload.extend([&[0x45][..], &[0; 11], source, &[1; 4]].concat()),
+        _ => payload.extend([&[0x60][..], &[0; 7], source, &[1; 16]].concat()),
+    }
+    payload.resize(payload.len().max(len), 9);
+    Frame { station: [2; 6], kind: if tags > 0 { 0x8100 } else { kind }, payload }
+}
+
+#[test]
+fn the_card_takes_sources_out_of_packets() {
+    let mut packets = Vec::new();
+    let mut sources = Vec::new();
+    for (number, word) in numbers(5).take(600).enumerate() {
+        packets.push(packet(&word.to_le_bytes(), number % 4, 40 + number % 1400));
+        sources.push(word);
+    }
+    // MurmurHash3 of sixteen zeros, and of the bytes from 0 to 15.
+    let counting: Vec<u8> = (0..16).collect();
+    packets.extend([packet(&[0; 16], 0, 0), packet(&counting, 1, 0)]);
+    sources.extend([0x8134_cdf8, 0x1915_73dd]);
+    // ARP; a length in place of a type; IP that is neither; a tag with nothing behind it.
+    packets.push(Frame { station: [0; 6], kind: 0x0806, payload: vec![0x45; 46] });
+    packets.push(Frame { station: [0; 6], kind: 40, payload: vec![0x45; 40] });
+    packets.push(Frame { station: [0; 6], kind: 0x0800, payload: vec![0x55; 60] });
+    packets.push(Frame { station: [0; 6], kind: 0x8100, payload: vec![0x81; 46] });
+    let bytes: u64 = packets.iter().map(|frame| frame.payload.len().max(46) as u64 + 38).sum();
+    let mut left = packets.into_iter();
+    let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!(run.counted, Counted { ipv4: 600, ipv6: 2, other: 4 });
+    assert_eq!(run.sum, expected_sum(&sources));
+    // Back to back on a wire of 10 Gb/s, 800 ps a byte: nothing held them up.
+    assert_eq!((run.sent.ps(), run.wire.ps()), (bytes * 800, bytes * 800));
+    assert!(run.time > run.sent);
+}
+
+#[test]
+fn a_card_that_is_too_slow_holds_the_wire_up() {
+    // One microengine cannot take 14.9 million packets a second.
+    let slow = spec(&["hpu.cores=1"]);
+    let mut left = numbers(6).take(1000).map(|word| packet(&word.to_le_bytes(), 0, 46));
+    let run = pcsa::replay(&slow, PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!(run.counted.ipv4, 1000);
+    assert_eq!(run.wire.ps(), 1000 * 84 * 800);
+    assert!(run.sent > run.wire, "{run:?}");
+    let none = pcsa::replay(&spec(&[]), PCSA, 2048, None, || None).unwrap();
+    assert_eq!((none.counted, none.sum), (Counted::default(), 0));
 }
 
 #[test]

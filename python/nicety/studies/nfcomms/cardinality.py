@@ -97,7 +97,8 @@ def cardinality(options: Options) -> Measured:
     ]
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         parts = {
             "in all": "cycles_total",

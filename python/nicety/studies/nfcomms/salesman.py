@@ -68,7 +68,8 @@ def salesman(options: Options) -> Measured:
         return fixed(100 * (length / _OPTIMUM - 1), 2)
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         points = sorted({*counts, *(1 << power for power in range(14) if 1 << power <= len(lengths))})
         curves = [

@@ -141,7 +141,8 @@ def copy_or_translate(options: Options) -> Measured:
     crossover = crossing["crossover_bytes"] or 0
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         curves = [
             Curve("copy", {size: row["copy_ns"] / 1000 for size, row in by_size.items()}),

@@ -196,7 +196,8 @@ def host_memory(options: Options) -> Measured:
     columns = list(dict.fromkeys(_OF_MODES.values()))
 
     def pong_figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         curves = [
             Curve(mode, {size: pong(mode, size) for size in sizes}, colour=number, style=number)

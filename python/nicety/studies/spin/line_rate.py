@@ -62,7 +62,8 @@ def _line_rate(handler: Path, options: Options) -> Measured:
         return dict.fromkeys(budgets, time_ns)
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         curves = [
             Curve("8 HPUs: the time between packets, times 8", budgets),

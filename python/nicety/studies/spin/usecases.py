@@ -121,7 +121,8 @@ def accumulate(options: Options) -> Measured:
         return [fixed(points[size], 2) if size in points else "-" for points in curves]
 
     def figure() -> Figure:
-        from nicety.curves import Curve, figure_of
+        from nicety.curves import figure_of
+        from nicety.lines import Curve
 
         curves = [
             Curve(f"{nic}, {label}", curve(nic, mode, name), colour=colour, style=style)

@@ -4,7 +4,7 @@
 //! buffer until a process has taken it. A frame leaves only when the other end has room for it: as with pause frames,
 //! nothing is lost, and whoever sends waits.
 
-use super::super::intrinsics::{ETH_MOVE, ETH_RECEIVE, ETH_SEND, NODE};
+use super::super::intrinsics::{ETH_MOVE, ETH_RECEIVE, ETH_SEND, ETH_TYPE, NODE};
 use super::super::memory::Reference;
 use super::super::service::{Place, Served};
 use super::{Card, waited};
@@ -25,8 +25,11 @@ mod code {
     pub(super) const NO_FRAME: i32 = -4;
 }
 
-/// Destination, source and length of a frame (IEEE 802.3). Its checksum is sent behind the payload, and kept here.
-const HEADER: usize = 14;
+/// Destination, source, and length or EtherType of a frame (IEEE 802.3). Its checksum is sent behind the payload, and kept
+/// here.
+pub(crate) const HEADER: usize = 14;
+/// From here on the last of them is an EtherType, and no length.
+const LEAST_TYPE: u16 = 0x600;
 /// Most bytes that come from or go to local memory.
 pub(crate) const HEAD: u32 = 64;
 
@@ -59,6 +62,8 @@ pub struct PortCounters {
 /// A frame that has come.
 struct Frame {
     source: NodeId,
+    /// Zero where it has a length instead.
+    kind: u16,
     payload: Payload,
     path: Path,
 }
@@ -116,17 +121,18 @@ impl Ethernet {
 }
 
 /// The address of a rank: locally administered, its number at the end.
-fn station(node: NodeId) -> [u8; 6] {
+pub(crate) fn station(node: NodeId) -> [u8; 6] {
     let [a, b, c, d] = node.0.to_be_bytes();
     [2, 0, a, b, c, d]
 }
 
-/// Header and checksum of a frame with so many bytes before it is filled up.
-fn header(source: NodeId, destination: NodeId, len: u64, payload: &Payload) -> HeaderBytes {
+/// Header and checksum of a frame whose last two bytes of header are `last`: how many bytes it had before it was filled up,
+/// or an EtherType.
+pub(crate) fn header(source: [u8; 6], destination: NodeId, last: u16, payload: &Payload) -> HeaderBytes {
     let mut bytes = [0; HEADER];
     bytes[..6].copy_from_slice(&station(destination));
-    bytes[6..12].copy_from_slice(&station(source));
-    bytes[12..].copy_from_slice(&(len as u16).to_be_bytes());
+    bytes[6..12].copy_from_slice(&source);
+    bytes[12..].copy_from_slice(&last.to_be_bytes());
     let sum = checksum(&bytes, payload);
     HeaderBytes::new(&bytes).followed_by(&sum.to_le_bytes())
 }
@@ -159,6 +165,11 @@ impl Card {
             ETH_SEND => self.send_frame(place, a, (b, c), (d, e)),
             ETH_RECEIVE => self.receive_frame(place, a, b, c),
             ETH_MOVE => Ok(self.move_frame(place, a, b, c)),
+            ETH_TYPE => {
+                let held = self.ethernet.held.borrow();
+                let kind = held.get(&self.id(place).0).map_or(0, |frame| frame.kind);
+                Ok(Served::Now(u32::from(kind)))
+            }
             NODE => Ok(Served::Now(if a == 0 { self.sim.node().0 } else { self.ethernet.nodes })),
             _ => return None,
         })
@@ -240,7 +251,7 @@ impl Card {
             message: self.next_message(),
             channel: Channel::Data,
             offset: 0,
-            header: header(source, to, len, &payload),
+            header: header(station(source), to, len as u16, &payload),
             payload,
             path,
         };
@@ -257,7 +268,9 @@ impl Card {
         loop {
             let Packet { source, header: found, payload, path, .. } = port.receive().await;
             let (given, sum) = found.as_slice().split_at(HEADER);
-            let len = u64::from(u16::from_be_bytes([given[12], given[13]]));
+            let last = u16::from_be_bytes([given[12], given[13]]);
+            // Only a length says where the payload ends that was filled up.
+            let (kind, len) = if last < LEAST_TYPE { (0, u64::from(last)) } else { (last, payload.len()) };
             let intact = sum == checksum(given, &payload).to_le_bytes()
                 && !payload.is_damaged()
                 && given[..6] == station(self.sim.node());
@@ -267,7 +280,7 @@ impl Card {
                 continue;
             }
             let payload = if len < payload.len() { payload.part(0, len) } else { payload };
-            self.ethernet.come.borrow_mut().push_back(Frame { source, payload, path });
+            self.ethernet.come.borrow_mut().push_back(Frame { source, kind, payload, path });
             self.match_frames();
         }
     }

@@ -58,7 +58,11 @@ impl Card {
             }
             CardEffect::Ask { manager, context } => {
                 let (mailbox, path) = self.met(manager, context);
-                let cycles = self.spec.channels.managers.ask;
+                let managers = &self.spec.channels.managers;
+                let cycles = match manager.direction {
+                    Direction::ToCard => managers.ask,
+                    Direction::ToHost => managers.collect,
+                };
                 self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
             }
             CardEffect::Deliver { manager, context, .. } => {

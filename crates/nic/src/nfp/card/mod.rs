@@ -30,6 +30,7 @@ mod spec;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
+pub(super) use ethernet::header;
 pub use ethernet::{PortCounters, PortSpec};
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
 pub(crate) use spec::{read_channels, read_port};

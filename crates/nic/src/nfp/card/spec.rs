@@ -52,11 +52,12 @@ pub struct ManagerSpec {
     pub write: u8,
     /// Having a mailbox fetched.
     pub fetch: u64,
-    /// Asking a process where the bytes of an indirect message go, or come from.
+    /// Asking a process where the bytes of an indirect message go, for each list of its pages.
     pub ask: u64,
     /// Moving a direct message into a process's transfer registers.
     pub deliver: u64,
-    /// Moving a message out of a process's transfer registers.
+    /// Moving a message out of a process's transfer registers; or address and size of an indirect one, which it does
+    /// once for the offer and once for each list of pages.
     pub collect: u64,
     /// Having a mailbox written to the host.
     pub push: u64,
@@ -106,9 +107,15 @@ pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
         read: s.count("read", 1..=128, "managers that serve messages to the card") as u8,
         write: s.count("write", 1..=128, "managers that serve messages to the host") as u8,
         fetch: cycles("fetch", "cycles to have a mailbox fetched from the host"),
-        ask: cycles("ask", "cycles to ask a process for address and size of an indirect message"),
+        ask: cycles(
+            "ask",
+            "cycles to ask a process for address and size of an indirect message to the card, for each list of pages",
+        ),
         deliver: cycles("deliver", "cycles to move a direct message into a process's transfer registers"),
-        collect: cycles("collect", "cycles to move a message out of a process's transfer registers"),
+        collect: cycles(
+            "collect",
+            "cycles to move a message out of a process's transfer registers, or address and size of an indirect one, for each list of pages",
+        ),
         push: cycles("push", "cycles to have a mailbox written to the host"),
         dma: cycles("dma", "cycles to have the DMA of a page begun"),
     };

@@ -1,16 +1,21 @@
 //! Cardinality by probabilistic counting with stochastic averaging: `handlers/nfp/pcsa.c` on microengines.
 //!
-//! - [`run`]: some addresses on some contexts, and where their cycles go.
+//! - [`share`]: some addresses that the contexts of a microengine share, and where their cycles go.
+//! - [`run`]: addresses out of a memory, in parts for any number of contexts.
 //! - [`rates`]: how many updates a second the whole card makes (`rates.rs`).
 //! - [`stream`]: addresses that come from the host (`stream.rs`).
+//! - [`replay`]: packets that come over the port, whose sources the card finds (`replay.rs`).
 
 mod rates;
+mod replay;
 mod stream;
 
 pub use rates::{Rates, fresh, rates};
+pub use replay::{Counted, Frame, Replayed, replay};
 pub use stream::{BLOCK, Streamed, check_sketches, stream};
 
 use super::experiment::{self, ExperimentError, shares};
+use super::service::Place;
 use super::{ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Program, map};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +25,9 @@ use std::sync::atomic::AtomicBool;
 pub const SKETCHES: u32 = 2048;
 /// The fewest that it can be compiled for: those that one reference moves.
 pub const FEWEST_SKETCHES: u32 = 16;
+
+/// Addresses that [`share`] takes at most: those that `pcsa.c` has local memory for.
+pub const SHARED: usize = 256;
 
 /// Flajolet and Martin's correction: an address in this part of 2^R sets the bits below R.
 const PHI: f64 = 0.77351;
@@ -85,6 +93,57 @@ pub fn run(
         Ok(PcsaRun { cycles, contexts, core, sum })
     })
 }
+
+/// Counts addresses that lie in local memory on the first microengine: one context starts up for all, and `contexts` of them
+/// share the updates. The others wait for that when the cycles begin, and the end is that of the last.
+///
+/// # Errors
+/// As [`run`]; and for more than [`SHARED`] addresses.
+pub fn share(
+    spec: &NfpSpec,
+    elf: &[u8],
+    addresses: &[u32],
+    contexts: usize,
+    interrupt: Option<Arc<AtomicBool>>,
+) -> Result<PcsaRun, ExperimentError> {
+    if addresses.len() > SHARED {
+        let count = addresses.len();
+        return Err(ExperimentError::Input(format!(
+            "{count} addresses, and local memory has room for {SHARED}; write 1 to {SHARED}"
+        )));
+    }
+    let addresses = addresses.to_vec();
+    experiment::run(spec, elf, interrupt, move |nfp, program| async move {
+        let counter = Counter::new(&nfp, &program, 1, contexts)?;
+        let image = program.image();
+        let [given, starter, sharer] =
+            ["pcsa_given", "pcsa_share", "pcsa_sharer"].map(|name| image.require(name));
+        let (given, starter, sharer) = (given?, starter?, sharer?);
+        (1..contexts).for_each(|context| nfp.start(0, context, sharer, &[]));
+        // Until they wait; a whole number of cycles at any clock that is one of picoseconds.
+        nfp.sim.until(nfp.time(BEFORE)).await;
+        let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
+        nfp.write_local(Place { core: 0, context: 0 }, given, &words)
+            .expect("pcsa.c has local memory for them");
+        let all = || {
+            (0..contexts)
+                .map(|context| nfp.context_counters(0, context))
+                .fold(ContextCounters::default(), |a, b| a + b)
+        };
+        let (begun, contexts_before, core_before) = (nfp.cycle(), all(), nfp.core_counters(0));
+        nfp.start(0, 0, starter, &[addresses.len() as u32, contexts as u32]);
+        for context in 0..contexts {
+            nfp.finished(0, context).await?;
+        }
+        let cycles = nfp.cycle() - begun;
+        let (contexts, core) = (all() - contexts_before, nfp.core_counters(0) - core_before);
+        let sum = counter.sum().await?;
+        Ok(PcsaRun { cycles, contexts, core, sum })
+    })
+}
+
+/// The cycle in which [`share`] begins.
+const BEFORE: u64 = 3000;
 
 fn check_cores(spec: &NfpSpec, cores: usize) -> Result<(), ExperimentError> {
     if (1..=spec.cores).contains(&cores) {

@@ -168,7 +168,7 @@ pub fn check_sketches(spec: &NfpSpec, sketches: u32) -> Result<(), ExperimentErr
 }
 
 /// Refuses a card that has no context beside the feeder's on an island, or no room for two blocks.
-fn check_workers(spec: &NfpSpec) -> Result<(), ExperimentError> {
+pub(super) fn check_workers(spec: &NfpSpec) -> Result<(), ExperimentError> {
     let last = (spec.cores - 1) % spec.island + 1;
     if last * spec.contexts < 2 {
         return Err(ExperimentError::Input(

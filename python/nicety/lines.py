@@ -1,0 +1,147 @@
+"""Curves over sizes or counts, drawn so that all of them are seen where some coincide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The palette of Okabe and Ito, without its yellow, which is too faint for a line.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
+_WIDTH = 1.3
+# Where curves coincide they are striped; the length of a stripe in widths of the line.
+_STRIPE = 4
+# From which part of an axis on two points are seen as two.
+_CLOSE = 0.012
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of points.
+
+    Attributes:
+        label: the curve's name in the legend.
+        points: values by size or count.
+        colour: curves of one number have one colour; counted from 0.
+        style: curves of one number have one line style; counted from 0.
+        marker: curves of one number have one marker; counted from 0. By colour and style where it is None.
+        marked: whether its points have markers.
+        crossed: sizes whose points are crossed out.
+        spread: minimum, median, 99th percentile and maximum by size, in the unit of the points.
+    """
+
+    label: str
+    points: Mapping[int, float]
+    colour: int = 0
+    style: int = 0
+    marker: int | None = None
+    marked: bool = True
+    crossed: frozenset[int] = field(default_factory=frozenset)
+    spread: Mapping[int, tuple[float, float, float, float]] = field(default_factory=dict)
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """The curve's colour and markers."""
+        colour = COLOURS[self.colour % len(COLOURS)]
+        marker = self.colour + 3 * self.style if self.marker is None else self.marker
+        filled = marker // len(_MARKERS) % 2 == 0
+        return {
+            "color": colour,
+            "marker": _MARKERS[marker % len(_MARKERS)] if self.marked else "",
+            "markersize": 5,
+            "markerfacecolor": colour if filled else "white",
+        }
+
+
+def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
+    """Draw curves on axes whose scales are set, and return what the legend shows of each."""
+    together = _together([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
+    handles = []
+    for number, (curve, groups) in enumerate(zip(curves, together, strict=True)):
+        look, style = curve.look, _STYLES[curve.style % len(_STYLES)]
+        _segments(axes, number, curve, groups, style)
+        axes.plot(
+            list(curve.points),
+            list(curve.points.values()),
+            label=curve.label,
+            linestyle="none",
+            markevery=_turns(number, groups),
+            clip_on=False,
+            zorder=4,
+            **look,
+        )
+        if curve.spread:
+            _whiskers(axes, curve, look["color"])
+        if curve.crossed:
+            crossed = {size: value for size, value in curve.points.items() if size in curve.crossed}
+            axes.plot(list(crossed), list(crossed.values()), "x", color="black", markersize=9, clip_on=False, zorder=5)
+        handles.append(Line2D([], [], label=curve.label, linestyle=style, linewidth=_WIDTH, **look))
+    return handles
+
+
+def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[tuple[int, ...]]]:
+    """Which curves coincide, for each curve and point of it: their numbers, its own among them."""
+    every = [value for points in lines for value in points.values()]
+    most = max(every, default=0) or 1
+    extent = math.log(most / min(every)) if logarithmic else most
+
+    def meet(other: Mapping[int, float], size: int, value: float) -> bool:
+        if size not in other:
+            return False
+        apart = abs(math.log(other[size] / value)) if logarithmic else abs(other[size] - value)
+        return apart <= _CLOSE * extent
+
+    return [
+        [tuple(number for number, other in enumerate(lines) if meet(other, *point)) for point in points.items()]
+        for points in lines
+    ]
+
+
+def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]], style: Any) -> None:
+    """Draw a curve's lines: in its own style where it is alone, in stripes where it coincides with others."""
+    ends = list(pairwise(zip(curve.points.items(), together, strict=True)))
+    shared = [tuple(sorted(set(begin) & set(end))) for (_, begin), (_, end) in ends]
+    paths, styles = [], []
+    for others, parts in groupby(zip(shared, ends, strict=True), key=lambda part: part[0]):
+        run = [(begin[0], end[0]) for _, (begin, end) in parts]
+        paths.append([run[0][0], *(end for _, end in run)])
+        styles.append(style if len(others) == 1 else _stripes(others.index(number), len(others)))
+    lines = LineCollection(
+        paths, colors=[COLOURS[curve.colour % len(COLOURS)]], linestyles=styles, linewidths=_WIDTH, zorder=3
+    )
+    axes.add_collection(lines, autolim=False)
+
+
+def _stripes(turn: int, count: int) -> Any:
+    """The line style of one of several coinciding curves: solid below, and on top of it every so many stripes."""
+    if turn == 0:
+        return "-"
+    return ((count - turn) * _STRIPE, (_STRIPE, (count - 1) * _STRIPE))
+
+
+def _turns(number: int, together: Sequence[tuple[int, ...]]) -> list[int]:
+    """The points at which a curve has its marker: coinciding curves take turns."""
+    if any(len(others) > len(together) for others in together):
+        return list(range(len(together)))
+    return [at for at, others in enumerate(together) if at % len(others) == others.index(number)]
+
+
+def _whiskers(axes: Axes, curve: Curve, colour: str) -> None:
+    """Draw what a curve's points are means of: thin from minimum to maximum, thick from median to 99th percentile."""
+    spread = curve.spread.items()
+    thin = [[(size, least), (size, most)] for size, (least, _, _, most) in spread]
+    thick = [[(size, median), (size, high)] for size, (_, median, high, _) in spread]
+    for lines, width, alpha in ((thin, 0.8, 1.0), (thick, 5.0, 0.35)):
+        axes.add_collection(
+            LineCollection(lines, colors=[colour], linewidths=width, alpha=alpha, zorder=2), autolim=False
+        )
