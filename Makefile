@@ -43,7 +43,7 @@ $(VENV)/.tools: requirements.lock | check-tools
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.tools pyproject.toml $(SOURCES)
-	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --locked
+	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --profile tree --locked
 	@touch $@
 
 .PHONY: demo

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety
+from sizes import examples
 
 SOURCE = """\
 #include <nfp.h>
@@ -102,7 +103,7 @@ def test_direct_messages_go_both_ways(program: nicety.Processes) -> None:
     assert node.kernel.pins == 0
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.data())
 def test_indirect_messages_of_any_size_and_place_arrive_whole(program: nicety.Processes, data: st.DataObject) -> None:
     size = data.draw(st.one_of(st.integers(1, 100), st.integers(4000, 4200), st.integers(24_000, 60_000)))

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
+from sizes import examples
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ETHERNET = 1
@@ -127,7 +128,7 @@ def test_more_sketches_than_addresses_are_told_of(nicety: Callable[..., Any], wr
     assert "300 distinct addresses are few for 2048 sketches: the estimate is too high; --sketches 16" in done.stderr
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(st.sampled_from(v4(40)), min_size=1, max_size=60), st.integers(0, 200))
 def test_what_a_capture_is_cut_to_is_counted(
     tmp_path_factory: pytest.TempPathFactory, sources: list[Address], end: int

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety
+from sizes import examples
 
 Command = Callable[..., Any]
 
@@ -111,7 +112,7 @@ async def _load(host: nicety.Host) -> None:
     host.attach(nicety.Handlers("pingpong_stream.c"))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     lengths=st.lists(st.integers(0, 9000) | st.sampled_from([1023, 1024, 1025, 4096]), min_size=1, max_size=12),
     late=st.booleans(),

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
 from nicety.compiler import library_source
 from nicety.usecases import KeyValue
 from nicety.usecases.kv import Answer, Table, hash_of
+from sizes import examples
 
 WAY = 33.4 + 50 + 33.4
 """From card to card, without bytes: two wires, and a switch between."""
@@ -80,7 +81,7 @@ def test_a_large_table(nicety: Callable) -> None:
     mode=st.sampled_from(["host", "spin"]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_the_table_is_a_dict(
     clients: int, requests: int, key: int, value: int, buckets: int, cores: int, mode: str, seed: int
 ) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
 from nicety.line_rate import LineRateReport, LineRateRow
 from nicety.line_rate_text import line_rate_text
+from sizes import examples
 
 # `li a0, 0` takes a cycle and `ret` two.
 NOPS = """
@@ -106,7 +107,7 @@ def test_the_processors_needed_are_enough(nops: Path, cores: int) -> None:
     assert not row["sustains_line_rate"]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     cores=st.integers(1, 24),
     cycles=st.integers(3, 1200),

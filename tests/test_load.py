@@ -6,11 +6,12 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
 from nicety.benchmarks import BENCHMARKS, BenchmarkName, Row
+from sizes import examples
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 NIC = "spin-discrete"
@@ -79,7 +80,7 @@ def test_an_incast_of_one_is_a_pair(mode: str) -> None:
     ]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     size=st.integers(1, 20_000),
     iterations=st.integers(1, 5),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
@@ -16,6 +16,7 @@ from nicety.compiler import library_source
 from nicety.usecases import Matching, Overlap
 from nicety.usecases.matching import overlap_ratio
 from nicety.usecases.messenger import ANY, CardMessenger, CpuMessenger, Messenger, Receive
+from sizes import examples
 
 HALF_PING_PONG = 65 + 250 + 0.16 + 33.4 + 30 + 0.125 + 250 + 65
 
@@ -139,7 +140,7 @@ def exchange(
 
 
 @given(data=st.data(), mode=st.sampled_from(["host", "spin"]))
-@settings(max_examples=40)
+@examples(40)
 def test_messages_go_where_mpi_wants_them(data: st.DataObject, mode: str) -> None:
     message = st.tuples(st.integers(0, 2), st.integers(1, 300), st.integers(0, 3000))
     sends = data.draw(st.lists(st.lists(message, max_size=5), min_size=1, max_size=3))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -23,6 +23,7 @@ import nicety as package
 from nicety.cli.app import app
 from nicety.programs import run_program
 from nicety.results import RecordingWarning
+from sizes import examples
 
 CARDS = "spin-discrete,spin-integrated"
 PING = """
@@ -401,7 +402,7 @@ def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -
     assert f"the card of rank 1 dropped 1 message: {first}" in ended.stderr
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     named=st.dictionaries(
         st.text(min_size=1).filter(lambda name: name not in {"nic", "rank", "time_ns", "host_memory"}),

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
 from nicety.compiler import library_source
 from nicety.usecases import Storage
+from sizes import examples
 
 WAY = 33.4 + 50 + 33.4
 """From card to card, without bytes: two wires, and a switch between."""
@@ -72,7 +73,7 @@ def test_more_processors_write_faster() -> None:
     operation=st.sampled_from(["write", "rebuild"]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_nothing_is_lost(
     size: int, servers: int, requests: int, payload: int, cores: int, mode: str, operation: str, seed: int
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
@@ -16,6 +16,7 @@ from nicety.compiler import library_source
 from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, datatype, require_equal
 from nicety.usecases.broadcast import children
 from nicety.usecases.datatype import default_blocks
+from sizes import examples
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 CARDS = ["spin-discrete", "spin-integrated"]
@@ -218,7 +219,7 @@ def test_longer_blocks_are_faster(layout: str) -> None:
     mode=st.sampled_from(["rdma", "spin"]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_packets_split_blocks_anywhere(block: int, count: int, layout: str, payload: int, mode: str, seed: int) -> None:
     case = Datatype(size=block * count, blocks=[block], layout=layout)
     figures(case, modes=[mode], seed=seed, overrides=[f"packet.payload={payload} B"])

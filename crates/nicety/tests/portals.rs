@@ -259,7 +259,7 @@ fn rows_add_up(run: &Run) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(48 * ProptestConfig::default().cases / 256))]
 
     #[test]
     fn operations_of_many_hosts_do_what_a_plain_model_does(

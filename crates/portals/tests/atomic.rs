@@ -109,7 +109,7 @@ fn float() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(3000 * ProptestConfig::default().cases / 256))]
 
     #[test]
     fn integers_agree_with_plain_rust(t in number(), d in number(), o in number()) {

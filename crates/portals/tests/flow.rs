@@ -288,7 +288,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2000 * ProptestConfig::default().cases / 256))]
     #[test]
     fn nothing_is_lost_when_the_entry_is_enabled_again(
         steps in prop::collection::vec((0..6u8, any::<u8>()), 0..120),

@@ -206,7 +206,7 @@ fn specs() -> impl Strategy<Value = PciSpec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(64 * ProptestConfig::default().cases / 256))]
 
     /// Everything ends, each path adds up, and the bus moves for exactly as long as its transactions take.
     #[test]

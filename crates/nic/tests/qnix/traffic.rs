@@ -236,7 +236,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(48 * ProptestConfig::default().cases / 256))]
 
     /// Whatever is sent arrives, once, in order and whole, and the run is the same in two shards.
     #[test]
