@@ -74,6 +74,18 @@ soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
 	HYPOTHESIS_PROFILE=soak $(PYTEST)
 
+MUTANTS := target/tools/bin/cargo-mutants
+FILE ?=
+SAMPLE ?= 200
+SEED ?= 1
+
+$(MUTANTS):
+	$(CARGO) install --quiet --root target/tools --locked --version 27.1.0 cargo-mutants
+
+.PHONY: mutants
+mutants: check-tools $(MUTANTS) ## see whether tests notice changes of the code: of FILE='a.rs b.rs', or of SAMPLE places by SEED
+	$(PYTHON) tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) $(FILE)
+
 .PHONY: lint
 lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation without a warning
 	$(CARGO) fmt --all --check

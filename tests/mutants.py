@@ -1,0 +1,105 @@
+"""Changes the code in one place at a time, and says which changes no test of the same crate notices.
+
+    make mutants FILE='crates/hpu/src/decode.rs crates/fabric/src/switch.rs'    every change of these files
+    make mutants SAMPLE=100 SEED=7                                              so many changes, from everywhere else
+
+Changes that survive and cannot be noticed, or need not be, are explained in tests/mutants.toml. The status is 1 where
+one survives that is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+# What a sample leaves out: these are tested whole, by their names.
+WHOLE = (
+    "crates/channels/src/host/transfer.rs",
+    "crates/fabric/src/switch.rs",
+    "crates/hpu/src/decode.rs",
+    "crates/nic/src/qnix/transfer.rs",
+    "crates/nic/src/spin/receive.rs",
+    "crates/portals/src/target.rs",
+)
+
+
+def main() -> int:
+    """Run what the command line asks for, and print what survives."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--tool", default="cargo-mutants")
+    parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hours", type=float, default=4.0, help="stop after so long")
+    options = parser.parse_args()
+    command = [str(Path(options.tool).resolve()), "mutants"]
+    if options.files:
+        missing = [name for name in options.files if not (ROOT / name).is_file()]
+        if missing:
+            print(f"make mutants: there is no file {', '.join(missing)}", file=sys.stderr)
+            return 2
+        chosen = [part for name in options.files for part in ("--file", name)]
+    else:
+        excluded = [part for name in WHOLE for part in ("--exclude", name)]
+        listed = subprocess.run(
+            [*command, "--list", *excluded], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        )
+        names = listed.stdout.splitlines()
+        sample = random.Random(options.seed).sample(names, min(options.sample, len(names)))
+        chosen = [*excluded, *(part for name in sample for part in ("--re", f"^{re.escape(name)}$"))]
+    folder = ROOT / "target/mutants"
+    folder.mkdir(parents=True, exist_ok=True)
+    run = [
+        *command,
+        *chosen,
+        "--output",
+        str(folder),
+        "--minimum-test-timeout",
+        "60",
+        "--copy-vcs",
+        "false",
+        "--caught",
+    ]
+    # Few cases: what these miss, CI may miss too.
+    environment = os.environ | {"PROPTEST_CASES": os.environ.get("PROPTEST_CASES", "64")}
+    with subprocess.Popen(run, cwd=ROOT, env=environment) as running:
+        try:
+            running.wait(timeout=options.hours * 3600)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            running.send_signal(signal.SIGINT)
+            running.wait()
+            print("make mutants: stopped; what follows is what was tested until then")
+    return _report(folder / "mutants.out/outcomes.json")
+
+
+def _report(path: Path) -> int:
+    outcomes = json.loads(path.read_text())["outcomes"]
+    tested = [each for each in outcomes if each["scenario"] != "Baseline"]
+    if not tested:
+        print("make mutants: nothing was tested; see target/mutants/mutants.out/log", file=sys.stderr)
+        return 1
+    explained = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
+    survived = [each["scenario"]["Mutant"] for each in tested if each["summary"] == "MissedMutant"]
+    unexplained = 0
+    for mutant in survived:
+        # Lines move; what is replaced by what in which function stays.
+        name = re.sub(r":\d+:\d+: ", ": ", mutant["name"])
+        why = explained.get(name)
+        unexplained += why is None
+        print(f"{'survives ' if why is None else 'explained'}  {mutant['name']}{'' if why is None else f': {why}'}")
+    caught = sum(each["summary"] in {"CaughtMutant", "Timeout"} for each in tested)
+    print(f"{caught} caught, {len(survived) - unexplained} explained, {unexplained} survive, of {len(tested)}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
