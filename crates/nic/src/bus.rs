@@ -209,8 +209,8 @@ mod tests {
         assert_eq!((spec.rcb, spec.tags, spec.addressing), (64, 256, Addressing::Bits64));
         assert_eq!([spec.latency_to_card, spec.latency_to_host], [Duration::from_ns(250); 2]);
         assert_eq!(spec.port_latency, Duration::from_ns(50));
-        // (256 + 28) x 3 / 32 + 230 symbols of 0.5 ns.
-        assert_eq!([spec.ack_delay, spec.update_delay], [Duration::from_ns(128); 2]);
+        // (256 + 28) x 3 / 32 + 115 symbols of 0.5 ns.
+        assert_eq!([spec.ack_delay, spec.update_delay], [Duration::from_ps(141 * 500); 2]);
         let spec = pcie("spin-integrated", &[]);
         assert_eq!([spec.latency_to_card, spec.latency_to_host], [Duration::from_ns(50); 2]);
     }

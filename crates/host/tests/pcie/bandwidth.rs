@@ -131,6 +131,16 @@ fn the_published_model_charges_dllps_as_on_one_lane() {
     assert!((found - expected).abs() < 0.005 * expected, "{found} Gb/s, by hand {expected}");
 }
 
+#[test]
+fn dllps_for_each_request_cost_reads_two_percent_more() {
+    let eager = PcieSpec { ack_delay: Duration::ZERO, update_delay: Duration::ZERO, ..gen3x8() };
+    // An Ack and an UpdateFC of 8 bytes among the 552 bytes that answer a request.
+    let expected = RAW * 512.0 / (552.0 + 16.0) * ORDERED;
+    let found = reads(eager, 4096, long(4096));
+    assert!((found - expected).abs() < 0.02, "{found} Gb/s, by hand {expected}");
+    assert!((expected - 56.65).abs() < 0.005);
+}
+
 /// Gb/s of writes in each direction, with as many in the other one.
 fn both_ways(bytes: u64, count: u64) -> f64 {
     let end = Rc::new(RefCell::new(Time::ZERO));
