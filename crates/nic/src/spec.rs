@@ -243,6 +243,10 @@ pub struct HpuSpec {
     pub handler_end: u64,
     /// Cycles after which a handler is stopped.
     pub cycle_limit: u64,
+    /// Cycles of a call of `printf`.
+    pub printf: u64,
+    /// Cycles of each byte that it prints.
+    pub printf_byte: u64,
     /// DMA transfers that one handler may have under way.
     pub dma_handles: u32,
 }
@@ -367,6 +371,8 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let costs = read_costs(&s);
     let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");
     let handler_end = s.count("handler_end", 0..=1_000_000, "finishing a handler");
+    let printf = s.count_or("printf", 0..=1_000_000, 60, "a call of printf");
+    let printf_byte = s.count_or("printf_byte", 0..=10_000, 20, "each byte that printf prints");
     let s = reader.section("hpu");
     let cores = s.count("cores", 1..=1024, "handler processors") as usize;
     let clock = s.frequency("clock", "clock of the handler processors");
@@ -394,6 +400,8 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         scheduling,
         handler_start,
         handler_end,
+        printf,
+        printf_byte,
         cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
         dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
             as u32,

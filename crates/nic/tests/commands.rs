@@ -3,8 +3,9 @@
 mod support;
 
 use nicety_hpu::asm::*;
-use nicety_nic::spin::{CallError, Fault, Handlers, RefusedCommand};
+use nicety_nic::spin::{CallError, Fault, Handlers, LINES_KEPT, Printed, RefusedCommand};
 use nicety_portals::{EventKind, FailType, Me};
+use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
 use std::rc::Rc;
 use support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
@@ -253,6 +254,44 @@ fn commands_cost_what_the_spec_says() {
     let overrides = ["hpu.cycles.command=17"];
     let handlers = |body: Code| program_for(spec(&overrides).hpu.core, None, Some(body), None);
     assert_eq!(waited(&run_handlers(&overrides, handlers, body, &[]).state, 0), (17, result::OK));
+}
+
+#[test]
+fn printing_costs_what_the_spec_says() {
+    let body = Code::enter().at(A0, 128).small(A1, 0).timed(number::PRINTF, 0);
+    let mut state = vec![0; 128];
+    state.extend(b"four\n\0");
+    let overrides = ["hpu.cycles.printf=60", "hpu.cycles.printf_byte=20"];
+    assert_eq!(waited(&run(&overrides, body.clone(), &state).state, 0), (60 + 5 * 20, 5));
+    assert_eq!(waited(&run(&[], body, &state).state, 0), (0, 5));
+    let shipped = Spec::load("spin-discrete", &[], SHIPPED).unwrap();
+    let (card, _) = nicety_nic::read(&shipped).unwrap();
+    let hpu = &card.portals().unwrap().hpu;
+    assert_eq!((hpu.printf, hpu.printf_byte), (60, 20), "assumed, as its source says");
+}
+
+#[test]
+fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
+    let mut rig = Rig::new(&["hpu.cycle_limit=1000000", "hpu.cycles.printf=60", "hpu.cycles.printf_byte=20"]);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&[1; 8]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async |b| {
+        // 3 cycles, 60 and 2 x 20 for a line, 2 to go back.
+        let body = Code::enter().print(0).with(&[j(-16)]);
+        b.append_with(entry(&b.alloc(&[0; 8]), 5), &payload(body), b"x\n\0").await.unwrap();
+        assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
+    });
+    rig.run();
+    let text = &rig.faults()[0].text;
+    assert!(text.contains("still running at its limit of 1000000 cycles"), "{text}");
+    let printed = 1_000_000_u64.div_ceil(105);
+    assert_eq!(rig.log().len() as u64, LINES_KEPT);
+    let counted = Printed { lines: LINES_KEPT, left_out: printed - LINES_KEPT };
+    assert_eq!(rig.nodes[1].card.printed(), counted);
+    assert_eq!(rig.nodes[1].card.handler_statistics().stalled, 0, "printing is work");
 }
 
 #[test]

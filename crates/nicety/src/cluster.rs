@@ -16,7 +16,9 @@ use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Traffic};
 use nicety_kernel::{Config, RunError, World};
 use nicety_nic::nfp::{self, ChannelCounters, NfpSpec};
 use nicety_nic::qnix::{self, QnixSpec};
-use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, Log, RefusedCommand, Unusable};
+use nicety_nic::spin::{
+    ApplicationReport, Card, Fault, HandlerStatistics, Log, Logged, Printed, RefusedCommand, Unusable,
+};
 use nicety_nic::transport::TransportStatistics;
 use nicety_nic::{CardSpec, SpinSpec};
 use nicety_portals::Statistics;
@@ -75,15 +77,7 @@ impl ClusterConfig {
             seed: 1,
             shards: 1,
             interrupt: None,
-            log: Arc::new(|line| {
-                eprintln!(
-                    "[{} {} HPU {}] {}",
-                    line.time,
-                    line.node,
-                    line.hpu,
-                    line.text.trim_end_matches('\n')
-                );
-            }),
+            log: Arc::new(|line| eprintln!("{line}")),
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
         }
@@ -105,6 +99,8 @@ pub struct NodeReport {
     pub faults: Vec<Fault>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
+    /// Lines that handlers printed.
+    pub printed: Printed,
     /// What reliable transport did.
     pub transport: TransportStatistics,
     /// Packets that came damaged or out of place, where there is no such transport.
@@ -146,6 +142,7 @@ pub struct Cluster {
     memories: Vec<Rc<Memory>>,
     /// Programs that failed: rank and why.
     failed: Failed,
+    log: Log,
 }
 
 impl Cluster {
@@ -237,7 +234,7 @@ impl Cluster {
             hosts.push(Host::new(HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder })?);
         }
         network.record(recorder_of);
-        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed })
+        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed, log })
     }
 
     /// A host, for set-up before the run.
@@ -277,6 +274,12 @@ impl Cluster {
     /// did not deliver; then a deadlock.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
+        for (card, rank) in self.cards.iter().zip(0..) {
+            let lines = card.report().printed.left_out;
+            if lines > 0 {
+                (self.log)(&Logged::LeftOut { node: NodeId(rank), lines });
+            }
+        }
         let faults: Vec<Fault> = self.cards.iter().flat_map(|card| card.faults()).collect();
         if let Err(RunError::Interrupted { .. }) = outcome {
             return Err(Error::Interrupted);
@@ -348,6 +351,7 @@ fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
         memory: memory.traffic(),
         faults: card.faults(),
         refused_commands: report.refused_commands,
+        printed: report.printed,
         transport: report.transport,
         unusable: report.unusable,
         microengines: report.microengines,

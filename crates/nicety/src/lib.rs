@@ -65,7 +65,7 @@ pub use nicety_nic::nfp::{ChannelCounters, ContextCounters, CoreCounters, Memory
 pub use nicety_nic::qnix;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
-    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, RefusedCommand, State, Unusable,
+    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, Logged, Printed, RefusedCommand, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::{CardSpec, Design};

@@ -5,7 +5,9 @@ use crate::processes::{MicroengineReport, ProcessTable};
 use nicety_host::KernelCounters;
 use nicety_nic::nfp::ChannelCounters;
 use nicety_nic::qnix::{self, QnixError};
-use nicety_nic::spin::{ApplicationReport, Card, Fault, HandlerStatistics, RefusedCommand, Unusable};
+use nicety_nic::spin::{
+    ApplicationReport, Card, Fault, HandlerStatistics, Printed, RefusedCommand, Unusable,
+};
 use nicety_nic::transport::{TransportStatistics, Undelivered};
 use nicety_nic::{Design, WrongDesign};
 use nicety_portals::Statistics;
@@ -67,6 +69,7 @@ pub(crate) struct CardReport {
     pub(crate) handlers: HandlerStatistics,
     pub(crate) applications: Vec<ApplicationReport>,
     pub(crate) refused_commands: Vec<RefusedCommand>,
+    pub(crate) printed: Printed,
     pub(crate) transport: TransportStatistics,
     pub(crate) unusable: Unusable,
     pub(crate) microengines: Vec<MicroengineReport>,
@@ -155,6 +158,7 @@ impl NodeCard {
                 handlers: card.handler_statistics(),
                 applications: card.applications(),
                 refused_commands: card.refused_commands(),
+                printed: card.printed(),
                 transport: card.transport_statistics(),
                 unusable: card.unusable(),
                 ..CardReport::default()

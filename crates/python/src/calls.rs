@@ -3,7 +3,7 @@
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
 use nicety::bench::{self as benches, Compiled, Environment, Request, line_rate};
-use nicety::{Error, LogLine, cards};
+use nicety::{Error, Logged, cards};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,22 +87,25 @@ pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
 }
 
-/// Most bytes a bare program may write where nobody takes them.
-const KEPT: usize = 64 << 20;
+/// Most bytes that a bare program may write.
+const WRITTEN: usize = 64 << 20;
 
 /// Hands what a bare program writes to Python as it comes, or keeps it.
 struct Output<'o> {
     write: Option<&'o Py<PyAny>>,
     kept: Vec<u8>,
+    /// Bytes so far.
+    written: usize,
     raised: &'o Mutex<Option<PyErr>>,
 }
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written += bytes.len();
+        if self.written > WRITTEN {
+            return Err(io::Error::other(format!("it is more than {WRITTEN} bytes")));
+        }
         match self.write {
-            None if self.kept.len() + bytes.len() > KEPT => {
-                return Err(io::Error::other(format!("the program wrote more than {KEPT} bytes")));
-            }
             None => self.kept.extend_from_slice(bytes),
             Some(write) => Python::attach(|py| write.call1(py, (bytes,))).map(drop).map_err(|error| {
                 *self.raised.lock().expect("nobody panics with it") = Some(error);
@@ -140,9 +143,9 @@ pub fn hpu_run(
             };
             let wrong = |text: String| Error::Input(text);
             let image = Image::load(elf, &core).map_err(|error| wrong(error.to_string()))?;
-            let output = Output { write: write.as_ref(), kept: Vec::new(), raised: &raised };
+            let output = Output { write: write.as_ref(), kept: Vec::new(), written: 0, raised: &raised };
             let mut output = BufWriter::with_capacity(64 << 10, output);
-            let limit = max_cycles.unwrap_or(u64::MAX);
+            let limit = max_cycles.unwrap_or(bare::DEFAULT_CYCLES);
             let mut go_on = || match Python::attach(|py| py.check_signals()) {
                 Ok(()) => true,
                 Err(error) => {
@@ -156,6 +159,7 @@ pub fn hpu_run(
                 "exit_code": result.exit_code,
                 "instructions": result.instructions,
                 "cycles": result.cycles,
+                "cycle_limit": limit,
                 "trap": result.trap.map(|trap| trap.to_string()),
             });
             let output = output.into_inner().map_err(|error| wrong(error.to_string()))?;
@@ -180,9 +184,38 @@ pub fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys")
 }
 
-/// Prints what a handler printed.
-pub fn print_line(line: &LogLine) {
-    eprintln!("[{} {} HPU {}] {}", line.time, line.node, line.hpu, line.text.trim_end_matches('\n'));
+/// Prints what a handler printed. Where stderr is gone, nobody wants to read it.
+pub fn print_line(logged: &Logged) {
+    let _ = writeln!(io::stderr().lock(), "{logged}");
+}
+
+/// Lines that handlers have printed in a benchmark, all runs and cards of it together.
+#[derive(Default)]
+struct Lines {
+    shown: AtomicU64,
+    left_out: AtomicU64,
+}
+
+impl Lines {
+    fn print(&self, logged: &Logged) {
+        print_line(logged);
+        match logged {
+            Logged::Line(line) => self.shown.fetch_add(line.lines() as u64, Ordering::Relaxed),
+            Logged::LeftOut { lines, .. } => self.left_out.fetch_add(*lines, Ordering::Relaxed),
+        };
+    }
+
+    /// A report with what was counted, where handlers have printed at all.
+    fn add_to(&self, report: String) -> String {
+        let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
+        match report.strip_suffix('}') {
+            Some(fields) if shown + left_out > 0 => {
+                let lines = json!({ "shown": shown, "left_out": left_out });
+                format!("{fields},\"handler_lines\":{lines}}}")
+            }
+            _ => report,
+        }
+    }
 }
 
 /// A benchmark under way: what it may ask for and has to give.
@@ -202,11 +235,12 @@ pub fn measure<R: Serialize + Send + 'static>(
     let (tell, told) = channel();
     // Waited on while Python's lock is released, which only what may be shared is allowed to.
     let told = Mutex::new(told);
-    let stop = interrupt.clone();
+    let (stop, lines) = (interrupt.clone(), Arc::new(Lines::default()));
+    let counted = lines.clone();
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
-            log: Arc::new(print_line),
+            log: Arc::new(move |logged| lines.print(logged)),
             interrupt: Some(stop),
             // Nobody listens any more after an interrupt.
             progress: &|done, total| {
@@ -238,7 +272,7 @@ pub fn measure<R: Serialize + Send + 'static>(
         Some(error) => Err(error),
         None => {
             let (report, recording) = guarded(|| result)?;
-            Ok((text(&report), recording.map(Recording)))
+            Ok((counted.add_to(text(&report)), recording.map(Recording)))
         }
     }
 }

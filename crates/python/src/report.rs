@@ -111,6 +111,8 @@ pub fn report(run: &Run) -> String {
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
             "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
+            "handler_lines_shown": node.printed.lines,
+            "handler_lines_left_out": node.printed.left_out,
             "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
             "transport": {
                 "retransmitted": node.transport.retransmitted,

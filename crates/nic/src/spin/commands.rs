@@ -4,7 +4,6 @@
 //! virtual time. Bytes that a command takes from HPU memory are taken then.
 
 use super::Card;
-use super::printf::format;
 use super::run::Running;
 use super::send::{HostPart, Report};
 use nicety_hpu::{Access, TrapKind};
@@ -177,13 +176,7 @@ impl Card {
                 self.let_others_go(running).await;
                 Ok(code::OK)
             }
-            number::PRINTF => {
-                let text = self.with_space(running, |space| format(space, a0, a1))?;
-                let line =
-                    super::LogLine { time: self.sim.now(), node: self.node, hpu: running.thread.core, text };
-                (self.log)(&line);
-                Ok(line.text.len() as u32)
-            }
+            number::PRINTF => Ok(self.print(running, a0, a1)?),
             number => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
         }
     }

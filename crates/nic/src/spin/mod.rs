@@ -50,6 +50,7 @@ pub use host::CallError;
 pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
 pub use post::{Appending, Pending};
+pub use printf::{LINES_KEPT, LogLine, Logged, Printed};
 pub use refusals::RefusedCommand;
 
 use crate::SpinSpec;
@@ -75,21 +76,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use view::{HostView, Seen};
 
-/// A line that a handler printed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// When.
-    pub time: Time,
-    /// On which node.
-    pub node: NodeId,
-    /// On which handler processor.
-    pub hpu: usize,
-    /// What.
-    pub text: String,
-}
-
 /// Takes the lines that handlers print; shared by all nodes.
-pub type Log = Arc<dyn Fn(&LogLine) + Send + Sync>;
+pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
 /// A handler that failed, or several for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +161,7 @@ pub struct Card {
     faults: RefCell<Vec<Fault>>,
     refusals: Refusals,
     log: Log,
+    printed: Cell<Printed>,
     recorder: Recorder,
 }
 
@@ -223,6 +212,7 @@ impl Card {
             faults: RefCell::default(),
             refusals: Refusals::default(),
             log,
+            printed: Cell::default(),
             recorder: recorder.clone(),
             sim: sim.clone(),
             spec,
@@ -303,6 +293,11 @@ impl Card {
     /// Commands of handlers that this card has refused, in the order in which each was the first time.
     pub fn refused_commands(&self) -> Vec<RefusedCommand> {
         self.refusals.list()
+    }
+
+    /// What handlers of this card have printed.
+    pub fn printed(&self) -> Printed {
+        self.printed.get()
     }
 
     /// Lets the interface do something at the instant `path` accounts for, and carries out what follows from it.

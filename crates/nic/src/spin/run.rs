@@ -83,6 +83,8 @@ pub(super) struct Running {
     /// Since when it has the core.
     pub(super) since: Time,
     pub(super) path: Path,
+    /// Cycles that a command has kept the core at work, beside issuing it and waiting.
+    pub(super) busy: u64,
 }
 
 impl Card {
@@ -124,6 +126,7 @@ impl Card {
             started: now,
             since: now,
             path: run.path,
+            busy: 0,
         };
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         running.path.advance(Stage::Handler, self.sim.now());
@@ -316,7 +319,8 @@ impl Card {
                             // The command itself began at `cycle`; what it waited for is over at `over`.
                             let cycle = state.context.cycle();
                             stalled += over.saturating_sub(cycle);
-                            state.context.set_cycle(cycle.max(over));
+                            let busy = std::mem::take(&mut running.busy);
+                            state.context.set_cycle(cycle.max(over) + busy);
                         }
                         Err(stop) => {
                             let pc = thread.state.borrow().context.pc();
