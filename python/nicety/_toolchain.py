@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from nicety._cache import cache_dir, digest, make_dir, write_whole
+from nicety._text import printable_text
 from nicety.errors import InputError
 
 DEFAULT_ISA = "rv32imac_zicsr"
@@ -114,16 +116,24 @@ class Toolchain:
         return [] if self.kind == "clang" else ["-lgcc"]
 
     def start(self, arguments: Sequence[str]) -> int:
-        """Run the compiler, its messages going where the process's own do; return its exit status.
+        """Run the compiler and pass its messages on to stderr, names out of files escaped; return its exit status.
 
         Raises:
             InputError: it cannot be started.
         """
         environment = {**os.environ, **dict(self.environment)}
         try:
-            return subprocess.run([*self.argv, *arguments], env=environment, check=False).returncode
+            ended = subprocess.run(
+                [*self.argv, *arguments],
+                env=environment,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         except OSError as error:
             raise InputError(f"{self.argv[0]}: cannot start this compiler ({error.strerror})") from error
+        sys.stderr.write(printable_text(ended.stdout.decode(errors="backslashreplace")))
+        return ended.returncode
 
 
 def find_toolchain(cc: str | None) -> Toolchain:

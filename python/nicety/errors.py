@@ -16,7 +16,7 @@ from nicety._native import Deadlock, Error, HandlerTrap, InputError, RunError, T
 
 
 class CompileError(InputError):
-    """The compiler refused a handler; its messages went to stderr as they were."""
+    """The compiler refused a handler; its messages went to stderr."""
 
 
 __all__ = ["CompileError", "Deadlock", "Error", "HandlerTrap", "InputError", "RunError", "TimedOut"]

@@ -84,6 +84,9 @@ class NodeReport:
     `faults` are the handlers and processes that failed, each with how many times it was. `refused_commands` are what
     handlers asked of the card and it refused, which is no failure by itself: a handler may look at what it is told.
 
+    `handler_lines_shown` and `handler_lines_left_out` are the lines that handlers printed: a card shows 1000 and counts
+    the others.
+
     What a card of the run's design does not have is zero, and empty; `microengines` are those that were given a
     program, and `kernel` is the host's operating system.
 
@@ -101,6 +104,8 @@ class NodeReport:
     host_memory_read_bytes: int
     host_memory_written_bytes: int
     faults: list[str]
+    handler_lines_shown: int
+    handler_lines_left_out: int
     refused_commands: list[RefusedCommand]
     transport: TransportReport
     microengines: list[MicroengineReport]

@@ -46,8 +46,8 @@ class ProgramReport(TypedDict):
 
     `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
     `messages_dropped` is how many messages a card dropped, and what the first was. `refused_commands` is what handlers
-    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. All of them name card and
-    rank.
+    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. `handler_lines` are lines that
+    handlers printed, `shown` and `left_out`. All of them name card and rank.
     """
 
     program: str
@@ -58,7 +58,11 @@ class ProgramReport(TypedDict):
     failures: list[dict[str, Any]]
     messages_dropped: list[dict[str, Any]]
     refused_commands: list[dict[str, Any]]
+    handler_lines: list[dict[str, Any]]
 
+
+_OF_CARDS = ("failures", "messages_dropped", "refused_commands", "handler_lines")
+"""What a report has of each card."""
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
 """Names of a row that a program cannot have."""
@@ -121,9 +125,7 @@ def run_program(
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
-    failures: list[dict[str, Any]] = []
-    dropped: list[dict[str, Any]] = []
-    refused: list[dict[str, Any]] = []
+    of_cards: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
     with _loaded(path, source, arguments) as module:
         file = _definitions(path, module, nodes, topology)
         if not cards:
@@ -148,12 +150,8 @@ def run_program(
                 run = cluster.run(file.programs)
             of_network = {} if broken is None else _network(run)
             rows += [row | of_network for row in _rows(name, run)]
-            for rank, node in enumerate(run.nodes):
-                failures += [{"nic": name, "rank": rank, "text": text} for text in node.faults]
-                refused += [{"nic": name, "rank": rank, **asdict(command)} for command in node.refused_commands]
-                if node.messages_dropped:
-                    drop = {"messages": node.messages_dropped, "first": node.first_dropped}
-                    dropped.append({"nic": name, "rank": rank, **drop})
+            for kind, found in _of_cards(name, run).items():
+                of_cards[kind] += found
             if trace is not None:
                 run.trace(trace, scale=trace_scale)
     return {
@@ -171,10 +169,26 @@ def run_program(
             **({} if broken is None else {"faults": broken}),
         },
         "rows": rows,
-        "failures": failures,
-        "messages_dropped": dropped,
-        "refused_commands": refused,
+        "failures": of_cards["failures"],
+        "messages_dropped": of_cards["messages_dropped"],
+        "refused_commands": of_cards["refused_commands"],
+        "handler_lines": of_cards["handler_lines"],
     }
+
+
+def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
+    """What cards have to say of a run beside its figures, by the names of `_OF_CARDS`."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
+    for rank, node in enumerate(run.nodes):
+        card = {"nic": nic, "rank": rank}
+        found["failures"] += [card | {"text": text} for text in node.faults]
+        found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
+        if node.messages_dropped:
+            found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
+        if node.handler_lines_shown:
+            lines = {"shown": node.handler_lines_shown, "left_out": node.handler_lines_left_out}
+            found["handler_lines"].append(card | lines)
+    return found
 
 
 def _network(run: Run) -> dict[str, Any]:

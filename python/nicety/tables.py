@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nicety._text import printable
 from nicety.faults import faults_line
 from nicety.refusals import refused_on_ranks
 
@@ -33,8 +34,12 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Lines with the cells of each column under one another; the columns named in `right` flush right."""
+    """Lines with the cells of each column under one another; the columns named in `right` flush right.
+
+    A cell is one line, and says nothing to a terminal: control characters in it are escaped.
+    """
     flush = set(right)
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     lines = []
     for row in rows:

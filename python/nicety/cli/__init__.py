@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(error: Exception) -> int:
+    from nicety._text import printable_text
     from nicety.errors import Error, InputError
 
     # A file's own error names it; what has no name is stdout.
@@ -46,7 +47,7 @@ def _report(error: Exception) -> int:
         return _unwritten(error)
     if not isinstance(error, Error):
         raise error
-    print(f"nicety: {error}", file=sys.stderr)
+    print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
 
 

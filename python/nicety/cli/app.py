@@ -111,7 +111,7 @@ def _run_program(
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
     max_cycles: Annotated[
-        int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these.")
+        int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these. Default 1000000000.")
     ] = None,
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card whose processor it runs on.")] = None,
     as_json: Json = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import typer
 
 from nicety import _native
+from nicety._text import printable_text
 from nicety.cli.output import note, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
@@ -24,10 +26,15 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     stream = sys.stderr if as_json else sys.stdout
     written = b""
 
+    decode = codecs.getincrementaldecoder("utf-8")(errors="backslashreplace").decode
+
     def take(part: bytes) -> None:
         nonlocal written
         written = part or written
-        stream.buffer.write(part)
+        if stream.isatty():
+            stream.write(printable_text(decode(part)))
+        else:
+            stream.buffer.write(part)
 
     stream.flush()
     try:
@@ -36,8 +43,10 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     except InputError as error:
         # The processor saw bytes, not the file they came from.
         raise InputError(f"{file}: {error}") from error
+    if stream.isatty():
+        stream.write(printable_text(decode(b"", True)))
     report = json.loads(text)
-    stream.buffer.flush()
+    stream.flush()
     if as_json:
         print_json({name: report[name] for name in _REPORTED})
     else:
@@ -46,7 +55,8 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
         rows = [[name, "-" if report[name] is None else str(report[name])] for name in _REPORTED]
         sys.stdout.write("\n".join(align(rows)) + "\n")
     if report["trap"] is not None:
-        note(f"{file}: {report['trap']}")
+        limited = report["cycles"] >= report["cycle_limit"] and max_cycles is None
+        note(f"{file}: {report['trap']}" + ("; --max-cycles sets another limit" if limited else ""))
         raise typer.Exit(1)
 
 

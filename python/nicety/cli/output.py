@@ -7,17 +7,18 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from nicety._text import printable_json, printable_text
 from nicety.errors import InputError, RunError
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(printable_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
 
 
 def note(text: str) -> None:
     """Tell the user something on stderr."""
-    sys.stderr.write(f"nicety: {text}\n")
+    sys.stderr.write(f"nicety: {printable_text(text)}\n")
 
 
 _MOST = 8
