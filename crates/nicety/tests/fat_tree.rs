@@ -19,7 +19,7 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
     });
     let environment = Environment {
         compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {}", line.text)),
+        log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         progress: &|_, _| {},
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 fn in_environment<T>(run: impl FnOnce(&Environment<'_>) -> T) -> T {
     let (compiled, progress) = (bench::Compiled::default(), |_, _| {});
-    let log: Log = Arc::new(|line| panic!("nothing prints: {}", line.text));
+    let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
     run(&Environment { compiled: &compiled, log, interrupt: None, progress: &progress })
 }
 

@@ -13,7 +13,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
         request,
         &Environment {
             compiled: &Compiled::new(),
-            log: Arc::new(|line| panic!("nothing prints: {}", line.text)),
+            log: Arc::new(|line| panic!("nothing prints: {line}")),
             interrupt: None,
             progress: &|_, _| {},
         },

@@ -15,7 +15,7 @@ fn latency(nic: &str, mode: &str, sizes: &[u64], overrides: &[&str]) -> Result<R
     });
     let environment = Environment {
         compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {}", line.text)),
+        log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         progress: &|_, _| {},
     };

@@ -22,7 +22,7 @@ fn latency(topology: &str, sizes: &[u64], overrides: &[&str]) -> Result<Report, 
     assert_eq!(request.benchmark, Benchmark::Latency);
     let environment = Environment {
         compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {}", line.text)),
+        log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         progress: &|_, _| {},
     };
