@@ -214,7 +214,7 @@ fn branches() {
 
 /// Where a jump of so many bytes from the middle of the code arrives: 1 at its target, a trap anywhere else.
 fn lands(jump: impl Fn(i32) -> u32, offset: i32) -> bool {
-    let reach = (offset.unsigned_abs() as usize).next_multiple_of(4) / 4 + 4;
+    let reach = (offset.unsigned_abs() as usize).div_ceil(4) + 4;
     let mut words = vec![0; 2 * reach];
     words[0] = j(4 * reach as i32);
     words[reach] = jump(offset);
