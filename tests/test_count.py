@@ -61,13 +61,51 @@ def test_an_estimate_is_within_its_error(write: Callable[..., Path]) -> None:
     assert report["expected_error"] == pytest.approx(0.78 / 2048**0.5)
     assert abs(report["relative_error"]) < 3 * report["expected_error"]
     assert report["card_packets_per_s"] == pytest.approx(30_000 / report["card_time_ns"] * 1e9)
-    assert report["blocks"] == 2
+    # The smallest frames, 84 bytes of 800 ps each, one behind the other.
+    assert report["sent_ns"] == report["wire_ns"] == pytest.approx(30_001 * 67.2)
+    assert (report["through"], report["blocks"], report["shortened_packets"]) == ("port", None, 0)
     assert report["damage"] is None
     assert report["bytes"] == capture.stat().st_size
     fewer = package.count_sources(capture, sketches=256)
     assert fewer["expected_error"] == pytest.approx(0.78 / 16)
     assert abs(fewer["relative_error"]) < 3 * fewer["expected_error"]
     assert fewer["card_time_ns"] < report["card_time_ns"]
+
+
+def test_addresses_come_by_channels_too(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    dice = random.Random(4)
+    six: list[Address] = [ipaddress.IPv6Address(dice.getrandbits(128)) for _ in range(500)]
+    capture = write(pcap([*v4(30_000), None, *six]))
+    port, channels = (package.count_sources(capture, through=way) for way in ("port", "channels"))
+    assert (channels["blocks"], channels["sent_ns"], channels["wire_ns"]) == (2, None, None)
+    assert channels["trailing_ones"] == port["trailing_ones"]
+    assert channels["card_time_ns"] < port["card_time_ns"], "the wire has 10 Gb/s"
+    shown = {way: nicety("pcsa", capture, "--through", way).stdout for way in ("port", "channels")}
+    assert "packets through the port" in shown["port"]
+    assert "wire busy         100.0%" in shown["port"]
+    assert "addresses by channels" in shown["channels"]
+    refused = nicety("pcsa", capture, "--through", "wire")
+    assert refused.status == 2
+    assert "through 'wire': packets come through the port, or addresses through channels" in refused.stderr
+
+
+def test_a_card_that_is_too_slow_holds_packets_up(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    done = nicety("pcsa", write(pcap(v4(4_000))), "--set", "hpu.cores=1")
+    assert done.status == 0, done.stderr
+    assert "%, the card held packets up" in done.stdout
+
+
+def test_packets_that_the_card_does_not_see_through_are_told_of(
+    nicety: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    ip = b"\x45" + bytes(11) + v4(1)[0].packed + bytes(4)
+    tagged = bytes(12) + b"\x81\x00" + b"\x00\x01\x81\x00" * 11 + b"\x00\x01\x08\x00" + ip
+    capture = pcap([]) + struct.pack("<IIII", 1, 2, len(tagged), len(tagged)) + tagged
+    done = nicety("pcsa", write(capture))
+    assert done.status == 2
+    assert "the card found sources in 0 packets of IP version 4" in done.stderr
+    assert "--through channels has the host find them" in done.stderr
+    assert nicety("pcsa", write(capture), "--through", "channels").status == 0
 
 
 @pytest.mark.parametrize("bits", [4, 8, 11, 14])

@@ -15,16 +15,18 @@ from typing import Any, Literal, TypedDict, cast
 from nicety import _native
 from nicety._checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, text, whole
 from nicety.compiler import compile_handlers, library_source
+from nicety.errors import InputError
 
 Progress = Callable[[int, int], None]
+_WAYS = ("port", "channels")
 
 
 class ContextRow(TypedDict):
     """A number of contexts on a card.
 
-    `cycles_total` is what one microengine takes for `updates` in all; it is the sum of the cycles in which some context
-    computed, all were asleep, and the microengine changed over. `context_cycles_*` are summed over contexts, which
-    sleep while others compute.
+    `cycles_total` is what one microengine takes for `updates` in all, which its contexts share after one start for all;
+    it is the sum of the cycles in which some context computed, all were asleep, and the microengine changed over.
+    `context_cycles_*` are summed over contexts, which sleep while others compute.
 
     `updates_per_s` is what the whole card makes with as many contexts on every microengine, where each update sets a
     bit that is new and so makes two references; `updates_per_s_settled` where the bits are set already, with one. The
@@ -79,7 +81,7 @@ def bench_pcsa(
     Args:
         nics: cards with a network flow processor: names of specs, or paths of spec files.
         contexts: numbers of contexts, each a row.
-        updates: updates in all on one microengine.
+        updates: updates in all on one microengine, 256 at most.
         overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the number of rows that are done and that there will be.
@@ -118,8 +120,11 @@ class CountReport(TypedDict):
     `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
     (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
     the card's, `relative_error` how far that is off, and `expected_error` the standard error of so many sketches.
-    `trailing_ones` is what the card gives. Card time is from the host's first message to when it has the sum; `blocks`
-    is in how many the addresses went to the card.
+    `trailing_ones` is what the card gives. Card time is from the first packet, or the host's first message, to when
+    the host has the sum. Through the port, `sent_ns` is when the last packet had gone in, and `wire_ns` how long the
+    wire was busy with them: less where the card held them up. `shortened_packets` were longer than a frame, and went
+    without their end. Through channels, `blocks` is in how many the addresses went to the card. What does not apply is
+    None.
     """
 
     application: Literal["pcsa"]
@@ -134,6 +139,7 @@ class CountReport(TypedDict):
     other_packets: int
     cut_packets: int
     unknown_link_packets: int
+    shortened_packets: int
     distinct: int
     nic: str
     sketches: int
@@ -141,7 +147,10 @@ class CountReport(TypedDict):
     relative_error: float
     expected_error: float
     trailing_ones: int
-    blocks: int
+    through: Literal["port", "channels"]
+    blocks: int | None
+    sent_ns: float | None
+    wire_ns: float | None
     card_time_ns: float
     card_packets_per_s: float
     damage: Damage | None
@@ -152,19 +161,22 @@ def count_sources(
     *,
     nic: PathLike[str] | str = "nfp-4000",
     sketches: int = 2048,
+    through: Literal["port", "channels"] = "port",
     overrides: Overrides = (),
     cc: str | None = None,
     progress: Progress | None = None,
 ) -> CountReport:
     """Count the distinct source addresses of a capture on a card, and one by one beside it.
 
-    Every address goes to the card in a message, and through its program. An address of IP version 6 is folded to 32
-    bits by MurmurHash3 of its bytes. A capture that is damaged is counted up to there, and the report says where.
+    Packets are replayed into the card's port, one behind the other, and processes on the card find their addresses; or
+    the host does, and sends them by channels. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
+    bytes. A capture that is damaged is counted up to there, and the report says where.
 
     Args:
         capture: a file in pcap's or pcapng's format, of any length.
         nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
         sketches: a power of two from 16 to what the card's CLS holds.
+        through: how the addresses come to the card, `port` or `channels`.
         overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the kilobytes that have been read and that there are.
@@ -172,11 +184,14 @@ def count_sources(
     Raises:
         InputError: no capture, none with a source address, or an argument that cannot be.
     """
+    if through not in _WAYS:
+        raise InputError(f"through {through!r}: packets come through the port, or addresses through channels")
     request = json.dumps(
         {
             "file": text(fspath(capture), "a capture", "capture.pcap"),
             "nic": text(fspath(nic), "a card", "nfp-4000"),
             "sketches": whole(sketches, "sketches", U32),
+            "through": through,
             "overrides": changes(overrides),
         }
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, cast
 
 from nicety.cardinality import bench_pcsa, count_sources
 from nicety.cardinality_text import context_text, count_text
@@ -51,6 +52,7 @@ def count(
     capture: Path,
     nic: str,
     sketches: int,
+    through: str,
     overrides: Sequence[str],
     cc: str | None,
     *,
@@ -66,6 +68,7 @@ def count(
             capture,
             nic=nic,
             sketches=sketches,
+            through=cast(Literal["port", "channels"], through),
             overrides=overrides,
             cc=cc,
             progress=lambda done, total: bar.advance(done, total, "counting (kB of the capture)"),

@@ -44,6 +44,12 @@ def _pcsa(
     sketches: Annotated[
         int, typer.Option(min=1, max=U32, metavar="N", help="Words that stand for the addresses: a power of two.")
     ] = 2048,
+    through: Annotated[
+        str,
+        typer.Option(
+            metavar="port|channels", help="Packets through the card's port, or addresses from the host by channels."
+        ),
+    ] = "port",
     cc: Compiler = None,
     overrides: Overrides = None,
     as_json: Json = False,
@@ -54,7 +60,7 @@ def _pcsa(
     """
     from nicety.cli.cardinality import count
 
-    count(capture, nic, sketches, overrides or [], cc, as_json=as_json)
+    count(capture, nic, sketches, through, overrides or [], cc, as_json=as_json)
 
 
 def _tsp(

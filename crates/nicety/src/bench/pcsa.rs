@@ -1,8 +1,8 @@
 //! The cardinality estimate on a network flow processor: what contexts do for it.
 //!
-//! A row has the cycles in which one microengine finishes some updates in all, on a number of contexts, and the updates
-//! a second of the whole card with as many contexts on each. Every update sets a bit that is new, and so makes two
-//! references, as in the NFComms paper.
+//! A row has the cycles in which one microengine finishes some updates in all, which a number of contexts share after one
+//! start for all, and the updates a second of the whole card with as many contexts on each. Every update sets a bit that
+//! is new, and so makes two references, as in the NFComms paper.
 
 use super::{CardManifest, Environment, line_rate::Manifest, load_cards};
 use crate::cards::Card;
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes that a packet of 64 takes of an Ethernet: preamble, start delimiter and the gap behind it are 20.
 const WIRE_BYTES: f64 = 84.0;
-/// The most updates of a row: there are not many more that set a bit of their own.
-const MOST_UPDATES: u64 = 16_384;
+/// The most updates of a row.
+const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
 /// What to measure. The JSON form is what the command line hands over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -39,7 +39,7 @@ pub struct Row {
     pub contexts: u64,
     /// Updates that they make in all, on one microengine.
     pub updates: u64,
-    /// Cycles from the start of the first to the end of the last process.
+    /// Cycles from the start of the first context, while the others wait for it, to the end of the last.
     pub cycles_total: u64,
     /// Of these: some context computed.
     pub cycles_computing: u64,
@@ -167,7 +167,7 @@ fn measure(
 ) -> Result<Row, Error> {
     let interrupt = &environment.interrupt;
     let addresses = pcsa::fresh(updates as usize);
-    let one = pcsa::run(spec, elf, &addresses, 1, contexts as usize, interrupt.clone())?;
+    let one = pcsa::share(spec, elf, &addresses, contexts as usize, interrupt.clone())?;
     let rates = pcsa::rates(spec, elf, contexts as usize, interrupt.as_ref())?;
     Ok(Row {
         nic: nic.to_owned(),

@@ -15,4 +15,5 @@ mod source;
 mod tests;
 
 pub use reader::{Capture, Damage, Packet};
+pub(crate) use source::ip_of;
 pub use source::{Skipped, Source, source_of};

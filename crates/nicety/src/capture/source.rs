@@ -53,6 +53,22 @@ pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
     }
 }
 
+/// The packet of IP in one of this link type that has a source address.
+pub(crate) fn ip_of(link: u32, bytes: &[u8]) -> Option<&[u8]> {
+    let (mut kind, mut at) = match link {
+        ETHERNET => (half(bytes, 12).ok()?, 14),
+        LINUX_COOKED => (half(bytes, 14).ok()?, 16),
+        LINUX_COOKED_2 => (half(bytes, 0).ok()?, 20),
+        _ if LOOPBACK.contains(&link) => (0, 4),
+        _ => (0, 0),
+    };
+    while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
+        kind = half(bytes, at + 2).ok()?;
+        at += 4;
+    }
+    bytes.get(at..)
+}
+
 fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
     let [high, low] = *bytes.get(at..at + 2).ok_or(Skipped::Cut)? else { return Err(Skipped::Cut) };
     Ok(u16::from_be_bytes([high, low]))

@@ -1,4 +1,4 @@
-//! Addresses out of a capture, in blocks, from a thread of their own.
+//! Addresses or packets out of a capture, in blocks, from a thread of their own.
 
 use super::distinct::Distinct;
 use crate::capture::{Capture, Damage, Skipped, Source, source_of};
@@ -31,6 +31,8 @@ pub struct Contents {
     pub cut_packets: u64,
     /// Packets of link types that are not understood.
     pub unknown_link_packets: u64,
+    /// Packets that were longer than a frame of the card's port carries, and went without their end.
+    pub shortened_packets: u64,
     /// Source addresses that differ, counted one by one.
     pub distinct: u64,
 }
@@ -42,11 +44,18 @@ impl Contents {
     }
 }
 
-/// A capture that is being read.
-pub(super) struct Addresses {
-    blocks: Receiver<Vec<u32>>,
+/// A capture that is being read, for what its packets are made into.
+pub(super) struct Addresses<T> {
+    blocks: Receiver<Vec<T>>,
     /// Where blocks go back to, to be filled again.
-    empty: Sender<Vec<u32>>,
+    empty: Sender<Vec<T>>,
+}
+
+/// A packet as it was captured, and its source address or why it has none.
+pub(super) struct Seen<'p> {
+    pub(super) link: u32,
+    pub(super) bytes: &'p [u8],
+    pub(super) source: Result<Source, Skipped>,
 }
 
 /// What reading a capture came to.
@@ -77,19 +86,27 @@ fn murmur3(bytes: &[u8; 16]) -> u32 {
     hash ^ hash >> 16
 }
 
-impl Addresses {
-    /// Begins to read, in blocks of so many addresses; `position` is told how far it is in the file.
+impl<T: Send + 'static> Addresses<T> {
+    /// Begins to read, in blocks of so many; `take` makes something of a packet or nothing, and may count it;
+    /// `position` is told how far it is in the file.
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
         position: Arc<AtomicU64>,
-    ) -> (Addresses, JoinHandle<Read>) {
+        take: impl Fn(&Seen<'_>, &mut Contents) -> Option<T> + Send + 'static,
+    ) -> (Addresses<T>, JoinHandle<Read>) {
         let (fill, blocks) = sync_channel(AHEAD);
         let (empty, emptied) = channel();
         let reader = thread::spawn(move || {
             let (mut contents, mut distinct) = (Contents::default(), Distinct::default());
-            let damage =
-                sort(&mut capture, block, &position, (&fill, &emptied), &mut contents, &mut distinct);
+            let damage = sort(
+                &mut capture,
+                block,
+                &position,
+                (&fill, &emptied),
+                &take,
+                (&mut contents, &mut distinct),
+            );
             contents.format = capture.format();
             contents.bytes = capture.position();
             contents.packets = capture.packets();
@@ -100,7 +117,7 @@ impl Addresses {
     }
 
     /// Swaps `block` for the next one, which is empty at the end.
-    pub(super) fn next(&self, block: &mut Vec<u32>) {
+    pub(super) fn next(&self, block: &mut Vec<T>) {
         let full = self.blocks.recv().unwrap_or_default();
         let used = std::mem::replace(block, full);
         // Nobody fills it any more at the end.
@@ -109,13 +126,13 @@ impl Addresses {
 }
 
 /// Reads to the end, to damage, or until nobody takes blocks any more.
-fn sort(
+fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,
     position: &AtomicU64,
-    (full, emptied): (&SyncSender<Vec<u32>>, &Receiver<Vec<u32>>),
-    contents: &mut Contents,
-    distinct: &mut Distinct,
+    (full, emptied): (&SyncSender<Vec<T>>, &Receiver<Vec<T>>),
+    take: &impl Fn(&Seen<'_>, &mut Contents) -> Option<T>,
+    (contents, distinct): (&mut Contents, &mut Distinct),
 ) -> Option<Damage> {
     let mut block = Vec::with_capacity(size);
     loop {
@@ -127,19 +144,21 @@ fn sort(
             }
             Some(Ok(packet)) => packet,
         };
-        match source_of(packet.link, packet.bytes) {
+        let seen =
+            Seen { link: packet.link, bytes: packet.bytes, source: source_of(packet.link, packet.bytes) };
+        match seen.source {
             Ok(source) => {
                 *match source {
                     Source::V4(_) => &mut contents.ipv4_packets,
                     Source::V6(_) => &mut contents.ipv6_packets,
                 } += 1;
                 distinct.see(source);
-                block.push(folded(source));
             }
             Err(Skipped::NotIp) => contents.other_packets += 1,
             Err(Skipped::Cut) => contents.cut_packets += 1,
             Err(Skipped::Link) => contents.unknown_link_packets += 1,
         }
+        block.extend(take(&seen, contents));
         if block.len() == size {
             position.store(capture.position(), Ordering::Relaxed);
             let mut next = emptied.try_recv().unwrap_or_default();

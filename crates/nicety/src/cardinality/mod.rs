@@ -2,10 +2,12 @@
 //! one on the host.
 //!
 //! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both
-//! take memory for a few blocks of addresses, and the exact count for what differs.
+//! take memory for a few blocks of addresses or packets, and the exact count for what differs. Packets are replayed
+//! into the card's port (`frames.rs`), where its processes find the addresses, or the host sends it addresses by channels.
 
 mod addresses;
 mod distinct;
+mod frames;
 
 pub use addresses::Contents;
 
@@ -13,8 +15,9 @@ use crate::bench::{CardManifest, Environment};
 use crate::capture::{Capture, Damage};
 use crate::cards::{self, Card};
 use crate::{Error, VERSION};
-use addresses::{Addresses, Read};
+use addresses::{Addresses, Read, folded};
 use nicety_nic::nfp::{NfpSpec, pcsa};
+use pcsa::{Counted, Replayed, Streamed};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::sync::Arc;
@@ -36,6 +39,20 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Sketches: a power of two.
     pub sketches: u32,
+    /// How the addresses come to the card.
+    #[serde(default)]
+    pub through: Through,
+}
+
+/// How addresses come to the card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Through {
+    /// In packets, replayed into its port as fast as that takes them; its processes find the addresses.
+    #[default]
+    Port,
+    /// From the host, which finds them and sends them in bulk messages.
+    Channels,
 }
 
 /// What must be done before a request is run.
@@ -93,9 +110,15 @@ pub struct Report {
     pub expected_error: f64,
     /// The trailing ones of all sketches, which the card gives.
     pub trailing_ones: u32,
-    /// Blocks in which the addresses went to the card.
-    pub blocks: u64,
-    /// From the host's first message to when it has the sum.
+    /// How the addresses came to the card.
+    pub through: Through,
+    /// Blocks in which the addresses went to the card, where they came from the host.
+    pub blocks: Option<u64>,
+    /// Until the last packet had gone into the port, where they came that way.
+    pub sent_ns: Option<f64>,
+    /// How long the wire was busy with them; less than `sent_ns` where the card held them up.
+    pub wire_ns: Option<f64>,
+    /// From the first packet, or the host's first message, to when the host has the sum.
     pub card_time_ns: f64,
     /// Packets a second of card time.
     pub card_packets_per_s: f64,
@@ -166,31 +189,48 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let capture =
         Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
     let position = Arc::new(AtomicU64::new(0));
-    let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, position.clone());
     // Ended by whoever calls, or by this function when it has failed.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
-    let streamed = thread::scope(|scope| {
-        let (tell, told) = channel();
-        let (spec, sketches) = (&spec, request.sketches);
-        scope.spawn(move || {
+    let (sketches, at) = (request.sketches, position.clone());
+    let kilobytes = |bytes: u64| (bytes / 1000) as usize;
+    let tell = || {
+        let done = kilobytes(at.load(Ordering::Relaxed));
+        (environment.progress)(done, kilobytes(size).max(done));
+    };
+    let (outcome, reader) = match request.through {
+        Through::Channels => {
+            let take = |seen: &addresses::Seen<'_>, _: &mut Contents| seen.source.ok().map(folded);
+            let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, position, take);
             let next = move |block: &mut Vec<u32>| addresses.next(block);
-            let _ = tell.send(pcsa::stream(spec, elf, sketches, Some(stop), next));
-        });
-        loop {
-            let kilobytes = |bytes: u64| (bytes / 1000) as usize;
-            let done = kilobytes(position.load(Ordering::Relaxed));
-            (environment.progress)(done, kilobytes(size).max(done));
-            match told.recv_timeout(TELL_EVERY) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => unreachable!("it always tells"),
-                Ok(streamed) => break streamed,
-            }
+            (beside(tell, || pcsa::stream(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
         }
-    })?;
+        Through::Port => {
+            let largest = spec.port.payload as usize;
+            let take = move |seen: &addresses::Seen<'_>, contents: &mut Contents| {
+                frames::frame_of(seen, largest, contents)
+            };
+            let (packets, reader) = Addresses::read(capture, FRAMES, position, take);
+            let mut block = Vec::new().into_iter();
+            let next = move || loop {
+                if let Some(frame) = block.next() {
+                    return Some(frame);
+                }
+                let mut more = Vec::new();
+                packets.next(&mut more);
+                if more.is_empty() {
+                    return None;
+                }
+                block = more.into_iter();
+            };
+            (beside(tell, || pcsa::replay(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
+        }
+    };
+    let outcome = outcome?;
     let Read { contents, damage } = reader.join().expect("reading does not panic");
     check(request, &contents, damage.as_ref())?;
-    let estimate = pcsa::estimate(streamed.sum, request.sketches);
-    let nanoseconds = streamed.time.ps() as f64 / 1e3;
+    outcome.check(&contents)?;
+    let estimate = pcsa::estimate(outcome.sum, request.sketches);
+    let nanoseconds = outcome.time_ns;
     let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
     Ok(Report {
         application: "pcsa",
@@ -202,8 +242,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         estimate,
         relative_error: estimate / contents.distinct as f64 - 1.0,
         expected_error: pcsa::standard_error(request.sketches),
-        trailing_ones: streamed.sum,
-        blocks: streamed.blocks,
+        trailing_ones: outcome.sum,
+        through: request.through,
+        blocks: outcome.blocks,
+        sent_ns: outcome.port.map(|(sent_ns, _, _)| sent_ns),
+        wire_ns: outcome.port.map(|(_, wire_ns, _)| wire_ns),
         card_time_ns: nanoseconds,
         card_packets_per_s: contents.counted() as f64 / nanoseconds * 1e9,
         damage: damage.map(|damage| DamageRow {
@@ -212,6 +255,72 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             text: damage.what,
         }),
         contents,
+    })
+}
+
+/// Packets of a block.
+const FRAMES: usize = 2048;
+
+/// What the card made of a capture.
+struct Outcome {
+    sum: u32,
+    time_ns: f64,
+    blocks: Option<u64>,
+    /// Until the last packet had gone, how long the wire was busy, and what the card counted.
+    port: Option<(f64, f64, Counted)>,
+}
+
+impl From<Streamed> for Outcome {
+    fn from(streamed: Streamed) -> Outcome {
+        let Streamed { sum, time, blocks, .. } = streamed;
+        Outcome { sum, time_ns: nanoseconds(time), blocks: Some(blocks), port: None }
+    }
+}
+
+impl From<Replayed> for Outcome {
+    fn from(replayed: Replayed) -> Outcome {
+        let Replayed { sum, time, sent, wire, counted } = replayed;
+        let port = Some((nanoseconds(sent), nanoseconds(wire), counted));
+        Outcome { sum, time_ns: nanoseconds(time), blocks: None, port }
+    }
+}
+
+fn nanoseconds(time: nicety_types::Duration) -> f64 {
+    time.ps() as f64 / 1e3
+}
+
+impl Outcome {
+    /// The card has found the addresses that are there.
+    fn check(&self, contents: &Contents) -> Result<(), Error> {
+        let Some((_, _, counted)) = self.port else { return Ok(()) };
+        let found = (u64::from(counted.ipv4), u64::from(counted.ipv6));
+        if found == (contents.ipv4_packets, contents.ipv6_packets) {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "the card found sources in {} packets of IP version 4 and {} of version 6, and the capture has {} and {}: it \
+             looks at the first 64 bytes behind a frame's EtherType, which some VLAN tags push addresses out of; \
+             --through channels has the host find them",
+            found.0, found.1, contents.ipv4_packets, contents.ipv6_packets
+        )))
+    }
+}
+
+/// Does something long in another thread, and tells how far it is from time to time.
+fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let (tell, told) = channel();
+        scope.spawn(move || {
+            let _ = tell.send(work());
+        });
+        loop {
+            tell_progress();
+            match told.recv_timeout(TELL_EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("it always tells"),
+                Ok(done) => break done,
+            }
+        }
     })
 }
 

@@ -11,7 +11,7 @@ mod replay;
 mod stream;
 
 pub use rates::{Rates, fresh, rates};
-pub use replay::{Counted, Frame, Replayed, replay};
+pub use replay::{Counted, END_OF_REPLAY, Frame, Replayed, replay};
 pub use stream::{BLOCK, Streamed, check_sketches, stream};
 
 use super::experiment::{self, ExperimentError, shares};

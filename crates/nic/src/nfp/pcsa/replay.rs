@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 /// The first collector's target.
 const TARGET: u32 = 1;
 /// The EtherType of the frame behind the last packet, as `pcsa.c` has it: one for experiments (IEEE 802).
-const END: u16 = 0x88b5;
+pub const END_OF_REPLAY: u16 = 0x88b5;
 /// Words of the card's answer: the sum of the trailing ones, and packets by kind.
 const ANSWER: usize = 4;
 /// The card's node.
@@ -110,7 +110,7 @@ pub fn replay(
             packets += 1;
         }
         told.set([Duration::from_ps(sim.now().ps()), port.busy()]);
-        let last = Frame { station: [0; 6], kind: END, payload: packets.to_le_bytes().to_vec() };
+        let last = Frame { station: [0; 6], kind: END_OF_REPLAY, payload: packets.to_le_bytes().to_vec() };
         launch(&sim, &port, last, least, packets).await;
     };
     let (sum, counted, time) = experiment::run_on_link(spec, elf, interrupt, count, send)?;
