@@ -125,6 +125,41 @@ fn whoever_sends_has_the_same_share_of_the_link() {
     assert!(last - first < 1_000_000_000, "{ends:?}");
 }
 
+#[test]
+fn interfaces_take_turns_at_the_link() {
+    // A packet takes a millisecond, so that all short messages have come to the card before the second one leaves.
+    let mut rig = Rig::new(2, &["link.gap=1 MB/s"]);
+    let received = Rc::new(RefCell::new(Vec::new()));
+    for number in 0..4_u32 {
+        let received = received.clone();
+        rig.process(1, number, async move |user: User| {
+            let own = user.open().await.unwrap();
+            let mut receives = Vec::new();
+            for _ in 0..4 {
+                receives.push(user.receive(user.room(1024), None, None, How::Translate).await.unwrap());
+            }
+            for receive in receives {
+                user.wait(receive).await.unwrap();
+                received.borrow_mut().push(own);
+            }
+        });
+        rig.process(0, number, async move |user: User| {
+            let own = user.open().await.unwrap();
+            user.sim.delay(Duration::from_us(200)).await;
+            let mut sends = Vec::new();
+            for _ in 0..4 {
+                sends.push(user.send(user.room(1024), at(1, own), 0, How::Pio).await.unwrap());
+            }
+            for send in sends {
+                user.wait(send).await.unwrap();
+            }
+        });
+    }
+    rig.run();
+    let received = received.take();
+    assert!(received.chunks(4).all(|turn| (0..4).all(|own| turn.contains(&own))), "{received:?}");
+}
+
 #[derive(Clone, Debug)]
 struct Sending {
     from: (u32, u32),
