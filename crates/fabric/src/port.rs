@@ -82,6 +82,11 @@ impl Port {
         self.recorder = recorder.clone();
     }
 
+    /// Packets that the buffer at this end of the link holds.
+    pub fn buffer(&self) -> u32 {
+        self.spec.buffer
+    }
+
     /// When the link's serialiser is free again.
     pub fn free(&self) -> Time {
         self.link.borrow().free()

@@ -9,6 +9,7 @@
 //! arrangement of its parts.
 
 mod bus;
+mod loopback;
 pub mod nfp;
 mod node;
 pub mod qnix;

@@ -94,7 +94,6 @@ fn calls_that_cannot_be_are_refused() {
         let to = |rank| PutRequest { target: NodeId(rank), ..request };
         let before = a.sim.now();
         assert_eq!(a.put(&to(2)).await, Err(CallError::Rank { rank: 2, ranks: 2 }));
-        assert_eq!(a.put(&to(0)).await, Err(CallError::ToItself { rank: 0 }));
         assert_eq!(a.triggered_put(to(9), a.ct, 1).await, Err(CallError::Rank { rank: 9, ranks: 2 }));
         assert!(matches!(a.put(&PutRequest { length: 9, ..request }).await, Err(CallError::Portals(_))));
         let outside = Me { length: 9, ..entry(&memory, 1) };

@@ -308,10 +308,10 @@ fn what_is_out_of_range_is_refused() {
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_CAS, result::SEGV),
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_FETCH_ADD, result::SEGV),
         (Code::new().small(A0, 1000).small(A1, 100).at(A2, 256), number::PUT_FROM_HOST, result::SEGV),
-        // Ranks 0 and 1; this is 1.
-        (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::ARG_INVALID),
+        // Ranks 0 and 1; this is 1, and may send to itself.
+        (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::OK),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 320), number::PUT_FROM_DEVICE, result::ARG_INVALID),
-        (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::ARG_INVALID),
+        (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::OK),
         // Longer than a packet; with an acknowledgement, which nobody would hear; counting what is no 0 or 1.
         (Code::new().at(A0, 0).set(A1, 4097).at(A2, 256), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 352), number::PUT_FROM_DEVICE, result::ARG_INVALID),

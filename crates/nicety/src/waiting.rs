@@ -97,10 +97,10 @@ fn triggered(cards: &[Rc<Card>]) -> String {
                 0 => String::new(),
                 n => format!("; {} with it", counted(n.into(), "other triggered operation")),
             };
-            let (what, threshold, success) = (first.what, first.threshold, first.value.success);
+            let (what, threshold, value) = (first.what, first.threshold, first.value.total());
             format!(
                 "\n  note: on the card of rank {rank}, a triggered {what} waits for a counter to reach \
-                 {threshold}; it is at {success}{others}"
+                 {threshold}; it is at {value}{others}"
             )
         })
         .collect();

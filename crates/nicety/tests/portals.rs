@@ -29,7 +29,7 @@ enum Kind {
     FetchAdd,
 }
 
-/// An operation of a rank: on which of the others, how long, at which offset or counter.
+/// An operation of a rank: on which rank, its own among them, how long, at which offset or counter.
 #[derive(Clone, Copy, Debug)]
 struct Op {
     from: u32,
@@ -41,7 +41,7 @@ struct Op {
 
 impl Op {
     fn target(&self, ranks: u32) -> u32 {
-        (self.from + 1 + self.other % (ranks - 1)) % ranks
+        self.other % ranks
     }
 
     fn counter(&self) -> u64 {

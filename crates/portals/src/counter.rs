@@ -1,7 +1,8 @@
 //! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered
 //! Operations').
 //!
-//! A triggered operation is due when its counter's successes reach its threshold; failures set off nothing.
+//! A triggered operation is due when its counter's successes and failures together reach its threshold, so that a chain
+//! of operations goes on, and ends, where one of them fails; a wait (`PtlCTWait`) is for successes alone.
 //! Operations on one counter become due in the order of their thresholds, and those of one threshold in the
 //! order in which they were posted. A change makes all its operations due at once, before the first of them
 //! is carried out: one that sets the counter back does not hold up its neighbours. What became due first is
@@ -31,6 +32,11 @@ impl CtEvent {
     /// `n` failures.
     pub const fn failure(n: u64) -> CtEvent {
         CtEvent { success: 0, failure: n }
+    }
+
+    /// What triggered operations compare with their thresholds: successes and failures together.
+    pub const fn total(self) -> u64 {
+        self.success.saturating_add(self.failure)
     }
 }
 
@@ -110,7 +116,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Adds to `target` when `ct` has reached `threshold` successes (`PtlTriggeredCTInc`).
+    /// Adds to `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTInc`).
     ///
     /// # Errors
     /// As [`Interface::ct_inc`], or [`Error::NoSpace`].
@@ -126,7 +132,7 @@ impl Interface {
         self.wait_to_change(target, Action::Inc(target, by), ct, threshold, effects)
     }
 
-    /// Sets `target` when `ct` has reached `threshold` successes (`PtlTriggeredCTSet`).
+    /// Sets `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTSet`).
     ///
     /// # Errors
     /// As [`Interface::ct_set`], or [`Error::NoSpace`].
@@ -186,7 +192,7 @@ impl Interface {
     pub(crate) fn wait(&mut self, action: Action, ct: CtHandle, threshold: u64, effects: &mut Effects) {
         self.triggered += 1;
         let counter = self.counters.get_mut(ct).expect("the caller has looked at the counter");
-        if counter.value.success >= threshold {
+        if counter.value.total() >= threshold {
             self.due.push_back(action);
             self.carry_out(effects);
         } else {
@@ -215,7 +221,7 @@ impl Interface {
         counter.value = new(counter.value);
         effects.push(Effect::Count { ct, value: counter.value });
         while let Some((threshold, action)) = counter.waiting.front() {
-            if *threshold > counter.value.success {
+            if *threshold > counter.value.total() {
                 break;
             }
             self.due.push_back(*action);

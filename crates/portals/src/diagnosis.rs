@@ -73,8 +73,10 @@ impl fmt::Display for FailedOperation {
 /// What counts into a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// No descriptor, match entry or triggered operation does.
+    /// No descriptor, match entry or triggered operation does, and nothing has.
     ByNothing,
+    /// Match entries have it for their handlers only, which count where they say so.
+    ByHandlers,
     /// Descriptors do, and of acknowledgements only, which come where they are asked for.
     ByAcknowledgements,
     /// Something else.
@@ -86,7 +88,7 @@ pub enum Counted {
 pub struct WaitingTriggered {
     /// What it is, such as `put`.
     pub what: &'static str,
-    /// The successes that it waits for.
+    /// The successes and failures that it waits for.
     pub threshold: u64,
     /// The counter now.
     pub value: CtEvent,
@@ -131,6 +133,11 @@ impl Interface {
             Counted::Yes
         } else if all.contains(MdOptions::EVENT_CT_ACK) {
             Counted::ByAcknowledgements
+        } else if self.counters.get(ct).is_ok_and(|counter| counter.value != CtEvent::default()) {
+            // Entries that are used once are gone when they have counted.
+            Counted::Yes
+        } else if self.entries.values().any(|e| e.me.ct == Some(ct) && e.me.handlers.is_some()) {
+            Counted::ByHandlers
         } else {
             Counted::ByNothing
         }

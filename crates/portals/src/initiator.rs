@@ -234,7 +234,7 @@ impl Interface {
         self.start_now(&Draft::fetch(request, HeaderKind::Swap))
     }
 
-    /// A put that starts when `ct` has reached `threshold` successes (`PtlTriggeredPut`): then, or now where
+    /// A put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`): then, or now where
     /// it has already, an [`Effect::Start`] tells the card.
     ///
     /// # Errors

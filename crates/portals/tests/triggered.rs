@@ -54,13 +54,22 @@ fn a_threshold_reached_before_starts_at_once() {
 }
 
 #[test]
-fn failures_start_nothing() {
+fn successes_and_failures_together_reach_a_threshold() {
     let (mut b, md) = with_md();
-    wait_put(&mut b, md, 1, 1);
-    b.ni.ct_inc(b.ct, CtEvent::failure(5), &mut b.effects).unwrap();
-    assert_eq!(b.take(), [Effect::Count { ct: b.ct, value: CtEvent::failure(5) }]);
-    b.ni.ct_set(b.ct, CtEvent::success(1), &mut b.effects).unwrap();
-    assert_eq!(started(&mut b), [1]);
+    for (data, threshold) in [(1, 1), (2, 3), (3, 4)] {
+        wait_put(&mut b, md, data, threshold);
+    }
+    b.ni.ct_inc(b.ct, CtEvent::failure(1), &mut b.effects).unwrap();
+    let effects = b.take();
+    let [Effect::Count { value, .. }, Effect::Start(out)] = effects[..] else { panic!("{effects:?}") };
+    assert_eq!((value, out.header.hdr_data), (CtEvent::failure(1), 1));
+    inc(&mut b, 2);
+    assert_eq!(started(&mut b), [2]);
+    // Posted behind what it waits for.
+    wait_put(&mut b, md, 4, 3);
+    assert_eq!(started(&mut b), [4]);
+    b.ni.ct_set(b.ct, CtEvent { success: u64::MAX, failure: 2 }, &mut b.effects).unwrap();
+    assert_eq!(started(&mut b), [3]);
 }
 
 // A pong without the host: the message's completion counts, the count starts the put, whose memory the

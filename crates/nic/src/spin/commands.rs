@@ -218,7 +218,7 @@ impl Card {
         let long = |at: usize| u64::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let (target, counted, ack) = (word(16), word(24) & 0xffff, word(24) >> 16);
         // A handler has ended by the time of an acknowledgement: nobody would hear it.
-        if target >= self.nodes || target == self.node.0 || counted > 1 || ack != 0 {
+        if target >= self.nodes || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
         let report = match (counted, self.entry_of(running).ct) {

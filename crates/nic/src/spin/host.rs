@@ -21,11 +21,6 @@ pub enum CallError {
         /// How many there are.
         ranks: u32,
     },
-    /// A rank cannot send to itself on this topology.
-    ToItself {
-        /// The rank.
-        rank: u32,
-    },
     /// Operations that a counter counts have failed.
     Failures {
         /// How many.
@@ -56,9 +51,6 @@ impl fmt::Display for CallError {
             CallError::Memory(error) => error.fmt(f),
             CallError::Rank { rank, ranks } => {
                 write!(f, "there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1)
-            }
-            CallError::ToItself { rank } => {
-                write!(f, "rank {rank} cannot send to itself: no link leads from a card back to it")
             }
             CallError::Failures { failures, first: None } => {
                 write!(f, "{failures} of the operations waited for failed at their target")

@@ -4,6 +4,7 @@
 use super::Card;
 use nicety_fabric::Packet;
 use nicety_portals::Header;
+use nicety_types::MessageId;
 
 /// Packets that came and could not be used. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,20 +28,20 @@ impl Card {
         let header = Header::decode(packet.header.as_slice()).ok();
         let header = header.filter(|header| header.target == self.node && header.source.0 < self.nodes);
         if header.is_none() {
-            self.drop_unusable(|unusable| unusable.headers += 1);
+            self.drop_unusable(packet.message, |unusable| unusable.headers += 1);
         }
         header
     }
 
     /// Drops a packet that belongs to no message under way, or begins one that has begun.
-    pub(super) fn drop_stray(&self) {
-        self.drop_unusable(|unusable| unusable.strays += 1);
+    pub(super) fn drop_stray(&self, message: MessageId) {
+        self.drop_unusable(message, |unusable| unusable.strays += 1);
     }
 
-    fn drop_unusable(&self, count: impl FnOnce(&mut Unusable)) {
+    fn drop_unusable(&self, message: MessageId, count: impl FnOnce(&mut Unusable)) {
         let mut unusable = self.unusable.get();
         count(&mut unusable);
         self.unusable.set(unusable);
-        self.port.free_slot();
+        self.port.free_slot(message);
     }
 }

@@ -171,7 +171,7 @@ impl Card {
         sim: &Sim,
         spec: Rc<SpinSpec>,
         memory: Rc<Memory>,
-        mut port: Port,
+        port: Port,
         nodes: u32,
         log: Log,
         recorder: &Recorder,
@@ -179,7 +179,6 @@ impl Card {
         let node = sim.node();
         let bus = Bus::new(sim, spec.bus);
         bus.record(recorder);
-        port.record(recorder);
         let mut matching = Occupancy::new(Stage::Match, Stage::MatchQueued);
         matching.record(recorder, Resource::Matching);
         let card = Rc::new(Card {
@@ -187,7 +186,7 @@ impl Card {
             nodes,
             memory,
             bus,
-            port: Wire::new(sim, port, spec.transport, nodes),
+            port: Wire::new(sim, port, spec.transport, nodes, recorder),
             unusable: Cell::default(),
             interface: RefCell::new(Interface::new(node, spec.limits)),
             effects: RefCell::default(),
@@ -218,6 +217,7 @@ impl Card {
             spec,
         });
         sim.spawn(card.clone().listen());
+        sim.spawn(card.clone().listen_to_itself());
         sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
         sim.spawn(card.clone().watch_answers());

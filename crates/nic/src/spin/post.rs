@@ -38,13 +38,7 @@ pub type Appending = Pending<MeHandle>;
 
 impl Card {
     fn check_rank(&self, rank: u32) -> Result<(), CallError> {
-        if rank >= self.nodes {
-            Err(CallError::Rank { rank, ranks: self.nodes })
-        } else if rank == self.node.0 {
-            Err(CallError::ToItself { rank })
-        } else {
-            Ok(())
-        }
+        if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 
     /// Sends a message (`PtlPut`): [`Card::post`].

@@ -199,12 +199,24 @@ impl Card {
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
-            if self.discards.get() {
-                self.port.free_slot();
-                continue;
-            }
-            self.sim.spawn(self.clone().receive(packet));
+            self.come(packet);
         }
+    }
+
+    /// Serves what the card sends to itself, in the same way.
+    pub(super) async fn listen_to_itself(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive_own().await;
+            self.come(packet);
+        }
+    }
+
+    fn come(self: &Rc<Card>, packet: Packet) {
+        if self.discards.get() {
+            self.port.free_slot(packet.message);
+            return;
+        }
+        self.sim.spawn(self.clone().receive(packet));
     }
 
     /// A packet's way from the packet buffer on.
@@ -238,7 +250,7 @@ impl Card {
             (None, None) if self.awaits_context(packet.message) => {
                 Box::pin(self.behind_its_header(&mut packet)).await
             }
-            _ => return self.drop_stray(),
+            _ => return self.drop_stray(packet.message),
         };
         let fate = {
             let mut table = self.incoming.borrow_mut();
@@ -268,7 +280,7 @@ impl Card {
         self.recorder.packet_matched(message, packet.offset, now);
         self.recorder.packet_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, UNDER_WAY);
-        self.port.free_slot();
+        self.port.free_slot(message);
         let seen = self.with_effects_of(Some(message), packet.path, |interface, effects| {
             interface.arrive(&header, effects);
         });
@@ -480,9 +492,9 @@ impl Card {
     }
 
     fn free_slot(&self, place: usize, offset: u64) {
-        self.port.free_slot();
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
+        self.port.free_slot(incoming.message);
         if self.contexts.shared_out()
             && let Some(attachment) = &incoming.attachment
         {

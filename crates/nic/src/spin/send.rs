@@ -176,7 +176,7 @@ impl Card {
         self.sim.until(flight.head).await;
         let turn = self.engine.turn.acquire().await;
         let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
-        self.sim.until(gap_over.max(self.port.free()).max(flight.head)).await;
+        self.sim.until(gap_over.max(self.port.free(header.target)).max(flight.head)).await;
         if self.sim.now() > flight.head {
             flight.path.advance(Stage::SendQueued, self.sim.now());
             flight.head = self.sim.now();

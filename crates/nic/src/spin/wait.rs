@@ -15,6 +15,10 @@ const fn counting(counted: Counted) -> &'static str {
         Counted::ByAcknowledgements => {
             ", and what counts into it has event_ct_ack: that takes puts that ask for an acknowledgement (ack)"
         }
+        Counted::ByHandlers => {
+            ", and handlers alone count into it: with PtlHandlerCTInc, or with a put that says so; its match entry lacks \
+             event_ct_comm"
+        }
         Counted::ByNothing => {
             ", and no match entry or memory descriptor counts into it: that takes ct, and an option such as \
              event_ct_comm of the one, event_ct_send, event_ct_reply or event_ct_ack of the other"

@@ -1,10 +1,12 @@
-//! A card's end of its link, with reliable transport in front of the port or without.
+//! A card's end of its link, with reliable transport in front of the port or without. What the card sends to itself takes
+//! the way inside it, where nothing is lost.
 
 use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
+use crate::loopback::{self, Loopback};
 use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
-use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Stage, Time};
+use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,10 +30,12 @@ pub struct Undelivered {
 /// The message of packets that are none's.
 const NO_MESSAGE: u64 = u64::MAX;
 
-/// A packet's turn on the link; dropped without a launch, its credit goes back.
-pub struct Turn {
-    turn: fabric::Turn,
-    path: Path,
+/// A packet's turn on the link, or on the way to the card itself; dropped without a launch, its credit goes back.
+pub struct Turn(On);
+
+enum On {
+    Link { turn: fabric::Turn, path: Path },
+    Loopback(loopback::Turn),
 }
 
 /// A packet that has been put on the link.
@@ -47,6 +51,7 @@ pub struct Launched {
 pub struct Wire {
     sim: Sim,
     port: Port,
+    own: Loopback,
     reliable: Option<Reliable>,
 }
 
@@ -85,8 +90,11 @@ struct Kept {
 }
 
 impl Wire {
-    /// The end of a card's link, in a cluster of so many nodes; its services are started.
-    pub fn new(sim: &Sim, port: Port, spec: TransportSpec, nodes: u32) -> Rc<Wire> {
+    /// The end of a card's link, in a cluster of so many nodes; its services are started. `port` has as many places in its
+    /// buffer as the card has for what it sends to itself.
+    pub fn new(sim: &Sim, mut port: Port, spec: TransportSpec, nodes: u32, recorder: &Recorder) -> Rc<Wire> {
+        port.record(recorder);
+        let own = Loopback::new(sim, port.buffer(), recorder);
         let reliable = spec.reliable.then(|| Reliable {
             spec,
             flows: RefCell::new((0..nodes).map(|_| None).collect()),
@@ -95,16 +103,20 @@ impl Wire {
             statistics: Cell::default(),
             undelivered: RefCell::default(),
         });
-        let wire = Rc::new(Wire { sim: sim.clone(), port, reliable });
+        let wire = Rc::new(Wire { sim: sim.clone(), port, own, reliable });
         if wire.reliable.is_some() {
             sim.spawn(wire.clone().answer());
         }
         wire
     }
 
-    /// When the link's serialiser is free again.
-    pub fn free(&self) -> Time {
-        self.port.free()
+    /// When the way to a node is free again: the link's serialiser, or the card's own way to itself.
+    pub fn free(&self, to: NodeId) -> Time {
+        if self.is_own(to) { self.own.free() } else { self.port.free() }
+    }
+
+    fn is_own(&self, node: NodeId) -> bool {
+        node == self.sim.node()
     }
 
     /// How long the link's serialiser has been occupied.
@@ -112,9 +124,10 @@ impl Wire {
         self.port.busy()
     }
 
-    /// Packets sent and received so far, whatever they were.
+    /// Packets sent and received so far, whatever they were, those to the card itself among them.
     pub fn packets(&self) -> (u64, u64) {
-        self.port.packets()
+        let ((sent, received), own) = (self.port.packets(), self.own.packets());
+        (sent + own, received + own)
     }
 
     /// What the transport has done; all zero where there is none.
@@ -127,14 +140,18 @@ impl Wire {
         self.reliable.as_ref().map_or_else(Vec::new, |reliable| reliable.undelivered.borrow().clone())
     }
 
-    /// Tells the other end of the link that a packet's slot is free again.
-    pub fn free_slot(&self) {
-        self.port.free_slot();
+    /// Tells who sent a packet that its slot is free again: the other end of the link, or this one where the message is the
+    /// card's own.
+    pub fn free_slot(&self, message: MessageId) {
+        if self.is_own(message.source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
     /// Waits until a packet for `to` that comes as `flight` says may start: room in the flow's window, and what
     /// [`Port::turn`] waits for. One sender at a time; [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
+        if self.is_own(to) {
+            return Turn(On::Loopback(self.own.turn(flight).await));
+        }
         if let Some(reliable) = &self.reliable {
             let progress = self.with_flow(to, |flow| flow.progress.clone());
             let room = || self.with_flow(to, |flow| flow.sending.has_room() || flow.sending.has_failed());
@@ -148,30 +165,38 @@ impl Wire {
             }
             debug_assert!(reliable.spec.window > 0);
         }
-        Turn { turn: self.port.turn(flight).await, path: flight.path }
+        Turn(On::Link { turn: self.port.turn(flight).await, path: flight.path })
     }
 
     /// Puts a packet on the link whose turn it is. To a card that does not answer any more nothing is sent.
     pub fn launch(self: &Rc<Wire>, packet: Packet, turn: Turn) -> Launched {
-        self.launch_as(Kind::Data, packet, turn)
+        match turn.0 {
+            On::Link { turn, path } => self.launch_as(Kind::Data, packet, turn, path),
+            On::Loopback(turn) => Launched { path: self.own.launch(packet, turn), number: None },
+        }
     }
 
-    fn launch_as(self: &Rc<Wire>, kind: Kind, mut packet: Packet, turn: Turn) -> Launched {
+    fn launch_as(
+        self: &Rc<Wire>,
+        kind: Kind,
+        mut packet: Packet,
+        turn: fabric::Turn,
+        mut path: Path,
+    ) -> Launched {
         let Some(reliable) = &self.reliable else {
-            return Launched { path: self.port.launch(packet, turn.turn), number: None };
+            return Launched { path: self.port.launch(packet, turn), number: None };
         };
         let (to, now) = (packet.destination, self.sim.now());
         let (number, failed) = self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed()));
         if failed {
             reliable.lose(now, &packet);
-            let mut path = turn.path;
             path.advance(Stage::LinkQueued, now);
             return Launched { path, number: Some((to, u64::MAX)) };
         }
         let frame = Frame { kind, source: self.sim.node(), number };
         packet.header = frame.seal(packet.header, &packet.payload);
         let copy = packet.share();
-        let path = self.port.launch(packet, turn.turn);
+        let path = self.port.launch(packet, turn);
         self.with_flow(to, |flow| {
             if flow.sending.is_idle() {
                 flow.deadline = reliable.deadline(&flow.sending, now);
@@ -207,25 +232,35 @@ impl Wire {
 
     /// Whether a card is still there and has not given up what it sends here. It is asked, unless it is known.
     pub async fn answers(self: &Rc<Wire>, peer: NodeId) -> bool {
+        if self.is_own(peer) {
+            return true;
+        }
         let gone = || self.with_flow(peer, |flow| flow.left || flow.sending.has_failed());
         if gone() {
             return false;
         }
         let flight = Flight::resting(Path::from(self.sim.now()));
-        let turn = Turn { turn: self.port.control_turn(flight).await, path: flight.path };
+        let turn = self.port.control_turn(flight).await;
         let (source, channel) = (self.sim.node(), Channel::Control);
         let message = MessageId { source, sequence: NO_MESSAGE };
         let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
         let path = flight.path;
         let packet = Packet { source, destination: peer, message, channel, offset: 0, header, payload, path };
-        let Some((_, number)) = self.launch_as(Kind::Question, packet, turn).number else { return true };
+        let Some((_, number)) = self.launch_as(Kind::Question, packet, turn, path).number else {
+            return true;
+        };
         let progress = self.with_flow(peer, |flow| flow.progress.clone());
         let known = || gone() || self.with_flow(peer, |flow| flow.sending.is_acknowledged(number));
         progress.wait_until(known).await;
         !gone()
     }
 
-    /// The next packet for the card, whole.
+    /// The next packet that the card has sent to itself, whole.
+    pub async fn receive_own(&self) -> Packet {
+        self.own.receive().await
+    }
+
+    /// The next packet for the card from its link, whole.
     pub async fn receive(self: &Rc<Wire>) -> Packet {
         loop {
             let mut packet = self.port.receive().await;

@@ -505,7 +505,7 @@ impl Model {
             };
             self.values[ct] = value;
             self.effects.push(Effect::Count { ct: self.cts[ct], value });
-            let reached = |w: &(usize, u64, ModelAction)| w.0 == ct && w.1 <= value.success;
+            let reached = |w: &(usize, u64, ModelAction)| w.0 == ct && w.1 <= value.success + value.failure;
             let mut fired: Vec<_> = self.waiting.iter().filter(|w| reached(w)).copied().collect();
             self.waiting.retain(|w| !reached(w));
             fired.sort_by_key(|w| w.1); // stable: the older first
@@ -514,7 +514,7 @@ impl Model {
     }
 
     pub fn trigger(&mut self, action: ModelAction, ct: usize, threshold: u64) {
-        if self.values[ct].success >= threshold {
+        if self.values[ct].success + self.values[ct].failure >= threshold {
             self.act(vec![action]);
         } else {
             self.waiting.push((ct, threshold, action));

@@ -1,0 +1,89 @@
+//! A card's way to itself: what a node sends to itself turns round on its card and never reaches the link.
+//!
+//! The packet is on the card already, so turning round takes no time: it is in the packet buffer when its last byte has come
+//! to the card, one packet behind the other. It needs a place there until the card is done with it; these places are as many
+//! as the link's, and beside them, so that neither way takes the other's.
+
+use nicety_fabric::Packet;
+use nicety_kernel::{Channel, Credits, Permit, Sim};
+use nicety_types::{Flight, Path, Recorder, Stage, Time};
+use std::cell::Cell;
+
+/// A packet's turn; dropped without a launch, its place is free again.
+pub(crate) struct Turn {
+    flight: Flight,
+    place: Permit,
+}
+
+/// The way from a card's send engine to its packet buffer.
+pub(crate) struct Loopback {
+    sim: Sim,
+    places: Credits,
+    coming: Channel<Packet>,
+    /// When the packet before will have come.
+    last: Cell<Time>,
+    packets: Cell<u64>,
+    recorder: Recorder,
+}
+
+impl Loopback {
+    /// A way with places for so many packets.
+    pub(crate) fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
+        Loopback {
+            places: Credits::new(sim, u64::from(places)),
+            coming: Channel::new(sim, places as usize),
+            last: Cell::new(Time::ZERO),
+            packets: Cell::new(0),
+            recorder: recorder.clone(),
+            sim: sim.clone(),
+        }
+    }
+
+    /// When the packets before will have come.
+    pub(crate) fn free(&self) -> Time {
+        self.last.get()
+    }
+
+    /// Packets that took it so far.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets.get()
+    }
+
+    /// Waits until a packet that comes as `flight` says may start. One sender at a time; [`Loopback::launch`] follows at
+    /// the same instant.
+    pub(crate) async fn turn(&self, mut flight: Flight) -> Turn {
+        let place = self.places.acquire(1).await;
+        self.sim.until(flight.head.max(self.free())).await;
+        let now = self.sim.now();
+        if now > flight.head {
+            flight.path.advance(Stage::SendQueued, now);
+            (flight.head, flight.tail) = (now, flight.tail.max(now));
+        }
+        Turn { flight, place }
+    }
+
+    /// Sends a packet on its way whose turn it is. Returns the path up to its last byte.
+    pub(crate) fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
+        let Turn { flight, place } = turn;
+        place.forget();
+        self.packets.set(self.packets.get() + 1);
+        self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), self.sim.now());
+        let path = flight.landed();
+        packet.path = path;
+        self.last.set(path.at());
+        self.coming.try_send(packet).expect("a place for each packet");
+        path
+    }
+
+    /// The next packet, whole.
+    pub(crate) async fn receive(&self) -> Packet {
+        let packet = self.coming.recv().await.expect("the way is never closed");
+        self.sim.until(packet.path.at()).await;
+        packet
+    }
+
+    /// The card is done with a packet.
+    pub(crate) fn free_slot(&self) {
+        self.places.release(1);
+    }
+}
