@@ -20,6 +20,16 @@ async def main(host):
 """
 
 
+COUNTING = """
+#include <nicety.h>
+
+__handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+    (void)dropped_bytes, (void)flow_control_triggered, (void)state;
+    return PtlHandlerCTInc(1) == PTL_OK ? SUCCESS : FAIL;
+}
+"""
+
+
 def stuck(main: Callable[[nicety.Host], Coroutine[Any, Any, None]], nodes: int = 2, topology: str = "pair") -> str:
     """The text of a deadlock."""
     with pytest.raises(nicety.Deadlock) as caught:
@@ -96,7 +106,7 @@ def test_of_several_failures_the_first_is_told() -> None:
         nicety.Cluster(2, "spin-discrete").run(main)
 
 
-def test_a_counter_that_nothing_counts_into_is_told() -> None:
+def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
     async def no_option(host: nicety.Host) -> None:
         count = host.ct_alloc()
         host.md_bind(host.alloc(8), ct=count)
@@ -114,6 +124,26 @@ def test_a_counter_that_nothing_counts_into_is_told() -> None:
         count = host.ct_alloc()
         await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), ct=count, options=["op_put", "event_ct_comm"])
         await host.ct_wait(count, 1)
+
+    source = tmp_path / "counting.c"
+    source.write_text(COUNTING)
+
+    async def by_handlers(host: nicety.Host) -> None:
+        count = host.ct_alloc()
+        pt = host.pt_alloc(pt=1)
+        handlers = host.attach(nicety.Handlers(source))
+        await host.me_append(host.alloc(8), pt=pt, ct=count, handlers=handlers, options=["op_put"])
+        await host.barrier()
+        if host.rank == 0:
+            await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+            await host.ct_wait(count, 1)
+        else:
+            # A handler counts one, and not two: it is known that something does.
+            await host.ct_wait(count, 2)
+
+    told = stuck(by_handlers)
+    assert "for a counter to reach 1; it is at 0, and handlers alone count into it: with PtlHandlerCTInc" in told
+    assert "for a counter to reach 2; it is at 1\n" in told
 
     waits = "for a counter to reach 1; it is at 0"
     assert f"{waits}, and no match entry or memory descriptor counts into it" in stuck(no_option)

@@ -440,3 +440,112 @@ def test_a_handler_gets_what_a_message_offers(length: int, tmp_path: Path) -> No
     assert run.results[0] == "PTL_EVENT_GET"
     assert run.results[1] == (np.arange(8, length + 8) % 251).astype(np.uint8).tobytes()
     assert run.nodes[1].faults == []
+
+
+def test_a_failure_sets_off_what_waits_for_a_counter() -> None:
+    async def main(host: nicety.Host) -> tuple[int, int]:
+        waited_for, set_off = host.ct_alloc(), host.ct_alloc()
+        await host.triggered_ct_inc(set_off, 5, ct=waited_for, threshold=2)
+        await host.ct_inc(waited_for, failure=1)
+        await host.ct_inc(waited_for, 1)
+        await host.ct_wait(set_off, 5)
+        return host.ct_get(waited_for), host.ct_failures(waited_for)
+
+    assert nicety.Cluster(1, "spin-discrete").run(main).results == [(1, 1)]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_put_to_itself_takes_what_is_not_the_link(nodes: int) -> None:
+    async def main(host: nicety.Host) -> tuple[int, bytes, int]:
+        memory, data, ct = host.alloc(8), host.alloc(8), host.ct_alloc()
+        data.array[:] = 3
+        pt = host.pt_alloc(pt=PT)
+        await host.me_append(memory, pt=pt, ct=ct, options=["op_put", "event_ct_comm"])
+        await host.barrier()
+        start = host.now_ps
+        await host.put(host.md_bind(data), 8, to=host.rank, pt=PT)
+        await host.ct_wait(ct, 1)
+        took = host.now_ps - start
+        pending = await host.post_recv(memory, source=host.rank)
+        await host.barrier()
+        await host.send(data, to=host.rank)
+        return took, memory.array.tobytes(), (await pending).source
+
+    # Post 65, bus 250.125, match 30, deposit and count 250.125, notice 65.
+    run = nicety.Cluster(nodes, "spin-discrete").run(main)
+    assert run.results == [(660_250, bytes([3] * 8), rank) for rank in range(nodes)]
+
+
+def test_limits_and_status_of_the_interface() -> None:
+    async def main(host: nicety.Host) -> list[int]:
+        limits = host.ni_limits()
+        assert (limits["max_pt_index"], limits["features"]) == (63, ["get", "atomic"])
+        assert limits["max_entries"] == 65_536
+        pt, eq, memory = host.pt_alloc(pt=PT), host.eq_alloc(8), host.alloc(8)
+        await host.me_append(memory, pt=pt, match_bits=1, options=["op_get"])
+        await host.me_append(memory, pt=pt, match_bits=2, uid=9)
+        for bits in (1, 2, 3):
+            await host.put(host.md_bind(memory, eq=eq), 8, to=0, pt=PT, match_bits=bits, ack=True)
+            while (await host.eq_wait(eq)).kind != "PTL_EVENT_ACK":
+                pass
+        return [host.ni_status(name) for name in ("drop_count", "operation_violations", "permission_violations")]
+
+    cluster = nicety.Cluster(1, "spin-discrete", set=["limits.match_entries=65536"])
+    assert cluster.run(main).results == [[3, 1, 1]]
+
+    async def unknown(host: nicety.Host) -> None:
+        host.ni_status("dropped")  # type: ignore[arg-type]
+
+    said = "'dropped' is no status register; there are drop_count, permission_violations, operation_violations"
+    with pytest.raises(nicety.InputError, match=said):
+        cluster.run(unknown)
+
+
+def test_list_entries_take_every_message() -> None:
+    async def main(host: nicety.Host) -> list[Any]:
+        eq = host.eq_alloc(8)
+        pt = host.pt_alloc(pt=PT, eq=eq)
+        first, second, data = host.alloc(8), host.alloc(8), host.alloc(8)
+        silent = ["op_put", "event_link_disable", "event_unlink_disable"]
+        await host.le_append(first, pt=pt, options=[*silent, "use_once"])
+        le = await host.le_append(second, pt=pt, options=silent, list="overflow", user_ptr=4)
+        md = host.md_bind(data)
+        found = []
+        for bits in (77, 2**64 - 1):
+            data.array[:] = bits % 251
+            await host.put(md, 8, to=0, pt=PT, match_bits=bits)
+            event = await host.eq_wait(eq)
+            found.append((event.kind, event.user_ptr, event.match_bits))
+        await host.le_search(pt=pt, delete=True)
+        found.append((await host.eq_wait(eq)).kind)
+        await host.le_unlink(le)
+        return [*found, int(first.array[0]), int(second.array[0])]
+
+    results = nicety.Cluster(1, "spin-discrete").run(main).results[0]
+    assert results == [
+        ("PTL_EVENT_PUT", 0, 77),
+        ("PTL_EVENT_PUT_OVERFLOW", 4, 2**64 - 1),
+        "PTL_EVENT_PUT_OVERFLOW",
+        77,
+        (2**64 - 1) % 251,
+    ]
+
+
+def test_atomics_are_over_after_a_sync() -> None:
+    async def main(host: nicety.Host) -> tuple[int, int, int]:
+        memory, data, pt = host.alloc(8), host.alloc(8), host.pt_alloc(pt=PT)
+        data.view(np.uint64)[0] = 5
+        await host.me_append(memory, pt=pt)
+        md = host.md_bind(data, options=["event_send_disable"])
+        for _ in range(20):
+            await host.atomic(md, 8, to=0, pt=PT, operator="sum", datatype=np.uint64)
+        # Until the last of them has matched: they are one after the other, and take longer.
+        await host.compute(ns=600)
+        before, start = int(memory.view(np.uint64)[0]), host.now_ps
+        await host.atomic_sync()
+        return before, int(memory.view(np.uint64)[0]), host.now_ps - start
+
+    (before, after, took) = nicety.Cluster(1, "spin-discrete").run(main).results[0]
+    assert before < 100
+    assert after == 100
+    assert took > 5_000_000

@@ -5,11 +5,12 @@
     insert = host.attach(nicety.Handlers("insert.c"), state=table)
     lookup = host.attach(nicety.Handlers("lookup.c"), state=table)
 
-All of it is set-up and takes no virtual time.
+All of it is set-up and takes no virtual time, but for `hpu_read` and `hpu_write`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -123,6 +124,43 @@ class HandlerCalls(Caller):
             InputError: where it was freed before, or handlers that are attached have it as their state.
         """
         self._ask("hpu_free", memory=self._hpu_memory(memory).number)
+
+    def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
+        """Post a write of HPU memory, which handlers may have as their state.
+
+        The bytes are there one crossing of the bus later, before anything that is posted afterwards.
+
+        Raises:
+            InputError: where the memory was freed, or ends before the bytes do.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
+        return self._call(
+            "hpu_write",
+            memory=self._hpu_memory(memory).number,
+            offset=whole(offset_bytes, "offset_bytes", U32),
+            contents=bytes(contents).hex(),
+        )
+
+    def hpu_read(
+        self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
+    ) -> Awaitable[bytes]:
+        """Read HPU memory: its bytes as they are when the request has crossed the bus, a crossing and a look later.
+
+        Args:
+            memory: what `hpu_alloc` made.
+            length_bytes: how many bytes; all from the offset on if left out.
+            offset_bytes: where they begin.
+
+        Raises:
+            InputError: where the memory was freed, or ends before.
+        """
+        number, offset = self._hpu_memory(memory).number, whole(offset_bytes, "offset_bytes", U32)
+        if length_bytes is None:
+            length_bytes = max(0, memory.length_bytes - offset)
+        return self._call(
+            "hpu_read", bytes.fromhex, memory=number, offset=offset, bytes=whole(length_bytes, "length_bytes", U32)
+        )
 
     def attach(
         self,

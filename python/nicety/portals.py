@@ -17,8 +17,33 @@ ListName = Literal["priority", "overflow"]
 """The lists of a portal table entry."""
 
 
+StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
+"""What a card counts of the messages that it drops: all of them, those of a user that an entry does not let in, those that
+ask an entry for what it does not do."""
+
+
 class Portals(Caller):
     """What a host keeps on its card."""
+
+    def ni_limits(self) -> dict[str, Any]:
+        """How much there is of everything (`ptl_ni_limits_t`), by the names there; sizes in bytes.
+
+        The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
+        `max_operations`, those of this host that have not ended. `features` are those that the card has beside puts.
+        """
+        return cast(dict[str, Any], self._ask("ni_limits")[0])
+
+    def ni_status(self, register: StatusRegister) -> int:
+        """What the card has counted so far (`PtlNIStatus`).
+
+        Raises:
+            InputError: where there is no such register.
+        """
+        return cast(int, self._ask("ni_status", register=text(register, "register", "drop_count"))[0])
+
+    def atomic_sync(self) -> Awaitable[None]:
+        """Wait until this host's memory has what atomic operations of the card do to it by now (`PtlAtomicSync`)."""
+        return self._call("atomic_sync")
 
     def ct_alloc(self) -> int:
         """Allocate a counting event, at zero (`PtlCTAlloc`)."""
@@ -278,6 +303,52 @@ class Portals(Caller):
             wait=bool(wait),
         )
 
+    def le_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",  # noqa: A002, the name in the specification
+        ct: int | None = None,
+        user_ptr: int = 0,
+    ) -> Awaitable[int]:
+        """Append a list entry, which takes every message to its portal table entry (`PtlLEAppend`).
+
+        It is a match entry that ignores all bits, on the one interface that there is; `me_append` has the arguments,
+        and `le_unlink` unlinks it.
+        """
+        return self._call(
+            "me_append",
+            lambda handle: handle,
+            part=self._own(buffer),
+            pt=pt,
+            entry=entry(0, _ALL_BITS, None, uid, options, ct, user_ptr),
+            list=text(list, "list", "overflow"),
+            min_free=0,
+            handlers=None,
+            wait=True,
+        )
+
+    def le_unlink(self, le: int) -> Awaitable[None]:
+        """Unlink a list entry (`PtlLEUnlink`), as `me_unlink` a match entry."""
+        return self._call("me_unlink", me=le)
+
+    def le_search(
+        self,
+        *,
+        pt: int,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put", "use_once"),
+        ct: int | None = None,
+        user_ptr: int = 0,
+        delete: bool = False,
+    ) -> Awaitable[None]:
+        """Search the unexpected headers for what such a list entry would take (`PtlLESearch`); see `me_search`."""
+        found = entry(0, _ALL_BITS, None, uid, options, ct, user_ptr)
+        return self._call("me_search", pt=pt, entry=found, delete=bool(delete))
+
     def me_unlink(self, me: int) -> Awaitable[None]:
         """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
 
@@ -311,3 +382,6 @@ class Portals(Caller):
 
 def _limit(timeout_ns: float | None) -> int | None:
     return None if timeout_ns is None else picoseconds(timeout_ns, f"timeout_ns={timeout_ns}")
+
+
+_ALL_BITS = 2**64 - 1

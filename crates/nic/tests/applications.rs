@@ -7,8 +7,8 @@ use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, Attach, CallError, Card, HandlerError, Handlers, HpuMemoryId, State,
     map,
 };
-use nicety_portals::{EventKind, FailType, Me};
-use nicety_types::Duration;
+use nicety_portals::{EventKind, FailType, Me, PutRequest};
+use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 use support::code::{Code, number, payload, program, result, word};
@@ -398,4 +398,42 @@ fn scheduling_by_weight_changes_nothing_for_one_application() {
         rig.run()
     };
     assert_eq!(end("first-come"), end("weighted-fair"));
+}
+
+// A host runs a handler on its own card by a put to itself, and works on the state beside it.
+#[test]
+fn a_host_writes_and_reads_what_its_handlers_have() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async move |a| {
+        let main = ApplicationId::default();
+        let shared = a.card.hpu_alloc(main, vec![0; 16]).unwrap();
+        let memory = a.alloc(&[0; 8]);
+        let handlers = attached(&a.card, &count(), main, State::Shared(shared));
+        a.append(Me { handlers, ..entry(&memory, 1) }).await.unwrap();
+        a.start().await;
+        let mut path = Path::from(a.sim.now());
+        // Posted in this order, and there in this order: the handler finds 41.
+        a.card.hpu_write(&a.cpus, &mut path, shared, 0, vec![41, 0, 0, 0]).await.unwrap();
+        assert_eq!(a.sim.now(), after(65_000), "it costs the CPU o");
+        assert_eq!(a.card.hpu_read(&a.cpus, &mut path, shared, 0, 16).await.unwrap()[..4], [41, 0, 0, 0]);
+        // Post; request 250; 16 x 15.6 ps and 250 back; notice.
+        assert_eq!(a.sim.now(), after(65_000 + 65_000 + 250_000 + 250_250 + 65_000));
+        assert_eq!(path.at(), a.sim.now());
+        let request = PutRequest { target: NodeId(0), ..a.request(&a.alloc(&[0; 8]), 1) };
+        a.put(&request).await.unwrap();
+        a.event(EventKind::Put).await;
+        let found = a.card.hpu_read(&a.cpus, &mut Path::from(a.sim.now()), shared, 0, 8).await.unwrap();
+        assert_eq!((word(&found, 0), word(&found, 4)), (42, 41));
+        let refused = async |offset, bytes| {
+            let mut path = Path::from(a.sim.now());
+            a.card.hpu_read(&a.cpus, &mut path, shared, offset, bytes).await.unwrap_err().to_string()
+        };
+        let outside = "1 bytes from offset 16 on are not in HPU memory of 16 bytes";
+        assert_eq!(refused(16, 1).await, outside);
+        assert!(refused(u64::MAX, 2).await.contains("are not in HPU memory"));
+        let gone = a.card.hpu_write(&a.cpus, &mut path, HpuMemoryId(7), 0, vec![]).await.unwrap_err();
+        assert!(gone.to_string().starts_with("there is no HPU memory 7"), "{gone}");
+    });
+    rig.run();
+    assert_eq!(rig.faults(), []);
 }

@@ -68,7 +68,7 @@ impl Default for Limits {
     }
 }
 
-/// What an interface has counted since it was made (`PtlNIStatus` and more).
+/// What an interface has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Messages that matched on a priority list.
@@ -86,9 +86,16 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Messages dropped for `reason`. `PTL_SR_DROP_COUNT` is the sum over all,
-    /// `PTL_SR_OPERATION_VIOLATIONS` that of [`DropReason::OpViolation`], `PTL_SR_PERMISSION_VIOLATIONS` that of
-    /// [`DropReason::PermViolation`].
+    /// A status register (`PtlNIStatus`).
+    pub fn register(&self, register: StatusRegister) -> u64 {
+        match register {
+            StatusRegister::DropCount => self.dropped_total(),
+            StatusRegister::PermissionViolations => self.dropped(DropReason::PermViolation),
+            StatusRegister::OperationViolations => self.dropped(DropReason::OpViolation),
+        }
+    }
+
+    /// Messages dropped for `reason`.
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
@@ -101,6 +108,40 @@ impl Statistics {
     /// The first message that was dropped.
     pub const fn first_dropped(&self) -> Option<DroppedMessage> {
         self.first_dropped
+    }
+}
+
+/// A status register of an interface (`ptl_sr_index_t`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StatusRegister {
+    /// `PTL_SR_DROP_COUNT`: messages dropped, for any reason.
+    DropCount,
+    /// `PTL_SR_PERMISSION_VIOLATIONS`: of these, for another user's entry.
+    PermissionViolations,
+    /// `PTL_SR_OPERATION_VIOLATIONS`: of these, for an entry that does not allow the operation.
+    OperationViolations,
+}
+
+impl StatusRegister {
+    /// All of them.
+    pub const ALL: [StatusRegister; 3] = [
+        StatusRegister::DropCount,
+        StatusRegister::PermissionViolations,
+        StatusRegister::OperationViolations,
+    ];
+
+    /// Its name in the specification, in lower case and without `PTL_SR_`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StatusRegister::DropCount => "drop_count",
+            StatusRegister::PermissionViolations => "permission_violations",
+            StatusRegister::OperationViolations => "operation_violations",
+        }
+    }
+
+    /// The register of this name.
+    pub fn from_name(name: &str) -> Option<StatusRegister> {
+        StatusRegister::ALL.into_iter().find(|register| register.name() == name)
     }
 }
 

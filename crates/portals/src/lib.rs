@@ -106,7 +106,7 @@ pub use event::{Effect, Effects, Event, EventKind, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};
 pub use header::{HEADER_BYTES, Header, HeaderError, HeaderKind};
 pub use initiator::{Md, Outgoing, Reply};
-pub use interface::{Interface, Limits, Statistics};
+pub use interface::{Interface, Limits, Statistics, StatusRegister};
 pub use list::{List, Me, Source, User};
 pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
 pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest, Request};

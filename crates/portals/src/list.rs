@@ -112,6 +112,11 @@ pub(crate) struct Entry {
 }
 
 impl Me {
+    /// A list entry (`ptl_le_t`, `PtlLEAppend`): every message to its portal table entry matches.
+    pub fn list_entry(start: u64, length: u64, options: MeOptions) -> Me {
+        Me { start, length, ignore_bits: !0, options, ..Me::default() }
+    }
+
     /// Why the entry, which matches, does not allow the operation.
     pub(crate) fn refuses(&self, header: &Header) -> Option<DropReason> {
         let needed = match header.kind {

@@ -62,6 +62,15 @@ pub enum AttachError {
     },
     /// HPU memory of no bytes.
     Nothing,
+    /// Bytes beyond the end of HPU memory.
+    Outside {
+        /// Where they begin.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+        /// Bytes of the memory.
+        length: u64,
+    },
     /// Handlers of one application want another's memory.
     Foreign {
         /// Whose memory.
@@ -92,6 +101,9 @@ impl fmt::Display for AttachError {
                 write!(f, "there is no HPU memory {number} on this card; it was freed, or is another host's")
             }
             AttachError::Nothing => f.write_str("HPU memory is at least one byte long"),
+            AttachError::Outside { offset, bytes, length } => {
+                write!(f, "{bytes} bytes from offset {offset} on are not in HPU memory of {length} bytes")
+            }
             AttachError::Foreign { owner, handlers } => {
                 write!(
                     f,
@@ -346,9 +358,14 @@ impl Card {
         Ok(self.attachments.attach(Attachment { program, state, handler_memory, appending }))
     }
 
-    fn allocated(&self, id: HpuMemoryId, application: &Application) -> Result<Rc<Piece>, AttachError> {
+    /// What a host has allocated.
+    pub(super) fn hpu_piece(&self, id: HpuMemoryId) -> Result<Rc<Piece>, AttachError> {
         let piece = self.attachments.pieces.borrow().get(&id).cloned();
-        let piece = piece.ok_or(AttachError::NoSuchMemory { number: id.0 })?;
+        piece.ok_or(AttachError::NoSuchMemory { number: id.0 })
+    }
+
+    fn allocated(&self, id: HpuMemoryId, application: &Application) -> Result<Rc<Piece>, AttachError> {
+        let piece = self.hpu_piece(id)?;
         if piece.application.id != application.id {
             let owner = format!("application '{}'", piece.application.name());
             let handlers = format!("application '{}'", application.name());

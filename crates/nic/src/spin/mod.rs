@@ -5,11 +5,11 @@
 //! | part | file |
 //! |---|---|
 //! | a host's set-up and commands, and what it sees of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
-//! | send engine, packetisation, fetching from host memory | `send.rs` |
+//! | send engine, packetisation, fetching from host memory; what a host sends to itself | `send.rs`, `../loopback.rs` |
 //! | what a lossy network may bring | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs`, `contexts.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
-//! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `handlers.rs` |
+//! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `hpu_access.rs`, `handlers.rs` |
 //! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
 //! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
@@ -27,6 +27,7 @@ mod fair;
 mod generate;
 mod handlers;
 mod host;
+mod hpu_access;
 mod hpus;
 mod intake;
 mod memory;

@@ -11,7 +11,7 @@ use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, Effects, Error, Interface, List, Me, MeHandle, PutRequest, Request, SearchOp,
 };
-use nicety_types::{MessageId, Path, Starter};
+use nicety_types::{MessageId, Path, Stage, Starter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -307,6 +307,25 @@ impl Card {
             false => interface.pt_disable(pt),
         };
         self.ask(cpus, path, act).await
+    }
+
+    /// Waits until atomic operations that work on host memory by now have written it, and the host has noticed
+    /// (`PtlAtomicSync`).
+    ///
+    /// # Errors
+    /// As [`Card::answered`].
+    pub async fn atomic_sync(self: &Rc<Card>, cpus: &Cpus, path: &mut Path) -> Result<(), CallError> {
+        let command = self.next_message();
+        cpus.post(path, command).await;
+        let crossing = self.bus.push(command, 0, 1, *path);
+        *path = self.command_served(command, crossing).await;
+        // Its answer is a write behind theirs.
+        self.atomics.idle().await;
+        path.advance(Stage::AtomicQueued, self.sim.now());
+        *path = self.bus.post(Notice::Event, *path);
+        self.sim.until(path.at()).await;
+        cpus.notice(path, None).await;
+        Ok(())
     }
 
     /// Waits until the card has answered a command, and the host has noticed. `what` the card was to do says in a

@@ -36,6 +36,11 @@ impl Atomics {
         Atomics { turn: Pool::new(sim, 1), held: Cell::new(None), released: Signal::new(sim) }
     }
 
+    /// Waits for the end of the operations that are under way, and wait to be.
+    pub(super) async fn idle(&self) {
+        drop(self.turn.acquire().await);
+    }
+
     /// Waits until no operation under way works on this memory.
     pub(super) async fn clear_of(&self, address: u64, bytes: u64) {
         let held = || self.held.get().is_some_and(|(at, len)| at < address + bytes && address < at + len);

@@ -1,4 +1,4 @@
-//! Applications, HPU memory and handlers of a host; all of it is set-up and takes no virtual time.
+//! Applications, HPU memory and handlers of a host; all of it but access to HPU memory is set-up and takes no virtual time.
 
 use super::Host;
 use crate::Error;
@@ -28,6 +28,27 @@ impl Host {
     /// When it is none, or handlers that are attached have it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), Error> {
         self.spin()?.hpu_free(memory).map_err(input)
+    }
+
+    /// Posts a write of HPU memory from `offset` on: the CPU posts it, and the bytes are there when they have crossed the
+    /// bus, before anything that is posted afterwards.
+    ///
+    /// # Errors
+    /// When there is no such memory, or it ends before the bytes do.
+    pub async fn hpu_write(&self, memory: HpuMemoryId, offset: u64, contents: Vec<u8>) -> Result<(), Error> {
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let post = async |path: &mut _| card.hpu_write(cpus, path, memory, offset, contents).await;
+        self.timed("write HPU memory", post).await.map_err(input)
+    }
+
+    /// Reads `bytes` of HPU memory from `offset` on, as they are when the request has crossed the bus.
+    ///
+    /// # Errors
+    /// When there is no such memory, or it ends before.
+    pub async fn hpu_read(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let read = async |path: &mut _| card.hpu_read(cpus, path, memory, offset, bytes).await;
+        self.timed("read HPU memory", read).await.map_err(input)
     }
 
     /// Puts handlers on the card, for match entries whose `handlers` the result becomes: with a state of their own or a

@@ -6,8 +6,8 @@ use crate::Error;
 use crate::error::fault_lines;
 use nicety_nic::spin::{Appending, CallError, HandlerNames, Handlers};
 use nicety_portals::{
-    AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, List, Md, MdHandle, Me,
-    MeHandle, PtOptions, PutRequest, Request, SearchOp,
+    AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, Limits, List, Md, MdHandle,
+    Me, MeHandle, PtOptions, PutRequest, Request, SearchOp, StatusRegister,
 };
 use nicety_types::{Duration, Time};
 
@@ -113,6 +113,35 @@ impl Host {
     ) -> Result<u32, Error> {
         let attached = self.spin()?.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
         attached.map_err(|error| Error::Input(error.to_string()))
+    }
+}
+
+/// The interface.
+impl Host {
+    /// How much there is of everything (`ptl_ni_limits_t`, of `PtlNIInit`).
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub fn ni_limits(&self) -> Result<Limits, Error> {
+        Ok(self.spin()?.spec().limits)
+    }
+
+    /// What the card counts by now (`PtlNIStatus`).
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub fn ni_status(&self, register: StatusRegister) -> Result<u64, Error> {
+        Ok(self.spin()?.statistics().register(register))
+    }
+
+    /// Waits until this host sees in its memory what the card's atomic operations have done before now
+    /// (`PtlAtomicSync`): a command, and its answer behind what the card has written.
+    ///
+    /// # Errors
+    /// When the card has no Portals interface.
+    pub async fn atomic_sync(&self) -> Result<(), Error> {
+        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        Ok(self.timed("atomic sync", async |path| card.atomic_sync(cpus, path).await).await?)
     }
 }
 

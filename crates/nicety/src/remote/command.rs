@@ -208,6 +208,22 @@ pub enum Command {
     HpuFree {
         memory: u64,
     },
+    NiLimits,
+    NiStatus {
+        register: String,
+    },
+    AtomicSync,
+    HpuRead {
+        memory: u64,
+        offset: u64,
+        bytes: u64,
+    },
+    HpuWrite {
+        memory: u64,
+        offset: u64,
+        /// In hexadecimal.
+        contents: String,
+    },
     Attach {
         handlers: usize,
         state: Vec<u8>,

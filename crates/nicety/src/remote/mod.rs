@@ -19,10 +19,11 @@ use command::named;
 use nicety_host::{HostBytes, Work};
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId, State};
 use nicety_portals::{
-    Atomic, CtEvent, CtHandle, EqHandle, Event, List, Md, MdHandle, MdOptions, Me, MeHandle, PtOptions,
-    Request, SearchOp,
+    Atomic, CtEvent, CtHandle, EqHandle, Event, Limits, List, Md, MdHandle, MdOptions, Me, MeHandle,
+    PtOptions, Request, SearchOp, StatusRegister,
 };
 use nicety_types::Duration;
+use processes::{from_hexadecimal, hexadecimal};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -234,6 +235,21 @@ impl Program {
                 json!(host.hpu_alloc(ApplicationId(application), contents)?.0)
             }
             Command::HpuFree { memory } => none(host.hpu_free(HpuMemoryId(memory)))?,
+            Command::NiLimits => limits_json(&host.ni_limits()?),
+            Command::NiStatus { register } => {
+                let known = StatusRegister::ALL.map(StatusRegister::name).join(", ");
+                let found = StatusRegister::from_name(&register).ok_or_else(|| {
+                    Error::Input(format!("'{register}' is no status register; there are {known}"))
+                })?;
+                json!(host.ni_status(found)?)
+            }
+            Command::AtomicSync => none(host.atomic_sync().await)?,
+            Command::HpuRead { memory, offset, bytes } => {
+                json!(hexadecimal(&host.hpu_read(HpuMemoryId(memory), offset, bytes).await?))
+            }
+            Command::HpuWrite { memory, offset, contents } => {
+                none(host.hpu_write(HpuMemoryId(memory), offset, from_hexadecimal(&contents)?).await)?
+            }
             Command::Detach { handlers } => none(host.detach(handlers))?,
             Command::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.shared.loaded.handlers.borrow();
@@ -385,6 +401,27 @@ fn received_json(received: &Received) -> Value {
 
 fn count_json(value: CtEvent) -> Value {
     json!({"success": value.success, "failure": value.failure})
+}
+
+/// With the names of `ptl_ni_limits_t`; features by their own.
+fn limits_json(limits: &Limits) -> Value {
+    let features: Vec<String> = limits.features.iter_names().map(|(name, _)| name.to_lowercase()).collect();
+    json!({
+        "max_entries": limits.entries,
+        "max_unexpected_headers": limits.unexpected_headers,
+        "max_mds": limits.descriptors,
+        "max_cts": limits.counters,
+        "max_eqs": limits.event_queues,
+        "max_eq_depth": limits.event_queue_depth,
+        "max_pt_index": limits.portal_table - 1,
+        "max_list_size": limits.list_length,
+        "max_triggered_ops": limits.triggered,
+        "max_operations": limits.operations,
+        "max_msg_size": limits.message_bytes,
+        "max_atomic_size": limits.atomic_bytes,
+        "max_fetch_atomic_size": limits.fetch_atomic_bytes,
+        "features": features,
+    })
 }
 
 fn event_json(event: &Event) -> Value {
