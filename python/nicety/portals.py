@@ -18,8 +18,8 @@ ListName = Literal["priority", "overflow"]
 
 
 StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
-"""What a card counts of the messages that it drops: all of them, those of a user that an entry does not let in, those that
-ask an entry for what it does not do."""
+"""What a card counts of the messages that it drops: all of them, those of a user that an entry does not let in, those
+that ask an entry for what it does not do."""
 
 
 class Portals(Caller):
