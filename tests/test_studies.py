@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import nicety as package
 from nicety.studies import STUDIES, load_study
 from nicety.studies.claims import KINDS, Claim, Ours, Paper, deviation_text, judge
-from nicety.studies.report import study_text, write_report
+from nicety.studies.report import study_text, summary, write_report
 from nicety.studies.study import Measured, Options, Section, Study, StudyReport, run_study
 
 
@@ -38,9 +38,10 @@ def claim(**more: object) -> Claim:
         ({"test": "at least"}, 60.0, True, "-"),
         ({"test": "holds", "paper": None}, True, True, "-"),
         ({"test": "holds", "paper": None}, False, False, "-"),
+        ({"test": "shown", "paper": None}, None, None, "-"),
     ],
 )
-def test_claims_are_judged(more: dict, ours: float, met: bool, deviation: str) -> None:
+def test_claims_are_judged(more: dict, ours: float | None, met: bool | None, deviation: str) -> None:
     finding = judge(claim(**more), Ours(ours, why="because"))
     assert finding["met"] is met
     assert deviation_text(finding) == deviation
@@ -60,6 +61,10 @@ def test_a_claim_has_to_make_sense() -> None:
         claim(paper=None)
     with pytest.raises(ValueError, match="compares"):
         claim(test="holds")
+    with pytest.raises(ValueError, match="compares"):
+        claim(test="shown")
+    with pytest.raises(ValueError, match="none of ours"):
+        judge(claim(), Ours(None))
     with pytest.raises(ValueError, match="kind"):
         claim(kind="hoped")
 
@@ -79,6 +84,22 @@ def test_every_claim_is_measured_and_nothing_else() -> None:
             run_study(study(*wrong))
 
 
+def test_what_is_met_is_counted_apart() -> None:
+    """A number that went into the card is no prediction, and what the source gives no number for is not judged."""
+    findings = [
+        judge(claim(id="a"), Ours(50.0)),
+        judge(claim(id="b"), Ours(60.0)),
+        judge(claim(id="c", kind="input"), Ours(50.0)),
+        judge(claim(id="d", kind="calibrated"), Ours(51.0)),
+        judge(claim(id="e", kind="consequence"), Ours(50.0)),
+        judge(claim(id="f", test="shown", paper=None), Ours(None, "1.5 GB/s")),
+    ]
+    counted = "1 of 2 predictions are met; 2 of 3 numbers that went in, or follow, come out; 1 are only shown"
+    assert summary(findings) == counted
+    assert summary(findings[:1]) == "1 of 1 predictions are met"
+    assert (findings[5]["paper_text"], findings[5]["ours_text"]) == ("no number", "1.5 GB/s")
+
+
 def test_sections_are_chosen_by_name() -> None:
     paper = Paper("P", "s", tuple(claim(id=name, section=name) for name in ("One", "Two", "Three")))
     study = Study(
@@ -92,7 +113,7 @@ def test_sections_are_chosen_by_name() -> None:
     (head, *some), (_, one, two, three) = (
         study_text(each).strip().split("\n\n") for each in (report, run_study(study)[0])
     )
-    assert ", only One, Three; 2 of 2 claims are met" in head
+    assert ", only One, Three; 2 of 2 predictions are met" in head
     assert some == [one, three]
     assert "# Two" in two
     assert run_study(study)[0]["only"] == []
@@ -107,7 +128,8 @@ def test_a_study_is_whole(name: str) -> None:
     sections = [section.name for section in study.sections]
     assert len(set(sections)) == len(sections)
     assert {claim.section for claim in study.paper.claims} == set(sections)
-    assert {claim.kind for claim in study.paper.claims} == set(KINDS)
+    assert {claim.kind for claim in study.paper.claims} >= {"predicted", "consequence"}
+    assert {claim.kind for claim in study.paper.claims} <= set(KINDS)
     assert all(claim.says.endswith(".") for claim in study.paper.claims)
 
 

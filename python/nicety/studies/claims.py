@@ -10,13 +10,14 @@ from typing import Any, Literal, TypedDict
 
 from nicety.tables import fixed
 
-Kind = Literal["calibrated", "consequence", "predicted"]
-Test = Literal["equals", "at most", "at least", "holds"]
+Kind = Literal["input", "calibrated", "consequence", "predicted"]
+Test = Literal["equals", "at most", "at least", "holds", "shown"]
 
 KINDS: dict[Kind, str] = {
-    "calibrated": "the paper's number is in the card's spec, or chose a value there, and has to come out again",
-    "consequence": "arithmetic on such numbers, measured on the mechanism",
-    "predicted": "no number of it went into the card",
+    "input": "the paper's number is in the card's spec, and comes out again unless it is lost on the way",
+    "calibrated": "the paper's number chose a value of the card's spec, and has to come out again",
+    "consequence": "follows from such numbers, or from how the parts are joined, whatever the rest of the model does",
+    "predicted": "no number of it went into the card, and the model could have got it wrong",
 }
 
 
@@ -31,7 +32,8 @@ class Claim:
         says: what the paper says, in words of our own.
         kind: how it is related to the numbers in the card's spec.
         test: `equals`, the paper has a number, and ours is compared with it; `at most` and `at least`, it has a bound;
-            `holds`, it has none.
+            `holds`, it has none; `shown`, it has a figure or table that no number can be read from, so that what is
+            measured here stands beside it and is not judged.
         paper: its number; None where it has none.
         unit: the unit of that.
         printed: how finely the paper gives its number: a number that differs by less is the same.
@@ -48,7 +50,7 @@ class Claim:
     printed: float = 0.0
 
     def __post_init__(self) -> None:
-        if (self.paper is None) != (self.test == "holds"):
+        if (self.paper is None) != (self.test in {"holds", "shown"}):
             raise ValueError(f"claim {self.id}: a number is for a test that compares with one")
         if self.kind not in KINDS:
             raise ValueError(f"claim {self.id}: no kind of claim is called {self.kind}")
@@ -82,12 +84,12 @@ class Ours:
     """What is measured of a claim.
 
     Attributes:
-        value: the number, or whether it holds.
+        value: the number, or whether it holds; None of what is only shown.
         text: how it is shown, where that is not just the number.
         why: why it is another than the paper's; a line.
     """
 
-    value: float | bool
+    value: float | bool | None
     text: str = ""
     why: str = ""
 
@@ -97,7 +99,7 @@ class Finding(TypedDict):
 
     `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None where there
     is no number to compare with. `met` says whether it is the paper's number as finely as that is given, within the
-    bound, or holds. `explanation` is empty where nothing has to be explained.
+    bound, or holds, and is None of what is only shown. `explanation` is empty where nothing has to be explained.
     """
 
     id: str
@@ -109,21 +111,26 @@ class Finding(TypedDict):
     unit: str
     paper: float | None
     paper_text: str
-    ours: float | bool
+    ours: float | bool | None
     ours_text: str
     deviation: float | None
-    met: bool
+    met: bool | None
     explanation: str
 
 
 def judge(claim: Claim, ours: Ours) -> Finding:
     """Compare what was measured with what is claimed."""
     deviation: float | None = None
-    if claim.paper is None:
+    met: bool | None
+    if claim.test == "shown":
+        met, paper_text, ours_text = None, "no number", ours.text or "nothing"
+    elif claim.paper is None:
         met = bool(ours.value)
         paper_text = "holds"
         ours_text = ours.text or ("holds" if met else "does not hold")
     else:
+        if ours.value is None:
+            raise ValueError(f"claim {claim.id}: there is a number to compare with, and none of ours")
         value = float(ours.value)
         paper_text = f"{_sign(claim.test)}{_number(claim.paper)} {claim.unit}".strip()
         ours_text = ours.text or f"{_number(value)} {claim.unit}".strip()
@@ -132,7 +139,7 @@ def judge(claim: Claim, ours: Ours) -> Finding:
             deviation = (value - claim.paper) / (100.0 if claim.unit == "%" else claim.paper)
         else:
             met = value <= claim.paper if claim.test == "at most" else value >= claim.paper
-    same = met and (deviation is None or abs(deviation) < 1e-9)  # noqa: PLR2004, rounding of binary fractions
+    same = met is True and (deviation is None or abs(deviation) < 1e-9)  # noqa: PLR2004, rounding of binary fractions
     return Finding(
         id=claim.id,
         section=claim.section,

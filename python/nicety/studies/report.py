@@ -62,9 +62,18 @@ def _table_text(table: Table) -> list[str]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many claims are met."""
-    met = sum(finding["met"] for finding in findings)
-    return f"{met} of {len(findings)} claims are met"
+    """How many claims are met: those that the model could have got wrong, and apart from them what has to come out."""
+    judged = [finding for finding in findings if finding["met"] is not None]
+
+    def met(own: Sequence[Finding]) -> str:
+        return f"{sum(bool(finding['met']) for finding in own)} of {len(own)}"
+
+    predicted = [finding for finding in judged if finding["kind"] == "predicted"]
+    given = [finding for finding in judged if finding["kind"] != "predicted"]
+    parts = [f"{met(predicted)} predictions are met"] if predicted else []
+    parts += [f"{met(given)} numbers that went in, or follow, come out"] if given else []
+    parts += [f"{len(findings) - len(judged)} are only shown"] if len(judged) < len(findings) else []
+    return "; ".join(parts)
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
@@ -75,7 +84,7 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
             finding["ours_text"],
             deviation_text(finding),
             finding["kind"],
-            "yes" if finding["met"] else "no",
+            {True: "yes", False: "no", None: "-"}[finding["met"]],
         ]
         for finding in findings
     ]

@@ -114,13 +114,7 @@ def noise(options: Options) -> Measured:
         share[_OF_MODES[row["mode"]]] = 100 * (row["latency_ns"] / without - 1)
     delays = {"ping-pong of 8 B; who answers": pong, **{case.title: _delays(case, options) for case in _cases()}}
 
-    def ours(column: str, *, delayed: bool) -> Ours:
-        worst = pong[column].worst
-        text = f"{fixed(share[column], 1)} % on average, {fixed(worst, 0)} ns at worst"
-        return Ours(worst > 0 if delayed else worst == 0, text)
-
-    means = {column: delay.mean for column, delay in delays[_TREE].items()}
-    writes = delays[_WRITES]
+    worst = {column: delay.worst for column, delay in pong.items()}
 
     def figure() -> Figure:
         from nicety.bars import bars_figure
@@ -137,17 +131,12 @@ def noise(options: Options) -> Measured:
 
     return Measured(
         {
-            "noise-rdma": ours("CPU", delayed=True),
-            "noise-portals4": ours("Portals 4", delayed=False),
-            "noise-spin": ours("sPIN", delayed=False),
-            "noise-broadcast": Ours(
-                means["CPU"] > max(means["Portals 4"], means["sPIN"]),
-                "mean delay: " + ", ".join(f"{column} {fixed(mean, 0)} ns" for column, mean in means.items()),
-                "a process notices its own message late in every mode",
-            ),
-            "noise-storage": Ours(
-                writes["sPIN"].worst == 0 < writes["CPU"].worst,
-                ", ".join(f"{column} {fixed(delay.worst, 0)} ns" for column, delay in writes.items()) + " at worst",
+            "noise": Ours(
+                worst["CPU"] > 0 and worst["Portals 4"] == worst["sPIN"] == 0,
+                ", ".join(
+                    f"{column} {fixed(share[column], 1)} % on average, {fixed(worst[column], 0)} ns at worst"
+                    for column in _COLUMNS
+                ),
             ),
         },
         tables=[_noise_table(delays)],
@@ -192,7 +181,7 @@ def host_memory(options: Options) -> Measured:
         "ping-pong of 64 KiB, who answers": {_OF_MODES[mode]: pong(mode, LARGE) for mode in MODES},
         **_moved(options),
     }
-    less = {title: found["sPIN"] / found["CPU"] for title, found in moved.items() if "read" not in title}
+    less = {title: found["sPIN"] / found["CPU"] for title, found in moved.items()}
     columns = list(dict.fromkeys(_OF_MODES.values()))
 
     def pong_figure() -> Figure:
@@ -217,18 +206,16 @@ def host_memory(options: Options) -> Measured:
             value="Bytes read and written, a byte of payload",
         )
 
-    text = ", ".join(f"{mode} {fixed(pong(mode, LARGE), 0)}" for mode in MODES)
     saved = ", ".join(
-        f"{title.partition(' ')[0].rstrip(',')} {fixed(100 * (1 - share), 0)} %"
+        f"{title.partition(',')[0].partition(' of ')[0]} {fixed(100 * (1 - share), 0)} %"
         for title, share in less.items()
-        if not title.startswith("ping")
     )
     return Measured(
         {
-            "memory": Ours(saves, f"bytes a byte at 64 KiB: {text}"),
-            # A rendezvous takes the bytes from memory to memory whoever drives it.
-            "memory-usecases": Ours(
-                all(share < 1 for title, share in less.items() if "rendezvous" not in title), f"less by: {saved}"
+            "memory": Ours(
+                saves and all(share < 1 for share in less.values()),
+                f"less by: {saved}",
+                "a rendezvous and a read take the same bytes from memory to memory whoever drives them",
             ),
         },
         tables=[

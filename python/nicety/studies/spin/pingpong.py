@@ -100,6 +100,10 @@ def ping_pong(options: Options) -> Measured:
     more, where_more = most_over("spin-store", "portals4", several)
     saved = {nic: latency(nic, "rdma", SMALL) - latency(nic, "spin-stream", SMALL) for nic in CARDS}
 
+    def seen(nic: str) -> Ours:
+        at = ", ".join(f"{mode} {fixed(latency(nic, mode, SMALL), 0)}" for mode in MODES)
+        return Ours(None, f"8 B (ns): {at}")
+
     def figure(nic: str) -> Figure:
         from nicety import plots
 
@@ -114,6 +118,8 @@ def ping_pong(options: Options) -> Measured:
                 saved[DISCRETE] > saved[INTEGRATED],
                 f"8 B: {fixed(saved[DISCRETE], 0)} ns discrete, {fixed(saved[INTEGRATED], 0)} integrated",
             ),
+            "pingpong-figure-discrete": seen(DISCRETE),
+            "pingpong-figure-integrated": seen(INTEGRATED),
         },
         figures={
             f"ping-pong-{nic.removeprefix('spin-')}": (f"Ping-pong on {nic}", partial(figure, nic)) for nic in CARDS
