@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import platformdirs
 import pytest
 
@@ -459,3 +462,82 @@ def test_a_source_without_code_is_named(text: str, tmp_path: Path) -> None:
     ):
         compile_handlers([source], output=output)
     assert not output.exists()
+
+
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32i"])
+def test_the_c_library_answers_as_the_standard_says(isa: str) -> None:
+    report, written = run(compile_handlers([PROGRAMS / "library.c"], isa=isa).elf)
+    assert report["trap"] is None
+    assert (report["exit_code"], written) == (42, b"checked\n!")
+
+
+def test_the_c_library_of_another_compiler_is_the_same(tool: Callable[[str], str], tmp_path: Path) -> None:
+    output = tmp_path / "library.elf"
+    compile_handlers([PROGRAMS / "library.c"], cc=tool("riscv64-unknown-elf-gcc"), output=output)
+    done = subprocess.run([tool("qemu-riscv32"), str(output)], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (42, b"checked\n!")
+
+
+ROOTS = """
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+static const unsigned long long given[] = {%s};
+int main(void) {
+  for (unsigned at = 0; at < sizeof given / sizeof *given; at++) {
+    double value, root;
+    memcpy(&value, &given[at], 8);
+    root = sqrt(value);
+    float small = sqrtf((float)value);
+    for (unsigned byte = 0; byte < 8; byte++) putchar(((unsigned char *)&root)[byte]);
+    for (unsigned byte = 0; byte < 4; byte++) putchar(((unsigned char *)&small)[byte]);
+  }
+  return 42;
+}
+"""
+
+
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32imafc_zicsr"])
+def test_square_roots_are_rounded_as_they_are_elsewhere(isa: str, tool: Callable[[str], str], tmp_path: Path) -> None:
+    numbers = random.Random(7)  # of all magnitudes, subnormal ones and those next to squares among them
+    values = [struct.unpack("<d", numbers.randbytes(7) + bytes([numbers.randrange(128)]))[0] for _ in range(150)]
+    values += [number * 2.0**-1074 for number in (1, 2, 3, 2**51 - 1, 2**52)]
+    squares = [float(numbers.randrange(2**26)) ** 2 for _ in range(40)]
+    values += [
+        near for square in squares for near in (square, math.nextafter(square, 0), math.nextafter(square, 1e300))
+    ]
+    values = [value for value in values if math.isfinite(value)]
+    source = tmp_path / "roots.c"
+    source.write_text(ROOTS % ", ".join(f"{struct.unpack('<Q', struct.pack('<d', value))[0]}u" for value in values))
+    output = tmp_path / "roots.elf"
+    compile_handlers([source], isa=isa, output=output)
+    done = subprocess.run([tool("qemu-riscv32"), str(output)], capture_output=True, check=False)
+    assert done.returncode == 42
+    roots = list(struct.iter_unpack("<df", done.stdout))
+    with np.errstate(over="ignore"):
+        wanted = [(math.sqrt(value), float(np.sqrt(np.float32(value)))) for value in values]
+    assert roots == wanted
+
+
+def test_an_assertion_that_fails_names_its_line(tmp_path: Path) -> None:
+    source = tmp_path / "asserts.c"
+    source.write_text("#include <assert.h>\nvolatile int zero;\nint main(void) {\n  assert(zero);\n  return 0;\n}\n")
+    report, _ = run(compile_handlers([source]).elf)
+    assert "asserts.c:4" in json.dumps(report["trap"])
+    report, _ = run(compile_handlers([source], defines=["NDEBUG"]).elf)
+    assert (report["trap"], report["exit_code"]) == (None, 0)
+
+
+def test_what_is_not_called_is_not_in_a_program(handlers: Path) -> None:
+    symbols = read_symbols(compile_handlers([handlers]).elf).functions
+    assert not symbols & {"qsort", "strtok", "sqrt", "rand"}
+
+
+def test_a_program_may_bring_its_own_function_of_the_library(tmp_path: Path) -> None:
+    source = tmp_path / "own.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <string.h>\nint abs(int x) { return x + 1; }\n"
+        'int main(void) { return abs(-3) + (int)strcspn("ab", "b") + atoi("44"); }\n'
+    )
+    report, _ = run(compile_handlers([source]).elf)
+    assert report["exit_code"] == 43

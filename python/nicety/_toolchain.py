@@ -102,14 +102,19 @@ class Toolchain:
 
     def compile_flags(self, isa: str) -> list[str]:
         """Options for compiling one source, include folders and macros apart."""
-        own = ["-fno-sanitize=all"] if self.kind == "zig" else []
+        # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
+        own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
         """Options for linking objects at the addresses that `layout` gives."""
         lld = ["-fuse-ld=lld"] if self.kind == "clang" else []
         # The compiler's own library is left out: ours is small, the same for all, and known to the last cycle.
-        return [*self.target_flags(isa), *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
+        target = self.target_flags(isa)
+        if self.kind == "gcc":
+            # gcc finds its own library by the base and its letters, and has none where more is named.
+            target[0] = target[0].partition("_")[0]
+        return [*target, *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
 
     def library_flags(self) -> list[str]:
         """Options that bring in the compiler's own library, for what ours lacks: floating point in software."""

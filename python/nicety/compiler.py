@@ -1,7 +1,8 @@
 """C handlers to RV32 programs: what `nicety cc` does.
 
-A program is compiled freestanding and linked with nicety's small runtime (`memcpy` and its family, 64-bit division)
-at the addresses a card expects: code and constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory.
+A program is compiled freestanding and linked with nicety's small runtime (`memcpy` and its family, 64-bit division;
+what it calls of the C library, as far as that takes neither files nor a heap) at the addresses a card expects: code and
+constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory.
 Every function that is not `static` stays in it, so that a card finds handlers by their names.
 
 Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of everything they were
@@ -28,6 +29,7 @@ __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
 _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
+_LIBRARY = ("text.c", "standard.c", "exact.c")
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
 
@@ -183,6 +185,12 @@ class _Build:
         arguments = self.toolchain.link_flags(self.isa, layout)
         # A program of handlers alone starts nowhere.
         arguments += ["-Wl,-e,_start" if starts else "-Wl,-e,0", *map(str, objects), *map(str, runtime)]
+        for unit in map(self._runtime, _LIBRARY) if needed - provided else ():
+            symbols_of_unit = read_symbols(unit.read_bytes())
+            if needed & symbols_of_unit.defined:
+                arguments.append(str(unit))
+                provided |= symbols_of_unit.defined
+                needed |= symbols_of_unit.undefined
         if needed - provided:
             arguments += self.toolchain.library_flags()
         if self.toolchain.start([*arguments, "-o", str(program)]) != 0:

@@ -1,0 +1,50 @@
+/* stdlib.h: what of it needs neither a heap nor files. There is no malloc: a card's memory is given out by its host. */
+#ifndef NICETY_STDLIB_H
+#define NICETY_STDLIB_H
+
+#include <stddef.h>
+
+#define EXIT_SUCCESS 0
+#define EXIT_FAILURE 1
+#define RAND_MAX 0x7fffffff
+
+typedef struct {
+    int quot, rem;
+} div_t;
+typedef struct {
+    long quot, rem;
+} ldiv_t;
+typedef struct {
+    long long quot, rem;
+} lldiv_t;
+
+int abs(int value);
+long labs(long value);
+long long llabs(long long value);
+div_t div(int dividend, int divisor);
+ldiv_t ldiv(long dividend, long divisor);
+lldiv_t lldiv(long long dividend, long long divisor);
+
+/* A number that does not fit is the nearest that does; there is no errno. */
+int atoi(const char *text);
+long atol(const char *text);
+long long atoll(const char *text);
+long strtol(const char *restrict text, char **restrict end, int base);
+unsigned long strtoul(const char *restrict text, char **restrict end, int base);
+long long strtoll(const char *restrict text, char **restrict end, int base);
+unsigned long long strtoull(const char *restrict text, char **restrict end, int base);
+
+/* The state of rand is one for all that share the program's data. */
+int rand(void);
+void srand(unsigned seed);
+
+/* Sorts in place, in at most n log n comparisons and a constant amount of stack; equal elements may change places. */
+void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+void *bsearch(const void *key, const void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+
+/* Ends a bare program with this exit code; a handler returns instead. */
+_Noreturn void exit(int code);
+/* A trap. */
+_Noreturn void abort(void);
+
+#endif
