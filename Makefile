@@ -46,13 +46,22 @@ $(VENV)/.extension: $(VENV)/.tools pyproject.toml $(SOURCES)
 	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --profile tree --locked
 	@touch $@
 
+.PHONY: say-how-long
+say-how-long:
+	@[[ -e $(VENV)/.extension ]] || echo "setting nicety up in $(VENV) and target, once: some minutes on two CPUs" \
+	    "and 2 GB of disk"
+
 .PHONY: demo
-demo: setup ## ping-pong in four modes on two cards, and where the time goes
+demo: say-how-long setup ## ping-pong in four modes on two cards, and where the time goes
 	@$(BIN)/nicety bench latency --nic spin-discrete,spin-integrated --mode rdma,portals4,spin-store,spin-stream \
 	    --sizes 8:4Mi
 	@echo
 	@$(BIN)/nicety bench latency --nic spin-discrete,spin-integrated --mode rdma,portals4,spin-store,spin-stream \
 	    --sizes 8,64Ki --breakdown
+
+.PHONY: dist
+dist: check-tools ## a source distribution and a wheel of this platform, built and tried, in dist
+	PYTHON=$(PYTHON) .ci/wheel
 
 .PHONY: docs
 docs: setup ## the documentation's site, in target/docs/site
@@ -72,7 +81,7 @@ bench: check-tools ## measure nicety itself: events, instructions and handlers a
 .PHONY: soak
 soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
-	HYPOTHESIS_PROFILE=soak $(PYTEST)
+	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
 MUTANTS := target/tools/bin/cargo-mutants
 FILE ?=
@@ -94,6 +103,7 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation withou
 	$(BIN)/ruff check python tests examples docs/generate.py
 	$(BIN)/ruff format --check python tests examples docs/generate.py
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --quiet .github
 
 .PHONY: format
 format: $(VENV)/.tools ## format Rust and Python

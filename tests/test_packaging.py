@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
 
 from console import ROOT
 
@@ -21,3 +31,76 @@ def test_random_tests_are_longer_in_long_runs() -> None:
         if path.name != "test_packaging.py"
     ]
     assert found == []
+
+
+def test_the_readme_leads_on_from_anywhere() -> None:
+    """The package index shows it as well, and has no file beside it."""
+    text = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(links) > 5
+    assert [link for link in links if not re.match("https://|#", link)] == []
+    main = "https://github.com/nicety-lab/nicety/blob/main/"
+    own = [link.removeprefix(main) for link in links if link.startswith(main)]
+    assert [path for path in own if not (ROOT / path).is_file()] == []
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, unpacked."""
+    folder = tmp_path_factory.mktemp("sdist")
+    command = [str(Path(sys.executable).with_name("maturin")), "sdist", "--out", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
+    return unpacked
+
+
+def test_a_source_distribution_has_what_is_built_in(sdist: Path) -> None:
+    for part in ("specs", "handlers", "crates", "python"):
+        kept = subprocess.run(["git", "ls-files", part], cwd=ROOT, capture_output=True, text=True, check=True)
+        wanted = {
+            name for name in kept.stdout.split("\n") if name and "/tests/" not in name and "/benches/" not in name
+        }
+        there = {path.relative_to(sdist).as_posix() for path in (sdist / part).rglob("*") if path.is_file()}
+        assert len(there) > 3
+        assert wanted - there == set()
+    built_in = [
+        source.parent / name
+        for source in (sdist / "crates").glob("*/src/**/*.rs")
+        for name in re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', source.read_text())
+    ]
+    assert len(built_in) > 20
+    assert [str(path) for path in built_in if not path.is_file()] == []
+    # What describes it resolves without the repository around it.
+    command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
+    done = subprocess.run(command, cwd=sdist, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {Path(each["manifest_path"]).parts[-3] for each in json.loads(done.stdout)["packages"]} == {"crates"}
+
+
+def test_a_source_distribution_says_what_it_is(sdist: Path) -> None:
+    said = Parser().parsestr((sdist / "PKG-INFO").read_text())
+    assert said["Name"] == "nicety"
+    assert said["Version"] == tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert said["License-Expression"] == "MIT OR Apache-2.0"
+    assert said.get_all("License-File") == ["LICENSE-MIT", "LICENSE-APACHE"]
+    assert {link.split(",")[0] for link in said.get_all("Project-URL", [])} >= {"Repository", "Documentation", "Issues"}
+    assert said["Description-Content-Type"].startswith("text/markdown")
+    assert "## A first program" in str(said.get_payload())
+
+
+@pytest.mark.soak
+def test_a_wheel_is_built_from_it_and_runs(tmp_path: Path) -> None:
+    """What the release does, in a folder without anything that was built before."""
+    environment = {**os.environ, "DIST": str(tmp_path / "dist"), "CARGO_TARGET_DIR": str(tmp_path / "target")}
+    done = subprocess.run(
+        [str(ROOT / ".ci/wheel")], env=environment, capture_output=True, text=True, timeout=3600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.stat().st_size < 8 << 20
+    if sys.platform == "linux":
+        assert "manylinux_2_17" in wheel.name
