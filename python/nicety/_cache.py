@@ -1,14 +1,16 @@
-"""The folder where nicety keeps compiled handlers between runs, and files written to it whole or not at all."""
+"""The folder where nicety keeps compiled handlers between runs, and what is in it, checked before it is used.
+
+A crash of the machine may leave any file there cut short or full of zeros, so the name of each says what it has to be.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from nicety._files import write_whole
 from nicety.errors import InputError
 
 
@@ -37,25 +39,29 @@ def make_dir(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write a file so that other processes see all of it or the one before.
+def keep(folder: Path, content: bytes, ending: str) -> Path:
+    """Keep content in a folder of the cache, in a file that its digest names; return that.
 
     Raises:
         InputError: it cannot be written.
     """
+    path = make_dir(folder) / f"{digest([content])}{ending}"
+    write_whole(path, content, safe=False)
+    return path
+
+
+def kept(path: Path) -> bytes | None:
+    """What `keep` has put into a file, unless that is gone or damaged."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).chmod(mode)
-            Path(name).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot write it ({error.strerror})") from error
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if path.stem == digest([content]) else None
+
+
+def find(folder: Path, ending: str) -> Path | None:
+    """A file that `keep` has made in a folder, and that is still what it was."""
+    return next((path for path in sorted(folder.glob(f"*{ending}")) if kept(path) is not None), None)
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

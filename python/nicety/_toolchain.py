@@ -14,7 +14,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Literal
 
-from nicety._cache import cache_dir, digest, make_dir, write_whole
+from nicety._cache import cache_dir, digest, find, keep, make_dir
 from nicety._text import printable_text
 from nicety.errors import InputError
 
@@ -167,13 +167,14 @@ def _ziglang() -> Toolchain:
     release = metadata.version("ziglang")
     environment = _zig_environment()
     # Asking costs as much as compiling a small handler, so the answer is kept.
-    kept = make_dir(cache_dir() / "compilers") / digest([str(program), release])
-    try:
-        version = kept.read_text()
-    except OSError:
+    folder = cache_dir() / "compilers" / digest([str(program), release])
+    answer = find(folder, ".txt")
+    if answer is not None:
+        version = answer.read_text()
+    else:
         clang = _ask_version((str(program), "cc"), environment)
         version = f"ziglang {release} ({clang})"
-        write_whole(kept, version.encode())
+        keep(folder, version.encode(), ".txt")
     return Toolchain((str(program), "cc"), "zig", version, environment)
 
 

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from nicety._cache import cache_dir, digest, make_dir, write_whole
+from nicety._cache import cache_dir, digest, find, keep, kept, make_dir
 from nicety._elf import Symbols, has_code, read_symbols
+from nicety._files import write_whole
 from nicety._toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_toolchain, isa_extensions
 from nicety.errors import CompileError, InputError
 
@@ -89,10 +90,7 @@ def compile_handlers(
     build = _Build(toolchain, isa, flags, [*flags, *bundled], library)
 
     entry = make_dir(cache_dir() / "programs" / build.key(paths))
-    program = _lookup(entry)
-    if program is None:
-        program = build.run(paths, entry)
-    elf = program.read_bytes()
+    program, elf = _lookup(entry) or build.run(paths, entry)
     if not has_code(elf):
         named = ", ".join(map(str, paths))
         raise CompileError(f"{named}: no code in it; write at least one function that is not static")
@@ -100,7 +98,7 @@ def compile_handlers(
         output = Path(output)
         if not output.parent.is_dir():
             raise InputError(f"{output}: no folder {str(output.parent)!r} to write it in")
-        write_whole(output, elf, mode=0o755)
+        write_whole(output, elf, mode=0o777)
         program = output
     return Compiled(elf, program, build.command(paths[0]), toolchain.version, flags)
 
@@ -139,8 +137,8 @@ class _Build:
     def command(self, source: Path) -> list[str]:
         return [*self.toolchain.argv, *self.arguments, "-c", str(source)]
 
-    def run(self, sources: Sequence[Path], entry: Path) -> Path:
-        """Compile and link, keep the program in the cache folder `entry`, and return its path there."""
+    def run(self, sources: Sequence[Path], entry: Path) -> tuple[Path, bytes]:
+        """Compile and link, keep the program in the cache folder `entry`, and return its path there and its bytes."""
         with tempfile.TemporaryDirectory(prefix="nicety-") as name:
             folder = Path(name)
             objects, used = [], set()
@@ -153,13 +151,12 @@ class _Build:
             program = folder / "program.elf"
             self._link(sources, objects, program)
             elf = program.read_bytes()
-        kept = entry / f"{digest([elf])}.elf"
-        write_whole(kept, elf)
+        program = keep(entry, elf, ".elf")
         # Files that changed while the compiler ran give a record that will not match, which costs a compilation.
         files = {str(path.absolute()): _fingerprint(path) for path in used if self.library not in path.parents}
-        record = {"program": kept.name, "files": files}
-        write_whole(entry / "record.json", json.dumps(record, sort_keys=True).encode())
-        return kept
+        record = {"program": program.name, "files": files}
+        write_whole(entry / "record.json", json.dumps(record, sort_keys=True).encode(), safe=False)
+        return program, elf
 
     def _compile(self, source: Path, unit: Path, arguments: Sequence[str]) -> None:
         status = self.toolchain.start([*arguments, "-c", str(source), "-o", str(unit)])
@@ -205,12 +202,13 @@ class _Build:
         # Debug information that names no folder of this machine.
         flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
         key = digest([toolchain.version, *toolchain.argv, *flags, self.library.name, name])
-        unit = make_dir(cache_dir() / "runtime") / f"{key}.o"
-        if not unit.is_file():
+        units = cache_dir() / "runtime" / key
+        unit = find(units, ".o")
+        if unit is None:
             with tempfile.TemporaryDirectory(prefix="nicety-") as folder:
                 fresh = Path(folder) / "unit.o"
                 self._compile(runtime / name, fresh, flags)
-                write_whole(unit, fresh.read_bytes())
+                unit = keep(units, fresh.read_bytes(), ".o")
         return unit
 
 
@@ -266,13 +264,14 @@ def _fingerprint(path: Path) -> str:
         return ""
 
 
-def _lookup(entry: Path) -> Path | None:
-    """The program of a cache entry, where it is there and no file it was made from has changed."""
+def _lookup(entry: Path) -> tuple[Path, bytes] | None:
+    """The program of a cache entry, where it is there, is whole, and no file it was made from has changed."""
     try:
         record = json.loads((entry / "record.json").read_bytes())
         if all(_fingerprint(Path(path)) == value for path, value in record["files"].items()):
             program = entry / record["program"]
-            return program if program.is_file() else None
+            elf = kept(program)
+            return None if elf is None else (program, elf)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass  # no record, or a damaged one: compile again
     return None
@@ -289,11 +288,9 @@ def _library() -> Path:
     """The folder with nicety's own handlers, header and runtime, written to the cache where it is not there."""
     sources = _bundled()
     folder = cache_dir() / "library" / digest(part for name in sorted(sources) for part in (name, sources[name]))
-    done = folder / ".complete"
-    if not done.is_file():
-        for name, text in sources.items():
-            path = folder / name
+    for name, text in sources.items():
+        path, content = folder / name, text.encode()
+        if not path.is_file() or path.read_bytes() != content:
             make_dir(path.parent)
-            write_whole(path, text.encode())
-        write_whole(done, b"")
+            write_whole(path, content, safe=False)
     return folder

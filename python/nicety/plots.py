@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike, fspath
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
 from nicety import _native
+from nicety._files import write_whole
 from nicety.errors import InputError
 from nicety.lines import COLOURS, Curve, draw
 from nicety.results import PICTURES
@@ -63,11 +65,10 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     ending = fspath(path)[-4:].lower()
     # Without a date, the same picture is the same file.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
-    try:
-        with mpl.rc_context(RC):
-            figure.savefig(path, dpi=200, metadata=metadata)
-    except OSError as error:
-        raise InputError(f"{fspath(path)}: cannot write it ({error.strerror or error})") from error
+    drawn = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(drawn, format=ending[1:], dpi=200, metadata=metadata)
+    write_whole(path, drawn.getvalue())
 
 
 def check_ending(path: str | PathLike[str]) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety import _native
+from nicety._files import write_whole
 from nicety.errors import InputError
 from nicety.tables import align, fixed
 
@@ -207,19 +207,7 @@ def write_trace(recording: _native.Recording, path: str | PathLike[str], *, scal
     if left_out:
         text = f"{fspath(path)}: {left_out} uses of resources did not fit the recording, so the timeline lacks its end"
         warnings.warn(text, RecordingWarning, stacklevel=3)
-    write_bytes(path, recording.timeline(scale))
-
-
-def write_bytes(path: str | PathLike[str], data: bytes) -> None:
-    """Write a file.
-
-    Raises:
-        InputError: where it cannot be written.
-    """
-    try:
-        Path(path).write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{fspath(path)}: cannot write it ({error.strerror})") from error
+    write_whole(path, recording.timeline(scale))
 
 
 def report_table(report: Mapping[str, Any]) -> Table:
@@ -273,7 +261,7 @@ def write_arrow(table: Table, path: str | PathLike[str]) -> None:
     rows, file = pa.table(table), pa.BufferOutputStream()
     with pa.ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows)
-    write_bytes(path, file.getvalue().to_pybytes())
+    write_whole(path, file.getvalue().to_pybytes())
 
 
 def check_arrow(what: str) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from nicety._files import write_whole
 from nicety.errors import InputError
-from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_arrow, write_bytes
+from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_arrow
 
 if TYPE_CHECKING:
     from nicety.benchmarks import Report
@@ -73,7 +74,7 @@ class Files:
         With `breakdown` the picture is of stages, with `percentiles` it has the spread of each point.
         """
         if self.csv is not None:
-            write_bytes(self.csv, csv_text(report_table(report)).encode())
+            write_whole(self.csv, csv_text(report_table(report)).encode())
         if self.arrow is not None:
             write_arrow(report_table(report), self.arrow)
         if self.plot is not None:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nicety._files import write_whole
 from nicety.cli.files import Files
 from nicety.cli.output import failed, note, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError, RunError
 from nicety.programs import run_program
-from nicety.results import RecordingWarning, program_csv, write_bytes
+from nicety.results import RecordingWarning, program_csv
 from nicety.tables import program_text
 
 _MOST = 8
@@ -82,7 +83,7 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
                 raise RunError(left.code) from left
             raise
     if files.csv is not None:
-        write_bytes(files.csv, program_csv(report).encode())
+        write_whole(files.csv, program_csv(report).encode())
     if as_json:
         print_json(report)
     else:

@@ -9,8 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nicety import _files
 from nicety.errors import InputError
-from nicety.results import csv_text, report_table, write_bytes
+from nicety.results import csv_text, report_table
 from nicety.studies.claims import KINDS, Finding, deviation_text
 from nicety.tables import _distinct, align
 
@@ -101,7 +102,10 @@ def check_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--report {folder}: this cannot be made a folder ({error.strerror})") from error
-    write_bytes(folder / "report.json", b"")
+    try:
+        _files.check_folder(folder)
+    except OSError as error:
+        raise InputError(f"--report {folder}: no file can be written there ({error.strerror})") from error
 
 
 def write_report(report: StudyReport, measured: Sequence[Measured], folder: Path) -> None:
@@ -114,10 +118,10 @@ def write_report(report: StudyReport, measured: Sequence[Measured], folder: Path
             plots.save(draw(), folder / f"{name}.svg")
             pictures.append((f"{name}.svg", caption))
         for name, data in found.data.items():
-            write_bytes(folder / f"{name}.json", _json(data))
-            write_bytes(folder / f"{name}.csv", csv_text(report_table(data)).encode())
-    write_bytes(folder / "report.json", _json(report))
-    write_bytes(folder / "report.html", _page(report, pictures).encode())
+            _files.write_whole(folder / f"{name}.json", _json(data))
+            _files.write_whole(folder / f"{name}.csv", csv_text(report_table(data)).encode())
+    _files.write_whole(folder / "report.json", _json(report))
+    _files.write_whole(folder / "report.html", _page(report, pictures).encode())
 
 
 def _json(document: object) -> bytes:
