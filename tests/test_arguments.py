@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ import pytest
 import nicety as package
 from conftest import Result
 from nicety import _checks
+from nicety.compiler import library_source
+from nicety.programs import run_program
+from nicety.salesman import climb_lengths
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Overlap, Storage, run_usecase
 from nicety.usecases.show import figure_tables, percentile_tables
 
@@ -39,7 +44,7 @@ def test_one_is_as_good_as_several() -> None:
         (lambda: package.run_benchmark("latency", nics="spin-discrete", sizes=None), "not None"),  # type: ignore[arg-type]
         (lambda: package.run_benchmark("latency", nics=7, sizes=8), "a card is a text such as 'spin-discrete', not 7"),  # type: ignore[arg-type]
         (lambda: Broadcast(nodes="4", sizes=8), "a number of nodes is a whole number .* not '4'"),  # type: ignore[arg-type]
-        (lambda: Datatype(size=64.0, blocks=8), "the size is a whole number .* not 64.0"),  # type: ignore[arg-type]
+        (lambda: Datatype(size=64.0, blocks=8), "size is a whole number, not 64.0"),  # type: ignore[arg-type]
         (
             lambda: Datatype(size=64, blocks=8, layout="vector,list"),
             "one of vector and list at a time, not 'vector,list'",
@@ -137,13 +142,15 @@ def test_the_command_line_names_cards_and_tells_what_commands_do(nicety: Callabl
 
 def test_memory_tables_that_are_alike_are_one() -> None:
     cards = ["spin-discrete", "spin-integrated"]
-    report = run_usecase(KeyValue(clients=1, requests=2), nics=cards, modes="host", iterations=2)
+    case = KeyValue(clients=1, requests=2, operations=["insert", "lookup"])
+    report = run_usecase(case, nics=cards, modes="host", iterations=2)
     titles = [title for title, _ in figure_tables(report)]
-    assert len(titles) == 5
-    assert titles[4] == (
-        "spin-discrete and spin-integrated, operation insert and lookup, requests 2, key 16, value 64, buckets 1024: "
+    # A line of its own for each operation: lookups come after inserts, and are in the same run.
+    assert titles[4:] == [
+        f"spin-discrete and spin-integrated, operation {operation}, requests 2, key 16, value 64, buckets 8: "
         "read from and written to host memory in the whole run, all nodes (B)"
-    )
+        for operation in ("insert", "lookup")
+    ]
     title, (head, row) = percentile_tables(report)[0]
     assert title.endswith("mode host: mean time of a request in each iteration, and p99 of the requests (ns)")
     assert head[-1] == "request p99"
@@ -160,3 +167,127 @@ def test_no_overlap_has_a_reason() -> None:
     notes: list[str] = []
     run_usecase(Overlap(sizes=[8, 65536]), nics="spin-discrete", modes="spin", note=notes.append)
     assert notes == ["unexpected messages of up to 8192 bytes are there before the receive: nothing is left to hide"]
+
+
+JUNK = [None, 7, -1, 1.5, float("nan"), "x", "\0", b"x", [], {}, ["x"], [7], [None], True, object(), 10**30, {"x": 1}]
+"""What somebody may give by mistake, and some of which some functions take."""
+
+
+def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+    """Public functions, with arguments that are refused last, so that nothing runs."""
+    handlers = tmp_path / "handlers.c"
+    handlers.write_text("#include <nicety.h>\n")
+    changed = {"overrides": "no.key=1"}
+    nothing = tmp_path / "nothing"
+    return [
+        (package.run_benchmark, {"benchmark": "latency", "nics": "spin-discrete", "sizes": 8, **changed}),
+        (package.bench_channels, {"benchmark": "channel-latency", "sizes": 8, **changed}),
+        (package.bench_registration, {"sizes": 8, **changed}),
+        (package.bench_fairness, {"processes": 2, **changed}),
+        (package.bench_pcsa, {**changed}),
+        (package.check_line_rate, {"handlers": handlers, **changed}),
+        (package.count_sources, {"capture": nothing}),
+        (package.solve_tsp, {"file": nothing}),
+        (climb_lengths, {"file": nothing, "restarts": 1}),
+        (package.compile_handlers, {"sources": [nothing]}),
+        (library_source, {"name": "nothing.c"}),
+        (run_program, {"path": nothing, **changed}),
+        (run_usecase, {"case": Accumulate(sizes=8), "nics": "spin-discrete", **changed}),
+        (package.reproduce, {"name": "nothing"}),
+        (Accumulate, {"sizes": 0}),
+        (Broadcast, {"nodes": 0, "sizes": 8}),
+        (Datatype, {"size": 0, "blocks": 8}),
+        (KeyValue, {"clients": 0}),
+        (Matching, {"sizes": 0}),
+        (Overlap, {"sizes": 0}),
+        (Storage, {"sizes": 0}),
+        (package.Cluster, {"nodes": 2, "nic": "nothing"}),
+        (package.Handlers, {"sources": "handlers.c"}),
+        (package.Processes, {"sources": "processes.c"}),
+    ]
+
+
+def test_wrong_types_are_the_users_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is given for whatever argument of a public function: a clear error, and no other exception."""
+    monkeypatch.chdir(tmp_path)
+    seen, wrong = 0, []
+    for function, usual in functions(tmp_path):
+        parameters = inspect.signature(function).parameters
+        assert set(usual) <= set(parameters)
+        for name in parameters:
+            for junk in JUNK:
+                given = f"{function.__name__}({name}={junk!r})"
+                try:
+                    function(**{**usual, name: junk})
+                except package.InputError:
+                    pass
+                except Exception as error:
+                    wrong.append(f"{given}: {type(error).__name__}: {error}")
+                seen += 1
+    assert wrong == []
+    assert seen > 1500
+
+
+def test_a_wrong_type_names_function_argument_and_what_it_is() -> None:
+    for call, text in [
+        (
+            lambda: package.check_line_rate("a.c", user_header="02"),  # type: ignore[arg-type]
+            "check_line_rate: user_header is bytes, not '02'",
+        ),
+        (
+            lambda: package.compile_handlers("a.c"),
+            "compile_handlers: sources is several, each a path or a text, not 'a.c'",
+        ),
+        (lambda: Storage(sizes=8, servers=1.5), "Storage: servers is a whole number, not 1.5"),  # type: ignore[arg-type]
+        (
+            lambda: package.run_benchmark("latency", nics="qnix", sizes=8, progress=7),  # type: ignore[arg-type]
+            "run_benchmark: progress is a function or None, not 7",
+        ),
+        (
+            lambda: package.run_benchmark("speed", nics="qnix", sizes=8),  # type: ignore[arg-type]
+            "run_benchmark: benchmark is 'latency' or 'bandwidth' or 'message-rate', not 'speed'",
+        ),
+        (lambda: package.reproduce("spin", quick="no"), "reproduce: quick is True or False, not 'no'"),  # type: ignore[arg-type]
+        (lambda: package.Handlers("a.c", payload=7), "payload is a text such as 'my_payload_handler', not 7"),  # type: ignore[arg-type]
+    ]:
+        with pytest.raises(package.InputError) as raised:
+            call()
+        assert str(raised.value) == text
+
+
+CALLS = [
+    "alloc", "attach", "application", "barrier", "compute", "copy", "ct_alloc", "ct_get", "ct_inc", "ct_wait",
+    "eq_alloc", "eq_get", "eq_wait", "eq_poll", "get", "hpu_alloc", "md_bind", "me_append", "me_search", "open",
+    "post_recv", "pt_alloc", "put", "recv", "send", "start", "swap", "triggered_put", "vni_process", "gather",
+]  # fmt: skip
+
+
+def test_wrong_types_of_a_hosts_calls_are_the_users_mistake() -> None:
+    """So are those of host programs' calls."""
+    seen: list[str] = []
+
+    async def main(host: package.Host) -> None:
+        buffer = host.alloc(64)
+        usual = {
+            "buffer": buffer, "source": buffer, "to": 1, "length_bytes": 8, "depth": 4, "name": "a", "weight": 1,
+            "pt": 1, "md": 0, "get_md": 0, "ct": 0, "eq": 0, "threshold": 1, "handlers": package.Handlers("gone.c"),
+        }  # fmt: skip
+        for call in CALLS:
+            method = getattr(host, call)
+            parameters = inspect.signature(method).parameters
+            for name, parameter in parameters.items():
+                if parameter.kind is parameter.VAR_POSITIONAL:
+                    continue
+                needed = [each for each in parameters.values() if each.default is each.empty]
+                given = {each.name: usual.get(each.name, 1) for each in needed if each.kind is not each.VAR_POSITIONAL}
+                for junk in JUNK:
+                    try:
+                        method(**{**given, name: junk})
+                    except package.Error:
+                        pass
+                    except Exception as error:
+                        seen.append(f"{call}({name}={junk!r}): {type(error).__name__}: {error}")
+
+    with contextlib.suppress(package.Error):
+        package.Cluster(2, "spin-discrete").run({0: main})
+    assert seen == []

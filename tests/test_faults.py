@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,27 @@ def test_the_command_line(nicety: Callable[..., Result], tmp_path: Path) -> None
     assert [link["link"] for link in row["faults"]] == ["hosts.0 -> hosts.1", "hosts.1 -> hosts.0"]
     assert row["transport"][0]["retransmitted"] >= row["faults"][0]["lost"] > 0
     assert "transport_0_retransmitted" in csv.read_text()
+
+
+def test_a_use_case_on_damaged_bytes_says_what_damaged_them() -> None:
+    """Each run is right, or ends with what was wrong and what the network did; no reply is taken for what it is not."""
+    said: list[str] = []
+    for case in (
+        KeyValue(clients=[2], operations=["update"], requests=16),
+        Storage(sizes=[512], operations=["write", "read"], requests=10),
+        Matching(sizes=[64, 9000]),
+        Broadcast(nodes=[4], sizes=[8192]),
+    ):
+        for seed in range(6):
+            try:
+                run_usecase(case, nics="spin-discrete", faults=f"corrupt=0.05,seed={seed}")
+            except RunError as error:
+                said.append(str(error))
+    for text in said:
+        assert len(re.findall("note: of the packets, the network damaged [0-9]+", text)) == 1, text
+    assert any("received a wrong byte" in text for text in said)
+    assert any("a program cannot go on with what it received (ValueError: " in text for text in said)
+    assert any("deadlock" in text for text in said)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_what_a_crash_leaves_in_the_cache_is_made_again(cache: Path, tmp_path: P
     first = compile_handlers([tmp_path / "handler.c"])
     whole = {path: path.read_bytes() for path in cache.rglob("*") if path.is_file() and "zig" not in path.parts}
     folders = {path.relative_to(cache).parts[0] for path in whole}
-    assert folders == {"compilers", "library", "programs", "runtime"}
+    assert folders == {"library", "programs", "runtime", "toolchains"}
     # Those that the program is made of, too: it is made from them once more.
     for damage in DAMAGES:
         for path, content in whole.items():
@@ -56,7 +56,7 @@ def test_what_a_crash_leaves_in_the_cache_is_made_again(cache: Path, tmp_path: P
 
 def test_a_compilers_damaged_answer_is_asked_for_again(cache: Path) -> None:
     version = find_toolchain(None).version
-    (answer,) = (cache / "compilers").rglob("*.txt")
+    (answer,) = (cache / "toolchains").rglob("*.txt")
     for damaged in (b"", b"\xff\xfe\x00", version[:5].encode()):
         answer.write_bytes(damaged)
         assert find_toolchain(None).version == version

@@ -216,11 +216,47 @@ def test_files_of_others_are_refused(nicety: Callable[..., Any], write: Callable
         done = nicety("tsp", file, "--restarts", "2", "--resume", state, *arguments)
         assert (done.status, done.stdout) == (2, "")
         assert text in done.stderr, done.stderr
-    for damage in ("", "{}", state.read_text().replace('"tour":[', '"tour":[0,')):
+    text = state.read_text()
+    for damage in ("", "{}", text.replace('"tour":[', '"tour":[0,'), text[: len(text) // 2]):
         (tmp_path / "damaged").write_text(damage)
         done = nicety("tsp", path, "--restarts", "2", "--climbers", "2", "--resume", tmp_path / "damaged")
         assert (done.status, done.stdout) == (2, "")
         assert "no file that nicety tsp has written" in done.stderr, done.stderr
+
+
+def test_a_damaged_file_is_refused(write: Callable[..., Path], tmp_path: Path) -> None:
+    """A figure, a tour of other cities, a byte anywhere: its checksum tells."""
+    path, state = write(some(10)), tmp_path / "state.json"
+    options: dict[str, Any] = {"restarts": 4, "climbers": 2, "job": 2, "resume": state}
+    right = package.solve_tsp(path, **options)
+    whole = state.read_bytes()
+    rng = random.Random(1)
+    places = rng.sample(range(len(whole)), 60)
+    for place in [*places, whole.index(b'"length":') + 9, whole.index(b'"time_ps":') + 10]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << rng.randrange(3)
+        state.write_bytes(damaged)
+        with pytest.raises(package.InputError, match=r"--resume .*state\.json: (no file that|it was written for)"):
+            package.solve_tsp(path, **options)
+        assert state.read_bytes() == damaged
+    state.write_bytes(whole)
+    assert package.solve_tsp(path, **options) == right
+    old = whole.replace(b'"nicety_tsp":2', b'"nicety_tsp":1')
+    state.write_bytes(old)
+    with pytest.raises(package.InputError, match="another version of nicety"):
+        package.solve_tsp(path, **options)
+
+
+def test_a_full_disk_leaves_the_file_before(write: Callable[..., Path], tmp_path: Path) -> None:
+    path, state = write(some(10)), tmp_path / "state.json"
+    options: dict[str, Any] = {"climbers": 2, "job": 2, "resume": state}
+    package.solve_tsp(path, restarts=2, **options)
+    whole = state.read_bytes()
+    (tmp_path / "state.json.new").symlink_to("/dev/full")
+    with pytest.raises(package.InputError, match=r"state\.json: cannot write it \(No space left on device\)"):
+        package.solve_tsp(path, restarts=4, **options)
+    assert state.read_bytes() == whole
+    assert not (tmp_path / "state.json.new").is_symlink()
 
 
 def test_what_is_no_problem_is_refused(nicety: Callable[..., Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
@@ -191,3 +192,34 @@ def test_the_same_seed_is_the_same_run_in_any_number_of_shards() -> None:
 
     assert run(1).results == run(4).results
     assert run(1).time_ps == run(2).time_ps
+
+
+def test_what_has_ended_is_forgotten() -> None:
+    """A program may have any number of threads, one after another: nothing of them is kept, or searched."""
+
+    class Big:
+        pass
+
+    async def returns(_: nicety.Host) -> Big:
+        return Big()
+
+    async def fails(_: nicety.Host) -> None:
+        raise ValueError("broken")
+
+    async def main(host: nicety.Host) -> int:
+        kept: list[weakref.ref[object]] = []
+        for _ in range(3):
+            thread = returns(host)
+            kept.append(weakref.ref(thread))
+            results = await host.gather(thread, returns(host))
+            kept.append(weakref.ref(results[0]))
+            failing = fails(host)
+            kept.append(weakref.ref(failing))
+            try:
+                await host.gather(failing, returns(host))
+            except ValueError as error:
+                error.__traceback__ = None
+            del thread, results, failing
+        return sum(each() is not None for each in kept)
+
+    assert nicety.Cluster(2, "spin-discrete").run({0: main, 1: main}).results == {0: 0, 1: 0}

@@ -8,6 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nicety._checks import names, text
+
 if TYPE_CHECKING:
     from nicety.compiler import Compiled
 
@@ -20,6 +22,15 @@ class Program:
     include_dirs: Iterable[str | PathLike[str]] = field(default=(), kw_only=True)
     defines: Iterable[str] = field(default=(), kw_only=True)
     cc: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        names(self.sources, "a source", "handlers.c")
+        for name, example in (("include_dirs", "headers"), ("defines", "NAME=1")):
+            given = names(getattr(self, name), f"each of {name}", example)
+            # What is iterated once only is kept so.
+            object.__setattr__(self, name, tuple(given))
+        if self.cc is not None:
+            text(self.cc, "cc", "riscv64-unknown-elf-gcc")
 
     def compile(self, *, isa: str) -> Compiled:
         """Compile for an instruction set, such as `rv32imac_zicsr`, the `isa` of a card's spec.

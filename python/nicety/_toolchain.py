@@ -167,7 +167,7 @@ def _ziglang() -> Toolchain:
     release = metadata.version("ziglang")
     environment = _zig_environment()
     # Asking costs as much as compiling a small handler, so the answer is kept.
-    folder = cache_dir() / "compilers" / digest([str(program), release])
+    folder = cache_dir() / "toolchains" / digest([str(program), release])
     answer = find(folder, ".txt")
     if answer is not None:
         version = answer.read_text()

@@ -57,11 +57,18 @@ class RunTurns:
         self.hosts: dict[int, Host] = {}
         self.progress: dict[int, Progress] = {}
         self.loaded: dict[Handlers | Processes, int] = {}
+        # Those that have not ended, and the same by their identities.
         self.coroutines: dict[Thread, Coroutine[Any, Any, Any]] = {}
+        self.alive: set[int] = set()
+        # How many threads each rank has had.
+        self.begun: dict[int, int] = {}
+        # What threads returned, and what further ones failed with and which of them was first, until somebody is told.
         self.results: dict[Thread, Any] = {}
-        # What further threads failed with, until somebody is told.
-        self.failures: dict[Thread, Exception] = {}
+        self.failures: dict[Thread, tuple[int, Exception]] = {}
+        self.failed = 0
         self.running: Host | None = None
+        # What faults of the network did to packets, told when the run has ended.
+        self.fault_notes = ""
         # What is wrong with a program that uses its host before it is driven.
         self.beginning: str | None = None
 
@@ -87,28 +94,37 @@ class RunTurns:
     def threads(self, host: Host, coroutines: Sequence[object]) -> list[int]:
         """Numbers for further threads of a host's program."""
         self._check(host)
-        for number, coroutine in enumerate(coroutines):
+        given: set[int] = set()
+        for coroutine in coroutines:
             if not isinstance(coroutine, Coroutine):
                 what = f"not {type(coroutine).__name__}"
                 raise InputError(f"gather takes coroutines, as in host.gather(send(host), receive(host)), {what}")
             begun = inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED
-            if begun or any(coroutine is other for other in [*self.coroutines.values(), *coroutines[:number]]):
+            if begun or id(coroutine) in self.alive or id(coroutine) in given:
                 raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
-        first = sum(rank == host.rank for rank, _ in self.coroutines)
-        numbers = list(range(first, first + len(coroutines)))
-        for number, coroutine in zip(numbers, coroutines, strict=True):
-            self.coroutines[host.rank, number] = cast("Coroutine[Any, Any, Any]", coroutine)
-        return numbers
+            given.add(id(coroutine))
+        return [self._add(host.rank, cast("Coroutine[Any, Any, Any]", coroutine)) for coroutine in coroutines]
+
+    def _add(self, rank: int, coroutine: Coroutine[Any, Any, Any]) -> int:
+        """Add a thread; give its number."""
+        number = self.begun.get(rank, 0)
+        self.begun[rank] = number + 1
+        self.coroutines[rank, number] = coroutine
+        self.alive.add(id(coroutine))
+        return number
+
+    def _ended(self, thread: Thread) -> None:
+        """Forget a thread, so that those that have ended take neither time nor memory."""
+        self.alive.discard(id(self.coroutines.pop(thread)))
 
     def gathered(self, host: Host, numbers: Sequence[int]) -> list[Any]:
         """What threads returned, all of which have ended."""
         threads = [(host.rank, number) for number in numbers]
-        failures = [failure for thread, failure in self.failures.items() if thread in threads]
+        failures = [self.failures.pop(thread) for thread in threads if thread in self.failures]
+        results = [self.results.pop(thread, None) for thread in threads]
         if failures:
-            for thread in threads:
-                self.failures.pop(thread, None)
-            raise failures[0]
-        return [self.results[thread] for thread in threads]
+            raise min(failures, key=lambda failed: failed[0])[1]
+        return results
 
     def _check(self, host: Host) -> None:
         if self.beginning is not None:
@@ -127,7 +143,7 @@ class RunTurns:
     def run(self, programs: Mapping[int, Program]) -> Run:
         """Run programs to their end."""
         for rank, program in programs.items():
-            self.coroutines[rank, 0] = self._begin(rank, program)
+            self._add(rank, self._begin(rank, program))
         stop = True
         try:
             self.simulation.start(sorted(programs))
@@ -146,13 +162,16 @@ class RunTurns:
                 # What stopped it is on its way up already.
                 with contextlib.suppress(_native.Error, KeyboardInterrupt, RuntimeError):
                     self.simulation.end(stop=True)
+                self.fault_notes = self.simulation.fault_notes()
         try:
             text, recording = self.simulation.end(stop=False)
         except RunError as error:
             # Others may wait for a thread that failed, so that nobody was told yet.
-            for failure in self.failures.values():
+            for _, failure in self.failures.values():
                 raise failure from error
             raise
+        finally:
+            self.fault_notes = self.simulation.fault_notes()
         report = json.loads(text)
         links = [LinkReport(**link) for link in report.pop("links")]
         nodes = [_node_report(node) for node in report.pop("nodes")]
@@ -183,12 +202,15 @@ class RunTurns:
             if forgotten:
                 raise InputError(forgotten[0]) from None
             self.results[thread] = end.value
+            self._ended(thread)
             self.simulation.finished()
         except Exception as raised:
             failure = _explained(raised, host)
             if thread[1] == 0:
                 raise failure from (None if failure is raised else raised)
-            self.failures[thread] = failure
+            self.failures[thread] = (self.failed, failure)
+            self.failed += 1
+            self._ended(thread)
             self.simulation.finished()
         else:
             self.simulation.ask(json.dumps(awaited.command))

@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety._typed import checked
 from nicety.compiler import compile_handlers, library_source
 from nicety.faults import Faults, faults_text
 
@@ -97,6 +98,7 @@ class _Shown(dict[str, Any]):
         return report_html(cast(Report, self))
 
 
+@checked
 def run_benchmark(
     benchmark: BenchmarkName,
     *,

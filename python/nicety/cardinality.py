@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, text, whole
+from nicety._typed import checked
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import InputError
 
@@ -67,6 +68,7 @@ class _Shown(dict[str, Any]):
         return context_html(cast(ContextReport, self))
 
 
+@checked
 def bench_pcsa(
     *,
     nics: Names = ("nfp-4000",),
@@ -156,6 +158,7 @@ class CountReport(TypedDict):
     damage: Damage | None
 
 
+@checked
 def count_sources(
     capture: PathLike[str] | str,
     *,

@@ -9,6 +9,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety._typed import checked
 from nicety.benchmarks import Stage
 from nicety.cardinality import compiled
 
@@ -73,6 +74,7 @@ class _Shown(dict[str, Any]):
         return channel_html(cast(ChannelBenchReport, self))
 
 
+@checked
 def bench_channels(
     benchmark: ChannelBenchmark,
     *,

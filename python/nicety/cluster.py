@@ -109,6 +109,8 @@ class Cluster:
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
         fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
         self._arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
+        # What faults of the network did in the last run where cards did not make up for it.
+        self._fault_notes = ""
         # Whatever is wrong with them is said here, not when the cluster is run.
         _native.Simulation(*self._arguments)
 
@@ -129,4 +131,8 @@ class Cluster:
                 )
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
-        return RunTurns(_native.Simulation(*self._arguments), self._nodes, self._uids).run(of_rank)
+        turns = RunTurns(_native.Simulation(*self._arguments), self._nodes, self._uids)
+        try:
+            return turns.run(of_rank)
+        finally:
+            self._fault_notes = turns.fault_notes

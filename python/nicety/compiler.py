@@ -24,6 +24,7 @@ from nicety._cache import cache_dir, digest, find, keep, kept, make_dir
 from nicety._elf import Symbols, has_code, read_symbols
 from nicety._files import write_whole
 from nicety._toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_toolchain, isa_extensions
+from nicety._typed import checked
 from nicety.errors import CompileError, InputError
 
 __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
@@ -53,6 +54,7 @@ class Compiled:
     flags: list[str]
 
 
+@checked
 def compile_handlers(
     sources: Sequence[Path | str],
     *,
@@ -103,6 +105,7 @@ def compile_handlers(
     return Compiled(elf, program, build.command(paths[0]), toolchain.version, flags)
 
 
+@checked
 def library_source(name: str) -> Path:
     """Where a handler of nicety's own library lies, for example `pingpong_stream.c` or `nfp/pcsa.c`.
 

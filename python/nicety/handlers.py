@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nicety._checks import text
 from nicety._program import Program
 
 
@@ -26,3 +27,9 @@ class Handlers(Program):
     header: str | None = None
     payload: str | None = None
     completion: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("header", "payload", "completion"):
+            if (called := getattr(self, name)) is not None:
+                text(called, name, f"my_{name}_handler")

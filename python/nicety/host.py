@@ -141,6 +141,9 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
             writes: what is written.
         """
         ps, cycles = picoseconds(ns, f"compute(ns={ns})"), whole(cycles, "cycles")
+        for name, extents in (("reads", reads), ("writes", writes)):
+            if not isinstance(extents, Iterable):
+                raise InputError(f"{name} are several buffers, as in [out], or several buffers with their blocks")
         read, written = ([self._extent(extent) for extent in extents] for extents in (reads, writes))
         if not (cycles or read or written):
             return self._call("compute", ps=ps)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety._typed import checked
 
 Progress = Callable[[int, int], None]
 
@@ -87,6 +88,7 @@ class _Shown(dict[str, Any]):
         return interface_html(cast("RegistrationReport | FairnessReport", self))
 
 
+@checked
 def bench_registration(
     *,
     nics: Names = ("qnix",),
@@ -113,6 +115,7 @@ def bench_registration(
     return cast(RegistrationReport, _Shown(json.loads(_native.registration_bench(json.dumps(request), progress))))
 
 
+@checked
 def bench_fairness(
     *,
     nics: Names = ("qnix",),

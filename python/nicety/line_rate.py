@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety._typed import checked
 from nicety.errors import InputError
 from nicety.handlers import Handlers
 from nicety.quantities import size_bytes
@@ -121,6 +122,7 @@ def _fitting(cards: Sequence[str], overrides: Sequence[str]) -> list[int]:
     return [size for size in _USUAL_SIZES if size <= most] or [most]
 
 
+@checked
 def check_line_rate(
     handlers: Handlers | Path | str,
     *,

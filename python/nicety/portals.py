@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from nicety._calls import Caller, entry, number, option_names, picoseconds
-from nicety._checks import text
+from nicety._checks import numbers, text
 from nicety.errors import InputError
 from nicety.outcomes import Count, Event
 
@@ -87,6 +87,8 @@ class Portals(Caller):
         """
         if not thresholds:
             raise InputError("ct_poll takes counters and their thresholds, as in ct_poll({ct: 1})")
+        if not isinstance(thresholds, Mapping):
+            raise InputError("ct_poll takes a dict of counters and thresholds, as in ct_poll({ct: 1})")
         counters = [(number("ct", ct), number("threshold", least)) for ct, least in thresholds.items()]
 
         def result(reached: Any) -> tuple[int, Count] | None:
@@ -165,7 +167,7 @@ class Portals(Caller):
         Raises:
             RunError: as `eq_get`.
         """
-        queues = [number("eq", eq) for eq in eqs]
+        queues = numbers(eqs, "eq")
         if not queues:
             raise InputError("eq_poll takes at least one queue, as in eq_poll([eq])")
 

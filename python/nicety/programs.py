@@ -31,6 +31,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import Names, Overrides, changes, names
+from nicety._typed import checked
 from nicety.cluster import Cluster, Program, Run
 from nicety.errors import Error, InputError, RunError
 from nicety.faults import Faults, faults_text
@@ -75,6 +76,7 @@ class _File:
     topology: str
 
 
+@checked
 def run_program(
     path: str | PathLike[str],
     *,

@@ -12,6 +12,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import U32, Names, Overrides, changes, names, text, whole
+from nicety._typed import checked
 from nicety.cardinality import Progress, compiled
 from nicety.errors import InputError, RunError
 
@@ -69,6 +70,7 @@ class TourReport(TypedDict):
     gpu: NotRequired[GpuFigures]
 
 
+@checked
 def solve_tsp(
     file: PathLike[str] | str,
     *,
@@ -135,6 +137,7 @@ def solve_tsp(
     return cast(TourReport, report)
 
 
+@checked
 def climb_lengths(file: PathLike[str] | str, *, restarts: int, seed: int = 1) -> list[int]:
     """Make the climbs of `solve_tsp` on this machine's CPUs only, and give the length of the tour that each one finds.
 

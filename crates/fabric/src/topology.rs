@@ -1,6 +1,6 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
-use crate::faults::{Faults, FaultsError, Injector, LostPacket};
+use crate::faults::{Cause, FaultStatistics, Faults, FaultsError, Injector, LostPacket, Place};
 use crate::link::loopback;
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
@@ -186,11 +186,26 @@ impl Network {
         Ok(())
     }
 
-    /// Packets that were lost, in the order of time: the first hundred of each direction of a link.
+    /// Packets that were lost, in the order of time: of each direction of a link the first hundred that were lost by
+    /// chance, and the first hundred that a failure lost.
     pub fn lost_packets(&self) -> Vec<LostPacket> {
         let mut lost: Vec<LostPacket> = self.faults.iter().flat_map(|link| link.lost_packets()).collect();
         lost.sort_by_key(|packet| (packet.time, packet.from, packet.to));
         lost
+    }
+
+    /// Packets that were lost or damaged, the last thousand of each direction of a link; also acknowledgements.
+    pub fn recent_losses(&self) -> Vec<LostPacket> {
+        self.faults.iter().flat_map(|link| link.recent()).collect()
+    }
+
+    /// How many packets were lost or damaged on each direction of a link, for which cause.
+    pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
+        let of = |link: &Rc<Injector>| {
+            let FaultStatistics { from, to, .. } = link.statistics();
+            link.causes().into_iter().map(move |(cause, times)| (from, to, cause, times))
+        };
+        self.faults.iter().flat_map(of).collect()
     }
 
     /// Has the use of the switches' ports recorded by the recorder that each switch's node has.

@@ -107,7 +107,7 @@ impl Timeline {
 
     /// Goes on to the first interval that ends after `now`.
     fn skip_to(&mut self, now: Time) {
-        while self.end <= now {
+        while self.end <= now && self.end < Time::MAX {
             let mean = self.spec.period.ps() - self.spec.duration.ps();
             let gap = match self.spec.regularity {
                 Regularity::Fixed => mean,
@@ -119,7 +119,7 @@ impl Timeline {
     }
 
     fn work(&mut self, mut now: Time, mut left: Duration, mut piece: impl FnMut(bool, Time, Time)) -> Time {
-        while !left.is_zero() {
+        while !left.is_zero() && now < Time::MAX {
             self.skip_to(now);
             let (begun, noisy) = (now, self.begin <= now);
             if noisy {

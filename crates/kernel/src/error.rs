@@ -41,7 +41,8 @@ pub enum RunError {
         /// How far the run had come.
         at: Time,
     },
-    /// The run came to [`Config::max_time`](crate::Config::max_time), and there was more to happen.
+    /// The run came to [`Config::max_time`](crate::Config::max_time), or to the end of time, and there was more to
+    /// happen.
     TimeLimit {
         /// The limit.
         at: Time,
@@ -64,6 +65,9 @@ impl fmt::Display for RunError {
                 }
             }
             RunError::Interrupted { at } => write!(f, "interrupted at {at} of virtual time"),
+            RunError::TimeLimit { at: Time::MAX } => {
+                f.write_str("virtual time came to its end, 2^64 ps (213 days), and there was more to happen")
+            }
             RunError::TimeLimit { at } => {
                 write!(f, "the run came to its limit of {at} of virtual time, and there was more to happen")
             }

@@ -221,14 +221,11 @@ impl Shard {
         Key::own(time, node, sequence)
     }
 
-    /// Polls `task` at `time`, which is later than now. Never, if that is the end of time.
-    pub(crate) fn schedule(&self, time: Time, node: NodeId, task: TaskRef) -> Option<EventRef> {
+    /// Polls `task` at `time`, which is later than now.
+    pub(crate) fn schedule(&self, time: Time, node: NodeId, task: TaskRef) -> EventRef {
         debug_assert!(time > self.now());
-        if time == Time::MAX {
-            return None;
-        }
         let key = self.next_key(time, node);
-        Some(self.queue.borrow_mut().push(key, task.to_bits()))
+        self.queue.borrow_mut().push(key, task.to_bits())
     }
 
     pub(crate) fn cancel(&self, event: EventRef) {

@@ -1,6 +1,5 @@
 //! [`Sim`], a node's view of virtual time, and [`Delay`], the future that lets it pass.
 
-use crate::describe;
 use crate::queue::EventRef;
 use crate::rng::Rng;
 use crate::shard::{Shard, TaskRef};
@@ -41,8 +40,8 @@ impl Sim {
         self.until(self.now() + duration)
     }
 
-    /// Waits until `time`. An instant that is not later than now is ready at once, without an event; `Time::MAX`
-    /// never comes.
+    /// Waits until `time`. An instant that is not later than now is ready at once, without an event;
+    /// `Time::MAX` never comes, and ends the run.
     pub fn until(&self, time: Time) -> Delay {
         Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
     }
@@ -86,7 +85,7 @@ impl Sim {
 
     /// A timer that polls `task` at `time`, which is later than now.
     pub(crate) fn timer(&self, time: Time, task: TaskRef) -> Timer {
-        Timer { event: self.shard.schedule(time, self.node, task), task }
+        Timer { event: Some(self.shard.schedule(time, self.node, task)), task }
     }
 }
 
@@ -157,7 +156,6 @@ impl Future for Delay {
             this.timer = this.sim.timer(this.deadline, task);
         } else {
             this.timer.follow(&this.sim, task);
-            describe::leaf(|| format!("the instant {}", this.deadline));
         }
         Poll::Pending
     }

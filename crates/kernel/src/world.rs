@@ -25,7 +25,7 @@ pub struct Config {
     pub shards: usize,
     /// Set by somebody else, it ends the run with [`RunError::Interrupted`].
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Events later than this end the run with [`RunError::TimeLimit`].
+    /// Events later than this end the run with [`RunError::TimeLimit`], as do events at the end of time.
     pub max_time: Option<Time>,
 }
 
@@ -132,7 +132,7 @@ impl<M: Send + 'static> World<M> {
     /// When a task does.
     pub fn run(&mut self) -> Result<Summary, RunError> {
         let limit = self.config.max_time.unwrap_or(Time::MAX);
-        // Limits are exclusive, and nothing happens at the end of time.
+        // Limits are exclusive, and nothing happens at the end of time: that there is an event is known, and no more.
         let end = Time::from_ps(limit.ps().saturating_add(1));
         if self.shards.iter().any(|shard| shard.is_interrupted()) {
             return Err(RunError::Interrupted { at: self.now() });

@@ -67,10 +67,6 @@ fn a_deadlock_names_programs_and_what_they_wait_for() {
 
 #[test]
 fn primitives_say_what_they_are() {
-    assert_eq!(
-        why(|_, sim| async move { sim.until(Time::MAX).await }),
-        "the instant 18446744.073709551615 s"
-    );
     assert_eq!(why(|_, sim| async move { Signal::new(&sim).wait().await }), "a signal");
     assert_eq!(why(|_, sim| async move { Signal::new(&sim).wait_until(|| false).await }), "a signal");
     let credits = why(|_, sim| async move { drop(Credits::new(&sim, 2).acquire(3).await) });
@@ -89,6 +85,56 @@ fn primitives_say_what_they_are() {
     });
     assert_eq!(wire, "a message on link 0 from node 0");
     assert_eq!(why(|_, _| std::future::pending()), "something outside virtual time");
+}
+
+#[test]
+fn what_happens_at_the_end_of_time_ends_the_run() {
+    let long = Duration::from_ps(u64::MAX / 2);
+    let limit = RunError::TimeLimit { at: Time::MAX };
+    for shards in [1, 2] {
+        // A delay that is too long, at once or after others, also of a service.
+        for (program, times) in [(true, 1), (true, 3), (false, 3)] {
+            let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
+            let (sim, _) = (world.add_node(), world.add_node());
+            let sim = world.sim(sim);
+            let s = sim.clone();
+            let sleep = async move {
+                for _ in 0..times {
+                    s.delay(if times == 1 { Duration::MAX } else { long }).await;
+                }
+            };
+            if program {
+                sim.spawn_program("p", sleep)
+            } else {
+                sim.spawn(sleep)
+            }
+            assert_eq!(world.run().unwrap_err(), limit);
+        }
+        // A message, and a unit, that would arrive behind it.
+        for unit in [false, true] {
+            let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
+            let (a, b) = (world.add_node(), world.add_node());
+            let (tx, _rx) = world.wire(a, b, ns(10));
+            let s = world.sim(a);
+            world.sim(a).spawn_program("sends", async move {
+                let arrival = s.now() + Duration::MAX + ns(10);
+                if unit { tx.send_unit(arrival) } else { tx.send(arrival, 1) }
+            });
+            assert_eq!(world.run().unwrap_err(), limit);
+        }
+    }
+    let text = "virtual time came to its end, 2^64 ps (213 days), and there was more to happen";
+    assert_eq!(limit.to_string(), text);
+}
+
+#[test]
+fn a_timer_at_the_end_of_time_that_is_taken_back_ends_nothing() {
+    let (mut world, sim) = world();
+    let s = sim.clone();
+    sim.spawn_program("p", async move {
+        drop(race(s.delay(ns(1)), s.until(Time::MAX)).await);
+    });
+    assert_eq!(world.run().unwrap().end, Time::from_ps(1_000));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use crate::Error;
 use crate::cards::Card as LoadedCard;
-use crate::error::fault_lines;
+use crate::error::{END_OF_TIME, fault_lines};
 use crate::failures;
 use crate::host::{Failed, Host, HostParts};
+use crate::machine::Gauge;
 use crate::node::{NodeCard, QnixNode};
 use crate::noise::Noise;
 use crate::processes::{MicroengineReport, ProcessTable};
@@ -149,7 +150,8 @@ impl Cluster {
     /// Builds the cluster at time zero.
     ///
     /// # Errors
-    /// [`Error::Input`] when the topology cannot have that many nodes, or noise, faults or users cannot be.
+    /// [`Error::Input`] when the topology cannot have that many nodes, this machine has too little memory for them, or noise,
+    /// faults or users cannot be.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
@@ -182,6 +184,7 @@ impl Cluster {
                 "{many} user ids for {nodes} hosts; give one for each rank, or none"
             )));
         }
+        let mut gauge = Gauge::new(nodes, &card.listing.name)?;
         // More shards than hosts would only be empty.
         let mut world =
             World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
@@ -189,6 +192,7 @@ impl Cluster {
         let parts = NetworkSpec { link: around.link, switch: around.switch };
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
         network.inject(&faults, &mut ports)?;
+        gauge.network_built();
         let barriers = Launcher::install(&mut world, &ids, around.barrier);
         let mut recorders = Vec::new();
         let mut recorder_of = |node: NodeId| {
@@ -232,6 +236,7 @@ impl Cluster {
             let failed = failed.clone();
             let ranks = nodes;
             hosts.push(Host::new(HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder })?);
+            gauge.built(hosts.len() as u32)?;
         }
         network.record(recorder_of);
         Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed, log })
@@ -298,6 +303,9 @@ impl Cluster {
                 network: self.network.statistics(),
                 recording: Recording::of(self.recording, records),
             }),
+            Err(RunError::TimeLimit { .. }) if faults.is_empty() && undelivered.is_none() => {
+                Err(Error::Program(END_OF_TIME.to_owned()))
+            }
             Err(error) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))
             }
@@ -313,7 +321,8 @@ impl Cluster {
         }
     }
 
-    fn fault_notes(&self) -> String {
+    /// What faults did to packets so far where cards do not make up for it; empty where that is nothing.
+    pub fn fault_notes(&self) -> String {
         failures::notes(&self.network, &self.cards)
     }
 

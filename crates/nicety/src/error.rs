@@ -155,6 +155,9 @@ impl From<QnixError> for Error {
     }
 }
 
+/// A run, or a computation, that would go on behind the last instant there is.
+pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
+
 impl From<ExperimentError> for Error {
     fn from(error: ExperimentError) -> Error {
         let text = error.to_string();

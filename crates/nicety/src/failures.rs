@@ -1,47 +1,131 @@
 //! What a network with faults did not deliver, as the end of a run tells it.
 
 use crate::node::NodeCard;
-use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network};
+use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
+use nicety_nic::transport::Undelivered;
+use nicety_types::NodeId;
 
 /// Most messages or packets that are listed.
 const LISTED: usize = 10;
 
-/// Who failed, and what was not delivered for it; none where a run need not end for it. Without reliable transport that is
-/// what a link or node that failed has lost: packets that are lost by chance may be nobody's loss.
+/// What was not delivered, and why; none where a run need not end for it. Without reliable transport that is what a link or
+/// node that failed has lost: packets that are lost by chance may be nobody's loss.
 pub(crate) fn undelivered(network: &Network, cards: &[NodeCard]) -> Option<String> {
-    let lost: Vec<LostPacket> =
-        network.lost_packets().into_iter().filter(|packet| packet.cause.is_failure()).collect();
-    let messages: Vec<String> = cards
+    if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
+}
+
+/// Messages that cards have given up, for what had become of their packets since there was progress last.
+fn given_up(network: &Network, cards: &[NodeCard]) -> Option<String> {
+    let messages: Vec<(NodeId, Undelivered)> = cards
         .iter()
         .zip(0..)
-        .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (rank, message)))
-        .map(|(rank, message)| {
-            let (sequence, to, bytes) = (message.message.sequence, message.destination.0, message.bytes);
-            let time = message.time;
+        .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
+        .collect();
+    if messages.is_empty() {
+        return None;
+    }
+    let concerns = |packet: &LostPacket| {
+        messages.iter().any(|(from, message)| {
+            let ends = [(*from, message.destination), (message.destination, *from)];
+            ends.contains(&(packet.source, packet.destination))
+                && (message.since..=message.time).contains(&packet.time)
+        })
+    };
+    let mut causes = Causes::default();
+    for packet in network.recent_losses().into_iter().filter(concerns) {
+        causes.add(packet.from, packet.to, packet.cause, 1);
+    }
+    let why = match causes.failures_alone() {
+        Some(who) => who,
+        None => format!(
+            "the network {} too many packets in a row (transport.retries says how many are too many){}",
+            causes.verb(),
+            causes.listed(": ")
+        ),
+    };
+    let lines: Vec<String> = messages
+        .iter()
+        .map(|(from, Undelivered { time, message, destination, bytes, .. })| {
+            let (sequence, rank, to) = (message.sequence, from.0, destination.0);
             format!("message {sequence} of rank {rank} to rank {to}: {bytes} B not acknowledged, given up at {time}")
         })
         .collect();
-    let who = who_failed(&lost);
-    let (what, lines) = if reliable(cards) == Some(true) {
-        if messages.is_empty() {
-            return None;
-        }
-        let why = who.unwrap_or_else(|| {
-            "the network lost too many packets in a row (transport.retries says how many are too many)"
-                .to_owned()
-        });
-        (format!("{why}; {} not delivered", counted(messages.len() as u64, "message", true)), messages)
-    } else {
-        let lines: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let count = counted(lines.len() as u64, "packet", true);
-        let why = match reliable(cards) {
-            Some(_) => "transport.reliable is false",
-            None => "cards of this design never do",
-        };
-        (format!("{}; {count} not delivered, nor sent again: {why}", who?), lines)
-    };
-    Some(what + &listed(&lines))
+    Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
+
+/// Packets that nobody sends again, where a link or node has failed.
+fn lost_for_good(network: &Network, cards: &[NodeCard]) -> Option<String> {
+    let mut causes = Causes::default();
+    for (from, to, cause, times) in network.causes() {
+        if cause != Cause::Damaged {
+            causes.add(from, to, cause, times);
+        }
+    }
+    let why = match reliable(cards) {
+        Some(_) => "transport.reliable is false",
+        None => "cards of this design never do",
+    };
+    let failed = causes.0.iter().any(|(_, failure, _)| *failure);
+    let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
+    let total: u64 = causes.0.iter().map(|(.., times)| times).sum();
+    let count = counted(total, "packet", true);
+    let head = match causes.failures_alone() {
+        Some(who) => format!("{who}; {count} not delivered, nor sent again: {why}"),
+        None => format!("{count} not delivered, nor sent again ({why}){}", causes.listed(": ")),
+    };
+    failed.then(|| head + &listed(&lines))
+}
+
+/// Why packets were lost, whether a failure is why, and how many.
+#[derive(Default)]
+struct Causes(Vec<(String, bool, u64)>);
+
+impl Causes {
+    fn add(&mut self, from: Place, to: Place, cause: Cause, times: u64) {
+        let text = match cause {
+            Cause::Chance => "lost by chance".to_owned(),
+            Cause::Dropped => "lost as the faults name them".to_owned(),
+            Cause::Damaged => DAMAGED.to_owned(),
+            Cause::NodeDown(failure) => format!("{} is down from {} on", failure.node, failure.at),
+            Cause::LinkDown(outage) => format!("the link {from} -> {to} is {outage}"),
+        };
+        match self.0.iter_mut().find(|(known, ..)| *known == text) {
+            Some((.., all)) => *all += times,
+            None => self.0.push((text, cause.is_failure(), times)),
+        }
+    }
+
+    /// The links and nodes that were down, if nothing else had a part in it.
+    fn failures_alone(&self) -> Option<String> {
+        let texts: Vec<&str> = self.0.iter().map(|(text, ..)| text.as_str()).collect();
+        (!texts.is_empty() && self.0.iter().all(|(_, failure, _)| *failure)).then(|| texts.join(", "))
+    }
+
+    /// All of them, the most frequent first.
+    fn listed(&self, before: &str) -> String {
+        let mut causes: Vec<_> = self.0.iter().collect();
+        causes.sort_by_key(|(.., times)| std::cmp::Reverse(*times));
+        let texts: Vec<String> = causes
+            .iter()
+            .map(|(text, failure, times)| match failure {
+                true => format!("{times} since {text}"),
+                false => format!("{times} {text}"),
+            })
+            .collect();
+        if texts.is_empty() { String::new() } else { format!("{before}{}", texts.join(", ")) }
+    }
+
+    fn verb(&self) -> &'static str {
+        let damaged = self.0.iter().filter(|(text, ..)| text == DAMAGED).count();
+        match (damaged, self.0.len()) {
+            (0, _) => "lost",
+            (1, 1) => "damaged",
+            _ => "lost or damaged",
+        }
+    }
+}
+
+const DAMAGED: &str = "damaged";
 
 /// What faults did, as notes on a run that ended badly for another reason, perhaps.
 pub(crate) fn notes(network: &Network, cards: &[NodeCard]) -> String {
@@ -81,22 +165,6 @@ pub(crate) fn notes(network: &Network, cards: &[NodeCard]) -> String {
 /// Whether the cards send packets again that the network lost; none where cards of their design never do.
 fn reliable(cards: &[NodeCard]) -> Option<bool> {
     cards.first().and_then(NodeCard::is_reliable)
-}
-
-/// The links and nodes that were down when packets were lost.
-fn who_failed(lost: &[LostPacket]) -> Option<String> {
-    let mut who: Vec<String> = Vec::new();
-    for packet in lost {
-        let text = match packet.cause {
-            Cause::NodeDown(failure) => format!("{} is down from {} on", failure.node, failure.at),
-            Cause::LinkDown(outage) => format!("the link {} -> {} is {outage}", packet.from, packet.to),
-            Cause::Chance | Cause::Dropped => continue,
-        };
-        if !who.contains(&text) {
-            who.push(text);
-        }
-    }
-    (!who.is_empty()).then(|| who.join(", "))
 }
 
 fn counted(n: u64, what: &str, were: bool) -> String {

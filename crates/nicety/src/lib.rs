@@ -44,6 +44,7 @@ mod error;
 mod failures;
 pub mod faults;
 mod host;
+mod machine;
 mod node;
 mod noise;
 mod processes;

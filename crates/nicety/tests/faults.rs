@@ -239,7 +239,68 @@ fn a_deadlock_on_a_network_that_loses_packets_says_so() {
     // With transport, but nothing comes through.
     let lossy = faults::parse("loss=1").unwrap();
     let text = one_message("pair", 2, reliable(), lossy).unwrap_err().to_string();
-    assert!(text.starts_with("the network lost too many packets in a row (transport.retries"), "{text}");
+    let head = "the network lost too many packets in a row (transport.retries says how many are too many): ";
+    assert!(text.starts_with(head) && text.contains(" lost by chance; 1 message was"), "{text}");
+}
+
+/// An outage that has lost nothing of what was not delivered is not blamed for it.
+#[test]
+fn the_cause_that_is_named_is_that_of_the_lost_packets() {
+    let fails = |overrides: Vec<String>, faults: &str, messages: u64| {
+        let messages = (0..messages).map(|_| Message { from: 0, to: 1, len: 8, pause_ns: 5000 }).collect();
+        let (topology, faults) = ("pair".parse().unwrap(), faults::parse(faults).unwrap());
+        run(&Scenario { topology, nodes: 2, messages, faults, overrides }, 1).unwrap_err().to_string()
+    };
+    let retries = |retries: u32| [reliable(), vec![format!("transport.retries={retries}")]].concat();
+    // The outage loses the first message, which is sent again and comes; then chance loses all of another.
+    let text = fails(retries(2), "loss=0.4,seed=3,fail=hosts.0->hosts.1@0us..26us", 40);
+    let outage = "the link hosts.0 -> hosts.1 is down";
+    assert!(text.starts_with("the network lost too many packets in a row"), "{text}");
+    assert!(text.contains(" lost by chance; ") && !text.contains(outage), "{text}");
+    // Where both had a part, both are told, with how much.
+    let text = fails(retries(3), "loss=0.95,seed=3,fail=hosts.0->hosts.1@0us..26us", 1);
+    assert!(
+        text.contains(" lost by chance, 1 since the link hosts.0 -> hosts.1 is down from 0 ns to 26 us; "),
+        "{text}"
+    );
+    // Damaged packets are lost to the transport, too.
+    let text = fails(retries(2), "corrupt=1", 1);
+    assert!(text.starts_with("the network damaged too many packets in a row"), "{text}");
+    assert!(text.contains(": 3 damaged; 1 message was not delivered"), "{text}");
+}
+
+/// Messages of eight bytes, without transport: rank 1 takes what comes.
+fn poured(faults: &str, messages: u64) -> Result<Run, Error> {
+    let faults = faults::parse(faults).unwrap();
+    let mut cluster = cluster(2, Topology::Pair, &[], &faults, 1)?;
+    let messages = (0..messages).map(|_| Message { from: 0, to: 1, len: 8, pause_ns: 0 }).collect();
+    cluster.program(0, |host| exchange(host, messages));
+    cluster.program(1, |host| exchange(host, vec![]));
+    cluster.run()
+}
+
+#[test]
+fn without_transport_every_cause_is_told_with_how_much() {
+    let text = poured("loss=0.5,seed=2,fail=hosts.0->hosts.1@0us..21us", 10).unwrap_err().to_string();
+    assert!(
+        text.contains(" packets were not delivered, nor sent again (transport.reliable is false): "),
+        "{text}"
+    );
+    let outage = " since the link hosts.0 -> hosts.1 is down from 0 ns to 21 us";
+    assert!(text.contains(" lost by chance") && text.contains(outage), "{text}");
+    let text = poured("fail=hosts.0->hosts.1@0us..21us", 10).unwrap_err().to_string();
+    assert!(text.starts_with("the link hosts.0 -> hosts.1 is down from 0 ns to 21 us; "), "{text}");
+}
+
+/// A failure is told however many packets were lost by chance before it.
+#[test]
+fn a_failure_behind_many_losses_ends_the_run() {
+    let error = poured("loss=0.9,fail=hosts.0->hosts.1@30us", 400).unwrap_err();
+    assert!(matches!(error, Error::Undelivered(_)), "{error}");
+    assert!(
+        error.to_string().contains(" since the link hosts.0 -> hosts.1 is down from 30 us on"),
+        "{error}"
+    );
 }
 
 #[test]

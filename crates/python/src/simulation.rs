@@ -63,6 +63,8 @@ pub struct Simulation {
     config: ClusterConfig,
     interrupt: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
+    /// What faults had done when the run ended.
+    fault_notes: Arc<Mutex<String>>,
 }
 
 /// What `next` gives: rank, thread, picoseconds, JSON of the result, the error instead, memory just allocated.
@@ -103,11 +105,14 @@ impl Simulation {
                 log: Arc::new(print_line),
                 ..default
             };
-            // Whether such a cluster can be built is worth knowing before there are programs.
-            Cluster::new(config.clone())?;
+            // Whether such a cluster can be built is worth knowing before there are programs. A thread of its own leaves
+            // its memory to the run's, and so a large cluster takes it once.
+            let tried = config.clone();
+            let built = std::thread::spawn(move || Cluster::new(tried).map(drop)).join();
+            built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok(config)
         })?;
-        Ok(Simulation { config, interrupt, running: Mutex::new(None) })
+        Ok(Simulation { config, interrupt, running: Mutex::new(None), fault_notes: Arc::default() })
     }
 
     /// The instruction set that handlers are compiled for.
@@ -131,7 +136,7 @@ impl Simulation {
         }
         let (tell, told) = channel();
         let (next, heard) = channel::<Next>();
-        let config = self.config.clone();
+        let (config, notes) = (self.config.clone(), self.fault_notes.clone());
         let thread = std::thread::spawn(move || {
             let heard = Rc::new(heard);
             let result = Cluster::new(config).and_then(|mut cluster| {
@@ -148,7 +153,12 @@ impl Simulation {
                     };
                     cluster.program(rank, |host| drive(host, loaded.clone(), Rc::new(driver)));
                 }
-                cluster.run()
+                let run = cluster.run();
+                // Nobody panics with it.
+                if let Ok(mut notes) = notes.lock() {
+                    *notes = cluster.fault_notes();
+                }
+                run
             });
             // Python may have given up already.
             drop(tell.send(Told::Ended));
@@ -218,6 +228,12 @@ impl Simulation {
     /// The program that goes on has failed.
     fn failed(&self, why: String) -> PyResult<()> {
         self.tell(Next::Failed(why))
+    }
+
+    /// What the network's faults had done to packets when the run ended, where cards do not make up for it; a text that
+    /// begins on a line of its own, and is empty where that is nothing.
+    fn fault_notes(&self) -> String {
+        self.fault_notes.lock().map_or_else(|_| String::new(), |notes| notes.clone())
     }
 
     /// Ends the run, whatever it is doing, and gives its report as JSON, and its recording.

@@ -32,14 +32,14 @@ impl Gap {
         Gap::new(1_000_000_000_000, bytes_per_s)
     }
 
-    /// The time `bytes` bytes take, rounded up once.
+    /// The time `bytes` bytes take, rounded up once, or until the end of time.
     pub fn cover(self, bytes: u64) -> Duration {
         // Nearly always there is room in 64 bits, whose division is many times faster.
         if let Some(product) = bytes.checked_mul(self.numerator) {
             return Duration::from_ps(product.div_ceil(self.denominator));
         }
         let ps = (u128::from(bytes) * u128::from(self.numerator)).div_ceil(u128::from(self.denominator));
-        Duration::from_ps(u64::try_from(ps).expect("a transfer longer than 2^64 ps"))
+        Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
     /// Picoseconds a byte, for display and results only.
@@ -85,16 +85,16 @@ impl Frequency {
         self.0
     }
 
-    /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f).
+    /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f), or the end of time.
     pub fn cycles(self, k: u64) -> Duration {
         let ps = (u128::from(k) * 1_000_000_000_000).div_ceil(u128::from(self.0));
-        Duration::from_ps(u64::try_from(ps).expect("a cycle count longer than 2^64 ps"))
+        Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`.
+    /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`, 2^64 - 1 at most.
     pub fn cycles_in(self, d: Duration) -> u64 {
         let k = u128::from(d.ps()) * u128::from(self.0) / 1_000_000_000_000;
-        u64::try_from(k).expect("more than 2^64 cycles")
+        u64::try_from(k).unwrap_or(u64::MAX)
     }
 }
 
@@ -123,6 +123,14 @@ mod tests {
         assert_eq!(Gap::new(20, 1).cover(65_536), Duration::from_ps(1_310_720));
         assert_eq!(Gap::from_bytes_per_s(50_000_000_000), Gap::new(20, 1));
         assert_eq!(Gap::ZERO.cover(u64::MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_too_long_lasts_until_the_end_of_time() {
+        assert_eq!(Gap::new(2, 1).cover(u64::MAX), Duration::MAX);
+        assert_eq!(Gap::new(u64::MAX, 2).cover(u64::MAX), Duration::MAX);
+        assert_eq!(Frequency::from_hz(1).cycles(u64::MAX), Duration::MAX);
+        assert_eq!(Frequency::from_hz(2_000_000_000_000).cycles_in(Duration::MAX), u64::MAX);
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! Virtual time: integers of picoseconds, so that a run is the same to the last bit everywhere.
+//!
+//! Sums and products stop at the end of time, 2^64 ps, which is 213 days: a user may ask for as much, and a model need
+//! not look. An event there never happens; the run that comes to it ends with an error.
 
 use std::fmt;
 use std::iter::Sum;
@@ -15,7 +18,7 @@ pub struct Duration(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens.
+    /// The end of time, later than anything that happens.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The instant `ps` picoseconds after the start.
@@ -61,12 +64,12 @@ impl Duration {
 
     /// `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Duration {
-        Duration(ns * 1_000)
+        Duration(ns.saturating_mul(1_000))
     }
 
     /// `us` microseconds.
     pub const fn from_us(us: u64) -> Duration {
-        Duration(us * 1_000_000)
+        Duration(us.saturating_mul(1_000_000))
     }
 
     /// Picoseconds.
@@ -93,7 +96,7 @@ impl Duration {
 impl Add<Duration> for Time {
     type Output = Time;
     fn add(self, d: Duration) -> Time {
-        Time(self.0.checked_add(d.0).expect("virtual time ran past 2^64 ps (213 days)"))
+        Time(self.0.saturating_add(d.0))
     }
 }
 
@@ -106,7 +109,7 @@ impl AddAssign<Duration> for Time {
 impl Add for Duration {
     type Output = Duration;
     fn add(self, d: Duration) -> Duration {
-        Duration(self.0.checked_add(d.0).expect("a duration ran past 2^64 ps (213 days)"))
+        Duration(self.0.saturating_add(d.0))
     }
 }
 
@@ -126,7 +129,7 @@ impl Sub for Duration {
 impl Mul<u64> for Duration {
     type Output = Duration;
     fn mul(self, n: u64) -> Duration {
-        Duration(self.0.checked_mul(n).expect("a duration ran past 2^64 ps (213 days)"))
+        Duration(self.0.saturating_mul(n))
     }
 }
 
@@ -172,6 +175,18 @@ mod tests {
         assert_eq!(Duration::from_ns(250).to_string(), "250 ns");
         assert_eq!(Duration::ZERO.to_string(), "0 ns");
         assert_eq!(Duration::from_us(3_000_000).to_string(), "3 s");
+    }
+
+    #[test]
+    fn sums_and_products_stop_at_the_end_of_time() {
+        let long = Duration::from_ps(u64::MAX - 1);
+        assert_eq!(Time::from_ps(2) + long, Time::MAX);
+        assert_eq!(long + long, Duration::MAX);
+        assert_eq!(long * 2, Duration::MAX);
+        assert_eq!(Duration::from_us(u64::MAX), Duration::MAX);
+        assert_eq!(Time::from_ps(1) + long, Time::MAX);
+        assert_eq!(Time::ZERO + long, Time::from_ps(u64::MAX - 1));
+        assert_eq!([long, long].into_iter().sum::<Duration>(), Duration::MAX);
     }
 
     #[test]

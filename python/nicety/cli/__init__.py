@@ -7,8 +7,6 @@ nothing else.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +15,9 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    from nicety.cli.streams import set_up
+
+    set_up()
     from nicety.cli.app import app
 
     try:
@@ -45,6 +46,10 @@ def _report(error: Exception) -> int:
     # A file's own error names it; what has no name is stdout.
     if isinstance(error, OSError) and error.filename is None:
         return _unwritten(error)
+    if isinstance(error, UnicodeEncodeError):
+        # Python has bytes of a name that are no text as letters that there are not.
+        print(f"nicety: a name or an argument is no text in UTF-8 ({error.reason}); rename it", file=sys.stderr)
+        return 2
     if not isinstance(error, Error):
         raise error
     print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
@@ -52,11 +57,10 @@ def _report(error: Exception) -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """Stdout cannot be written; what is still to be, goes nowhere, so that Python does not try again at its end."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    """Stdout cannot be written."""
+    from nicety.cli.streams import discard
+
+    discard(sys.stdout)
     # Who closes a pipe early, as `head` does, wants no more of it and no message either.
     if not isinstance(error, BrokenPipeError):
         print(f"nicety: cannot write stdout: {error.strerror or error}", file=sys.stderr)

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from nicety._text import printable_json, printable_text
+from nicety.cli.streams import can_write
 from nicety.errors import InputError, RunError
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout."""
-    sys.stdout.write(printable_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
+    """Print one JSON document on stdout; with letters as numbers where its encoding has not all of them."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    if not can_write(text):
+        text = json.dumps(document, indent=2)
+    sys.stdout.write(printable_json(text) + "\n")
 
 
 def note(text: str) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nicety._checks import U64, Names, meant, names, whole
+from nicety._typed import checked
 from nicety.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ STUDIES = ("spin", "nfcomms", "qnix")
 """The studies that there are."""
 
 
+@checked
 def load_study(name: str) -> Study:
     """The study of this name.
 
@@ -39,6 +41,7 @@ def load_study(name: str) -> Study:
     return cast("Study", import_module(f"nicety.studies.{name}").STUDY)
 
 
+@checked
 def reproduce(
     name: str,
     *,

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from nicety._checks import Numbers, numbers
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -47,6 +48,7 @@ class Accumulate(UseCase):
     figure: ClassVar[Figure] = BANDWIDTH
     sources: ClassVar[dict[str, str]] = {"spin": "accumulate.c"}
 
+    @checked
     def __init__(self, *, sizes: Numbers) -> None:
         sizes = numbers(sizes, "a size")
         for size in sizes:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicety._checks import Numbers, numbers
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -67,6 +68,7 @@ class Broadcast(UseCase):
         "spin-stream": "broadcast_stream.c",
     }
 
+    @checked
     def __init__(self, *, nodes: Numbers, sizes: Numbers) -> None:
         nodes, sizes = numbers(nodes, "a number of nodes"), numbers(sizes, "a size")
         for count in nodes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicety._checks import Numbers, numbers, text, whole
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -151,6 +152,7 @@ class Datatype(UseCase):
     axis: ClassVar[str] = "block_bytes"
     figure: ClassVar[Figure] = BANDWIDTH
 
+    @checked
     def __init__(self, *, size: int, blocks: Numbers | None = None, layout: str = "vector") -> None:
         size = whole(size, "the size")
         blocks = None if blocks is None else numbers(blocks, "the length of a block")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
+from nicety._typed import checked
 from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import Error, InputError, RunError
@@ -153,10 +154,17 @@ class Trial:
     handlers: Handlers | None
     seed: int
     options: Mapping[str, Any]
+    _clusters: list[Cluster] = field(default_factory=list, repr=False)
 
     def cluster(self, nodes: int) -> Cluster:
         """The cluster that the run is to use."""
-        return _cluster(nodes, self.card, self.seed, self.options)
+        self._clusters.append(_cluster(nodes, self.card, self.seed, self.options))
+        return self._clusters[-1]
+
+    @property
+    def fault_notes(self) -> str:
+        """What faults of the network did in the last run where cards did not make up for it, on lines of its own."""
+        return self._clusters[-1]._fault_notes if self._clusters else ""  # noqa: SLF001, two halves of one thing
 
     def rng(self) -> np.random.Generator:
         """Random numbers that depend on the seed alone."""
@@ -282,6 +290,7 @@ def _cluster(nodes: int, card: Card, seed: int, options: Mapping[str, Any]) -> C
     return Cluster(nodes, card.nic, seed=seed, **options)
 
 
+@checked
 def run_usecase(
     case: UseCase,
     *,
@@ -452,7 +461,19 @@ class _Sweep:
         options = dict(self.options)
         if recorded and self.trace is not None:
             options["recording"] = "everything"
-        outcome = self.case.run(Trial(card, mode, point, self.programs.get(mode), self.seed + iteration, options))
+        trial = Trial(card, mode, point, self.programs.get(mode), self.seed + iteration, options)
+        try:
+            outcome = self.case.run(trial)
+        except Exception as error:
+            notes = trial.fault_notes
+            # The network's own errors have them, and wrong input is nobody else's fault.
+            told = any(words in str(error) for words in (notes.strip(), "not delivered"))
+            if not notes or isinstance(error, InputError) or told:
+                raise
+            if isinstance(error, RunError):
+                raise type(error)(f"{error}{notes}") from error
+            # Bytes that are no request and no reply of this use case's: its programs take them for what they are not.
+            raise RunError(f"a program cannot go on with what it received ({_named(error)}){notes}") from error
         if recorded and self.trace is not None:
             path, scale = self.trace
             outcome.run.trace(path, scale=scale)
@@ -519,6 +540,10 @@ def _compile(
 def _place(nic: str, mode: str, point: Point) -> str:
     named = ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {value}" for name, value in point.items())
     return f"{nic}, mode {mode}, {named}"
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

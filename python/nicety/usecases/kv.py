@@ -26,6 +26,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicety._checks import Names, Numbers, names, numbers, whole
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError, RunError
 from nicety.usecases.driver import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -179,6 +180,7 @@ class KeyValue(UseCase):
     figure: ClassVar[Figure] = Figure("operations_per_s", "Operations (10^6/s)", 1e6, 4)
     sources: ClassVar[dict[str, str]] = {"spin": "kv.c"}
 
+    @checked
     def __init__(
         self,
         *,

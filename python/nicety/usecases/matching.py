@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from nicety._checks import Names, Numbers, names, numbers, whole
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host, Run
 from nicety.errors import InputError, RunError
 from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
@@ -54,6 +55,7 @@ class Matching(UseCase):
     figure: ClassVar[Figure] = LATENCY
     sources: ClassVar[dict[str, str]] = {"spin": "matching.c"}
 
+    @checked
     def __init__(
         self,
         *,
@@ -125,6 +127,7 @@ class Overlap(Matching):
                 ]
         return ()
 
+    @checked
     def __init__(self, *, sizes: Numbers, eager_bytes: int = 8192, arrivals: Names = ARRIVALS) -> None:
         super().__init__(sizes=sizes, eager_bytes=eager_bytes, arrivals=arrivals, overlap=True)
 

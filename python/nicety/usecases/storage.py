@@ -25,6 +25,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicety._checks import Names, Numbers, names, numbers, whole
+from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.handlers import Handlers
@@ -80,6 +81,7 @@ class Storage(UseCase):
     figure: ClassVar[Figure] = LATENCY
     sources: ClassVar[dict[str, str]] = {"spin": "storage.c"}
 
+    @checked
     def __init__(
         self,
         *,

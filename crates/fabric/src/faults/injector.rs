@@ -5,10 +5,13 @@ use crate::Packet;
 use nicety_kernel::Rng;
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Most lost packets that a direction keeps; the others are counted.
+/// Most packets lost by chance that a direction keeps, and most that a failure lost; the others are counted.
 const LOST_KEPT: usize = 100;
+/// Most of the last packets lost or damaged that a direction keeps.
+const RECENT_KEPT: usize = 1000;
 
 /// What becomes of a packet.
 pub(crate) struct Verdict {
@@ -39,7 +42,28 @@ struct State {
     reordering: Happening,
     delay: Duration,
     statistics: FaultStatistics,
-    lost: Vec<LostPacket>,
+    /// The first that were lost by chance or by name, and the first that a failure lost.
+    lost: [Vec<LostPacket>; 2],
+    recent: VecDeque<LostPacket>,
+    causes: Vec<(Cause, u64)>,
+}
+
+impl State {
+    /// A packet was lost or damaged.
+    fn note(&mut self, packet: LostPacket, is_control: bool) {
+        match self.causes.iter_mut().find(|(cause, _)| *cause == packet.cause) {
+            Some((_, times)) => *times += 1,
+            None => self.causes.push((packet.cause, 1)),
+        }
+        let kept = &mut self.lost[usize::from(packet.cause.is_failure())];
+        if packet.cause != Cause::Damaged && kept.len() < LOST_KEPT && !is_control {
+            kept.push(packet);
+        }
+        if self.recent.len() == RECENT_KEPT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(packet);
+    }
 }
 
 /// What happens to some packets: always with one probability, or in bursts.
@@ -103,7 +127,9 @@ impl Injector {
                 duplicated: 0,
                 reordered: 0,
             },
-            lost: Vec::new(),
+            lost: [Vec::new(), Vec::new()],
+            recent: VecDeque::new(),
+            causes: Vec::new(),
         };
         Some(Rc::new(Injector { from, to, nodes, down, drop, state: RefCell::new(state) }))
     }
@@ -128,9 +154,7 @@ impl Injector {
         });
         if let Some(cause) = cause {
             statistics.lost += 1;
-            if state.lost.len() < LOST_KEPT && !packet.is_control() {
-                state.lost.push(self.lost(packet, start, cause));
-            }
+            state.note(self.lost(packet, start, cause), packet.is_control());
             return Verdict { lost: true, delay: Duration::ZERO, again: false };
         }
         if let Some((at, mask)) = damage {
@@ -138,13 +162,14 @@ impl Injector {
             let length = header + packet.payload.len();
             if length > 0 {
                 statistics.corrupted += 1;
+                state.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
                 match at % length {
                     at if at < header => packet.header.damage(at as usize, mask),
                     at => packet.payload.damage(at - header, mask),
                 }
             }
         }
-        statistics.reordered += u64::from(!delay.is_zero());
+        state.statistics.reordered += u64::from(!delay.is_zero());
         Verdict { lost: false, delay, again }
     }
 
@@ -183,7 +208,17 @@ impl Injector {
 
     /// The first packets that were lost, control packets not among them.
     pub(crate) fn lost_packets(&self) -> Vec<LostPacket> {
-        self.state.borrow().lost.clone()
+        self.state.borrow().lost.concat()
+    }
+
+    /// The last packets that were lost or damaged, control packets among them.
+    pub(crate) fn recent(&self) -> Vec<LostPacket> {
+        self.state.borrow().recent.iter().copied().collect()
+    }
+
+    /// How many packets were lost or damaged for which cause.
+    pub(crate) fn causes(&self) -> Vec<(Cause, u64)> {
+        self.state.borrow().causes.clone()
     }
 }
 

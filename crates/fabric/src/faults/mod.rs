@@ -199,6 +199,8 @@ pub enum Cause {
     LinkDown(Outage),
     /// Because a node at one of its ends had failed.
     NodeDown(NodeFailure),
+    /// Not lost on the way, but damaged, so that its receiver may have no use for it.
+    Damaged,
 }
 
 impl Cause {
@@ -241,7 +243,7 @@ impl fmt::Display for LostPacket {
         }
         write!(f, ", lost on {from} -> {to} at {time}")?;
         match cause {
-            Cause::Chance | Cause::Dropped => Ok(()),
+            Cause::Chance | Cause::Dropped | Cause::Damaged => Ok(()),
             Cause::LinkDown(outage) => write!(f, ": the link is {outage}"),
             Cause::NodeDown(failure) => write!(f, ": {} is down from {} on", failure.node, failure.at),
         }

@@ -17,6 +17,8 @@ const UNDELIVERED_KEPT: usize = 100;
 /// A message that could not be brought to its target, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undelivered {
+    /// When its target last took something of this card's, or had nothing to take: nothing has come through since.
+    pub since: Time,
     /// When it was given up.
     pub time: Time,
     /// The message.
@@ -70,6 +72,8 @@ struct Reliable {
 struct Flow {
     sending: Sending<Kept>,
     receiving: Receiving,
+    /// When there was progress last, or the first packet of those that are not acknowledged was sent.
+    since: Time,
     /// When it is too late for an acknowledgement.
     deadline: Time,
     /// Tells those who wait for room, or for a message to be delivered.
@@ -187,9 +191,10 @@ impl Wire {
             return Launched { path: self.port.launch(packet, turn), number: None };
         };
         let (to, now) = (packet.destination, self.sim.now());
-        let (number, failed) = self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed()));
+        let (number, failed, since) =
+            self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed(), flow.since));
         if failed {
-            reliable.lose(now, &packet);
+            reliable.lose((since, now), &packet);
             path.advance(Stage::LinkQueued, now);
             return Launched { path, number: Some((to, u64::MAX)) };
         }
@@ -199,6 +204,7 @@ impl Wire {
         let path = self.port.launch(packet, turn);
         self.with_flow(to, |flow| {
             if flow.sending.is_idle() {
+                flow.since = now;
                 flow.deadline = reliable.deadline(&flow.sending, now);
                 flow.work.notify_all();
             }
@@ -320,6 +326,7 @@ impl Wire {
                 _ => flow.sending.acknowledged(expected),
             };
             if news {
+                flow.since = now;
                 flow.deadline = reliable.deadline(&flow.sending, now);
                 flow.progress.notify_all();
             }
@@ -423,7 +430,8 @@ impl Wire {
         self.with_flow(to, |flow| {
             let failed = flow.sending.expired() == Expired::Failed;
             if failed {
-                flow.sending.give_up().for_each(|kept| reliable.lose(now, &kept.packet));
+                let times = (flow.since, now);
+                flow.sending.give_up().for_each(|kept| reliable.lose(times, &kept.packet));
                 flow.progress.notify_all();
             }
             failed
@@ -438,6 +446,7 @@ impl Wire {
             Box::new(Flow {
                 sending: Sending::new(reliable.spec.window, reliable.spec.retries),
                 receiving: Receiving::default(),
+                since: Time::ZERO,
                 deadline: Time::ZERO,
                 progress: Signal::new(&self.sim),
                 work: Signal::new(&self.sim),
@@ -460,8 +469,8 @@ impl Reliable {
         self.statistics.set(statistics);
     }
 
-    /// A packet will never be acknowledged.
-    fn lose(&self, time: Time, packet: &Packet) {
+    /// A packet will never be acknowledged: since when nothing was, and when it was given up.
+    fn lose(&self, (since, time): (Time, Time), packet: &Packet) {
         if packet.message.sequence == NO_MESSAGE {
             return;
         }
@@ -471,7 +480,7 @@ impl Reliable {
         if let Some(last) = undelivered.last_mut().filter(|last| last.message == message) {
             last.bytes += bytes;
         } else if undelivered.len() < UNDELIVERED_KEPT {
-            undelivered.push(Undelivered { time, message, destination, bytes });
+            undelivered.push(Undelivered { since, time, message, destination, bytes });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
+use crate::error::END_OF_TIME;
 use nicety_host::Work;
 use nicety_types::Duration;
 use std::ops::Range;
@@ -21,12 +22,19 @@ impl Host {
     /// This much time and this many cycles of the host's CPU cores.
     ///
     /// # Errors
-    /// When that is more than 2^64 picoseconds.
+    /// When they end after 2^64 picoseconds of the run, where begun now.
     pub fn duration(&self, time: Duration, cycles: u64) -> Result<Duration, Error> {
         let ps = u128::from(time.ps())
             + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.inner.cpus.clock().hz()));
-        let whole = u64::try_from(ps).map(Duration::from_ps);
-        whole.map_err(|_| Error::Program(format!("a computation of {cycles} cycles takes more than 2^64 ps")))
+        let whole = u64::try_from(ps).unwrap_or(u64::MAX);
+        if whole.saturating_add(self.now().ps()) == u64::MAX {
+            return Err(Error::Program(format!(
+                "compute, at {}: for {}; {END_OF_TIME}",
+                self.now(),
+                Duration::from_ps(whole)
+            )));
+        }
+        Ok(Duration::from_ps(whole))
     }
 
     /// Computes on memory, on one of the host's CPUs: takes as long as computing, fetching lines into the cache, or memory's

@@ -297,7 +297,7 @@ impl Program {
                 received_json(&host.received(pending).await?)
             }
             Command::Compute { ps } => {
-                host.compute(Duration::from_ps(ps)).await;
+                host.compute(host.duration(Duration::from_ps(ps), 0)?).await;
                 Value::Null
             }
             Command::Work { ps, cycles, reads, writes } => {

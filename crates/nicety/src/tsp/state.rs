@@ -6,7 +6,9 @@ use super::{Instance, Request};
 use crate::Error;
 use nicety_nic::nfp::tsp::Best;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs;
+use std::io::Write;
 
 /// Bytes of a file beyond which it is none of ours.
 const LONGEST: u64 = 64 << 20;
@@ -31,6 +33,30 @@ struct Kept {
     card: String,
     program: String,
     jobs: Vec<KeptJob>,
+    /// SHA-256, in hexadecimal digits, of all of this with an empty text here.
+    #[serde(default)]
+    checksum: String,
+}
+
+impl Kept {
+    /// As the file has it.
+    fn text(&mut self) -> String {
+        self.checksum.clear();
+        let sum = Sha256::digest(self.plain());
+        self.checksum = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.plain()
+    }
+
+    fn plain(&self) -> String {
+        serde_json::to_string(self).expect("plain data with text keys")
+    }
+
+    /// Whether it is as it was written.
+    fn is_whole(&mut self) -> bool {
+        let said = self.checksum.clone();
+        self.text();
+        self.checksum == said
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,7 +77,7 @@ impl State {
     /// Reads the file that the request names, if it does and there is one.
     pub(super) fn open(request: &Request, instance: &Instance, spec_hash: &str) -> Result<State, Error> {
         let fresh = Kept {
-            nicety_tsp: 1,
+            nicety_tsp: 2,
             cities: instance.cities.clone(),
             seed: request.seed,
             climbers: request.climbers,
@@ -60,20 +86,26 @@ impl State {
             card: spec_hash.to_owned(),
             program: request.program.clone(),
             jobs: Vec::new(),
+            checksum: String::new(),
         };
         let Some(path) = request.resume.clone() else {
             return Ok(State { path: None, kept: fresh, parts: Vec::new() });
         };
         let kept = match load(&path)? {
             None => fresh,
-            Some(kept) => {
+            Some(mut kept) => {
+                // Another version's has another checksum, or none.
+                if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
+                    let why = foreign("it is damaged: its checksum is of something else");
+                    return Err(Error::Input(format!("--resume {path}: {why}")));
+                }
                 check(&path, &kept, &fresh)?;
                 kept
             }
         };
         let parts =
             kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
-        let state = State { path: Some(path), kept, parts };
+        let mut state = State { path: Some(path), kept, parts };
         // Better to hear now than after an hour that it cannot be written.
         state.save()?;
         Ok(state)
@@ -91,14 +123,24 @@ impl State {
         self.save()
     }
 
-    fn save(&self) -> Result<(), Error> {
+    fn save(&mut self) -> Result<(), Error> {
         let Some(path) = &self.path else { return Ok(()) };
-        let text = serde_json::to_string(&self.kept).expect("plain data with text keys");
-        // Whoever is interrupted in between leaves the old file or the new one.
+        let text = self.kept.text();
         let beside = format!("{path}.new");
-        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
-        written.map_err(|error| Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error))))
+        let written = write(&beside, &text).and_then(|()| fs::rename(&beside, path));
+        written.map_err(|error| {
+            // Nothing is left of what could not be written; where it was not even made, there is nothing to remove.
+            let _ = fs::remove_file(&beside);
+            Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error)))
+        })
     }
+}
+
+/// Writes a file to the disk: renamed then, there is the old one or the new one, whatever stops in between.
+fn write(path: &str, text: &str) -> std::io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn load(path: &str) -> Result<Option<Kept>, Error> {

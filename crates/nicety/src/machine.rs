@@ -1,0 +1,300 @@
+//! The memory of the machine that simulates: how much of it a cluster may take, and a gauge that finds out while a large
+//! cluster is built how much that takes, so that it is refused before it has taken all.
+
+use crate::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a host and its card take at least: the leanest card's, measured, is 70 KiB.
+const LEAST: u64 = 32 << 10;
+/// Hosts from which on it is worth asking; fewer take some hundred MiB at most.
+const FEW: u64 = 128;
+
+/// Bytes of memory that this process has, and that it may have beside them; none where the system does not tell.
+pub(crate) fn memory() -> Option<Memory> {
+    read(Path::new("/"))
+}
+
+/// How much memory a process has and may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// What it has now.
+    pub(crate) resident: u64,
+    /// What it may have beside that: the least of what the machine, the limits of its control groups, and its own limit of
+    /// addresses leave.
+    pub(crate) available: u64,
+}
+
+/// Reads what Linux says below `root`.
+fn read(root: &Path) -> Option<Memory> {
+    let text = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let status = text("proc/self/status")?;
+    let resident = field(&status, "VmRSS:")?;
+    let mut available = field(&text("proc/meminfo")?, "MemAvailable:")?;
+    if let Some(limit) = text("proc/self/limits").as_deref().and_then(address_limit) {
+        available = available.min(limit.saturating_sub(field(&status, "VmSize:")?));
+    }
+    for group in control_groups(root, &text("proc/self/cgroup").unwrap_or_default()) {
+        if let Some(rest) = left_in(&group) {
+            available = available.min(rest);
+        }
+    }
+    Some(Memory { resident, available })
+}
+
+/// A field of `/proc/meminfo` or `/proc/self/status`, which is in KiB, in bytes.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The limit of a process's addresses; none where it has none.
+fn address_limit(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The folders of the control groups that a process is in, and of those around them, where there are any; of version 2, and
+/// of version 1's for memory.
+fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let base = match controllers {
+            "" => root.join("sys/fs/cgroup"),
+            names if names.split(',').any(|name| name == "memory") => root.join("sys/fs/cgroup/memory"),
+            _ => continue,
+        };
+        // In a container, the path may be that of the machine around it; the root is the container's own then.
+        let own = base.join(path.trim_start_matches('/'));
+        let around = own.ancestors().take_while(|folder| folder.starts_with(&base));
+        found.extend(around.filter(|folder| folder.is_dir()).map(Path::to_path_buf));
+    }
+    found
+}
+
+/// What the limit of a control group leaves; none where it has none. Pages of files that nobody uses just now are given up
+/// where memory is short.
+fn left_in(group: &Path) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    let idle = |name: &str| {
+        let text = fs::read_to_string(group.join("memory.stat")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse::<u64>().ok()
+    };
+    let (limit, used, idle) = match number("memory.max") {
+        Some(limit) => (limit, number("memory.current")?, idle("inactive_file")),
+        None => {
+            let limit = number("memory.limit_in_bytes")?;
+            (limit, number("memory.usage_in_bytes")?, idle("total_inactive_file"))
+        }
+    };
+    Some(limit.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
+}
+
+/// Watches what the building of a cluster takes.
+pub(crate) struct Gauge {
+    hosts: u64,
+    card: String,
+    read: fn() -> Option<Memory>,
+    /// Before anything was built.
+    before: Option<Memory>,
+    /// When the network was built, and no host.
+    network: u64,
+}
+
+impl Gauge {
+    /// Begins to watch, before anything is built.
+    ///
+    /// # Errors
+    /// When there is not enough memory even for hosts that take the least.
+    pub(crate) fn new(hosts: u32, card: &str) -> Result<Gauge, Error> {
+        Gauge::with(hosts, card, memory)
+    }
+
+    fn with(hosts: u32, card: &str, read: fn() -> Option<Memory>) -> Result<Gauge, Error> {
+        let hosts = u64::from(hosts);
+        let before = if hosts < FEW { None } else { read() };
+        let gauge = Gauge { hosts, card: card.to_owned(), read, before, network: 0 };
+        match before {
+            Some(memory) if hosts * LEAST > memory.available => {
+                Err(gauge.refusal(hosts * LEAST, "at least "))
+            }
+            _ => Ok(gauge),
+        }
+    }
+
+    /// The network is built.
+    pub(crate) fn network_built(&mut self) {
+        if let (Some(before), Some(now)) = (self.before, self.now()) {
+            self.network = now.saturating_sub(before.resident);
+        }
+    }
+
+    /// So many hosts are built. Their memory is looked at each time that there are twice as many: what was free in this
+    /// process before may hide what the first ones take.
+    ///
+    /// # Errors
+    /// When all of them will take more memory than there is.
+    pub(crate) fn built(&self, hosts: u32) -> Result<(), Error> {
+        let hosts = u64::from(hosts);
+        let Some(before) = self.before.filter(|_| hosts >= FEW / 2 && hosts.is_power_of_two()) else {
+            return Ok(());
+        };
+        let Some(now) = self.now() else { return Ok(()) };
+        let taken = now.saturating_sub(before.resident).saturating_sub(self.network);
+        let needed = self.network + (u128::from(taken) * u128::from(self.hosts) / u128::from(hosts)) as u64;
+        if needed > before.available { Err(self.refusal(needed, "about ")) } else { Ok(()) }
+    }
+
+    fn now(&self) -> Option<u64> {
+        (self.read)().map(|memory| memory.resident)
+    }
+
+    fn refusal(&self, needed: u64, about: &str) -> Error {
+        let available = self.before.map_or(0, |memory| memory.available);
+        Error::Input(format!(
+            "{} hosts with {} take {about}{} of this machine's memory to begin with, and it has {} for them; name \
+             fewer hosts, or go to a larger machine",
+            self.hosts,
+            self.card,
+            gibibytes(needed),
+            gibibytes(available)
+        ))
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const MI: u64 = 1 << 20;
+
+    /// A machine below a folder of this test's own.
+    struct Machine(PathBuf);
+
+    impl Machine {
+        fn new(name: &str, files: &[(&str, &str)]) -> Machine {
+            let root = std::env::temp_dir().join(format!("nicety-machine-{}-{name}", std::process::id()));
+            let machine = Machine(root);
+            for (path, text) in files {
+                let path = machine.0.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            machine
+        }
+
+        fn available(&self) -> Option<u64> {
+            read(&self.0).map(|memory| memory.available)
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    const STATUS: (&str, &str) = ("proc/self/status", "Name:\tx\nVmSize:\t  2048 kB\nVmRSS:\t  1024 kB\n");
+    const MEMINFO: (&str, &str) =
+        ("proc/meminfo", "MemTotal: 9999999 kB\nMemAvailable:   8388608 kB\nSwapFree: 1 kB\n");
+
+    #[test]
+    fn the_least_of_what_machine_limits_and_groups_leave() {
+        assert_eq!(Machine::new("none", &[("proc/other", "")]).available(), None);
+        let plain = Machine::new("plain", &[STATUS, MEMINFO]);
+        assert_eq!(read(&plain.0), Some(Memory { resident: MI, available: 8 << 30 }));
+        let limits =
+            "Limit  Soft Limit  Hard Limit  Units\nMax address space         1073741824  unlimited  bytes\n";
+        let limited = Machine::new("limited", &[STATUS, MEMINFO, ("proc/self/limits", limits)]);
+        assert_eq!(limited.available(), Some((1 << 30) - 2 * MI));
+        let unlimited = limits.replace("1073741824", "unlimited ");
+        let machine = Machine::new("unlimited", &[STATUS, MEMINFO, ("proc/self/limits", &unlimited)]);
+        assert_eq!(machine.available(), Some(8 << 30));
+    }
+
+    #[test]
+    fn groups_of_both_versions_and_those_around_them() {
+        let group = ("proc/self/cgroup", "0::/outer/inner\n");
+        let two = |outer: &str, inner: &str| {
+            Machine::new(
+                &format!("two-{outer}-{inner}"),
+                &[
+                    STATUS,
+                    MEMINFO,
+                    group,
+                    ("sys/fs/cgroup/outer/memory.max", outer),
+                    ("sys/fs/cgroup/outer/memory.current", "104857600\n"),
+                    ("sys/fs/cgroup/outer/inner/memory.max", inner),
+                    ("sys/fs/cgroup/outer/inner/memory.current", "104857600\n"),
+                    ("sys/fs/cgroup/outer/inner/memory.stat", "anon 5\ninactive_file 52428800\n"),
+                ],
+            )
+            .available()
+        };
+        assert_eq!(two("max\n", "max\n"), Some(8 << 30));
+        assert_eq!(two("max\n", "524288000\n"), Some(450 * MI));
+        assert_eq!(two("209715200\n", "524288000\n"), Some(100 * MI));
+        // A container's own view: the path is the machine's, and the limit stands at the root.
+        let container = [
+            STATUS,
+            MEMINFO,
+            ("proc/self/cgroup", "0::/docker/abc\n"),
+            ("sys/fs/cgroup/memory.max", "314572800"),
+            ("sys/fs/cgroup/memory.current", "104857600"),
+        ];
+        assert_eq!(Machine::new("container", &container).available(), Some(200 * MI));
+        let one = [
+            STATUS,
+            MEMINFO,
+            ("proc/self/cgroup", "12:cpu,cpuacct:/a\n4:memory:/a\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "209715200\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "104857600\n"),
+            ("sys/fs/cgroup/memory/a/memory.stat", "total_inactive_file 1048576\n"),
+        ];
+        assert_eq!(Machine::new("one", &one).available(), Some(101 * MI));
+    }
+
+    thread_local! {
+        static RESIDENT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A machine with 1 GiB to spare.
+    fn small() -> Option<Memory> {
+        Some(Memory { resident: RESIDENT.get(), available: 1 << 30 })
+    }
+
+    #[test]
+    fn what_will_not_fit_is_refused_while_little_is_built() {
+        let gauge = |hosts: u32| Gauge::with(hosts, "a card", small);
+        let build = |hosts: u32, each: u64, free: u64| {
+            RESIDENT.set(0);
+            let mut gauge = gauge(hosts)?;
+            RESIDENT.set(10 * MI);
+            gauge.network_built();
+            (1..=hosts).try_for_each(|built| {
+                RESIDENT.set(10 * MI + (u64::from(built) * each).saturating_sub(free));
+                gauge.built(built)
+            })
+        };
+        assert_eq!(build(1000, MI, 0), Ok(()));
+        let refused = build(2000, MI, 0).unwrap_err();
+        let text = "2000 hosts with a card take about 2.0 GiB of this machine's memory to begin with, and it has 1.0 \
+                    GiB for them; name fewer hosts, or go to a larger machine";
+        assert_eq!(refused, Error::Input(text.to_owned()));
+        assert_eq!(RESIDENT.get(), (10 + 64) * MI);
+        // Memory that was free before hides the first hosts, and not more.
+        assert!(build(2000, MI, 100 * MI).is_err());
+        assert!(RESIDENT.get() < 512 * MI);
+        // Too many for any card are refused before anything is built, and few are not looked at.
+        assert!(gauge(40_000).is_err_and(|error| error.to_string().contains("at least 1.2 GiB")));
+        assert_eq!(build(127, 10 * MI, 0), Ok(()));
+    }
+}

@@ -1,0 +1,74 @@
+"""The streams of the command line, as the user's shell has left them: closed, full, or of few letters."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import Any
+
+_STDIN, _STDOUT, _STDERR = range(3)
+
+
+class _Messages(io.TextIOWrapper):
+    """Stderr, which takes every message; where nobody can read it, it is lost, and the command goes on."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except (OSError, ValueError):
+            discard(self)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except (OSError, ValueError):
+            discard(self)
+
+
+def discard(stream: Any) -> None:
+    """What a stream is still to write goes nowhere, so that Python does not try again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def set_up() -> None:
+    """Make streams of the descriptors that every process is to have.
+
+    A descriptor that is closed would be that of the next file which is opened. Stdout that is closed becomes one that
+    cannot be written, so that a command fails which has something to say there.
+    """
+    for number, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest that is free is this one.
+            os.open(os.devnull, mode)
+            os.set_inheritable(number, True)
+    if sys.stdin is None:
+        sys.stdin = open(_STDIN, encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
+    if sys.stdout is None:
+        sys.stdout = open(_STDOUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(_STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
+    # Letters that an encoding has not are written as numbers.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper) and not isinstance(sys.stderr, _Messages):
+        encoding = sys.stderr.encoding
+        sys.stderr = _Messages(
+            sys.stderr.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True, write_through=True
+        )
+
+
+def can_write(text: str) -> bool:
+    """Whether stdout's encoding has all letters of a text."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeError:
+        return False
+    return True
