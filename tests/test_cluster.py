@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -380,3 +382,23 @@ def test_a_forgotten_await() -> None:
     with pytest.raises(nicety.InputError, match=r"write await host.compute\(...\)"):
         cluster.run({0: goes_on})
     assert cluster.run({0: later}).results == {0: 3.0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are read where Linux has them")
+@pytest.mark.parametrize("nodes", [20_000, 100_000, 4_000_000_000])
+def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
+    """It says so before it has taken much, whatever the limit is; here it is one of addresses."""
+    program = (
+        "import nicety, resource\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1500 << 20, 1500 << 20))\n"
+        "try:\n"
+        f"    nicety.Cluster({nodes}, 'spin-discrete', topology='fat-tree:36')\n"
+        "except nicety.InputError as error:\n"
+        "    print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    text, used = done.stdout.splitlines()
+    assert text.startswith(f"{nodes} hosts with spin-discrete take "), done.stdout
+    assert " GiB of this machine's memory to begin with, and it has " in text
+    assert int(used) < 1 << 20

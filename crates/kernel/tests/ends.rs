@@ -132,7 +132,7 @@ fn a_timer_at_the_end_of_time_that_is_taken_back_ends_nothing() {
     let (mut world, sim) = world();
     let s = sim.clone();
     sim.spawn_program("p", async move {
-        drop(race(s.delay(ns(1)), s.until(Time::MAX)).await);
+        race(s.delay(ns(1)), s.until(Time::MAX)).await;
     });
     assert_eq!(world.run().unwrap().end, Time::from_ps(1_000));
 }
