@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -402,3 +403,36 @@ def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
     assert text.startswith(f"{nodes} hosts with spin-discrete take "), done.stdout
     assert " GiB of this machine's memory to begin with, and it has " in text
     assert int(used) < 1 << 20
+
+
+@pytest.mark.parametrize("card", ["spin-discrete", "qnix", "nfp-4000"])
+def test_the_end_of_time_is_an_error_like_others(card: str) -> None:
+    """A program that asks for more time than there is may catch it; a thread that waits for a CPU comes to it, too."""
+
+    async def asks(host: nicety.Host) -> str:
+        try:
+            for _ in range(3):
+                await host.compute(ns=1e16)
+        except nicety.RunError as error:
+            return str(error)
+        return "no end"
+
+    text = "compute, at 10000000 s: for 10000000 s; virtual time ends after 2^64 ps (213 days), and this would go on"
+    assert nicety.Cluster(2, card).run(asks).results == {0: text, 1: text}
+
+    async def long(host: nicety.Host) -> None:
+        await host.compute(ns=1e16)
+
+    async def waits(host: nicety.Host) -> None:
+        await host.gather(*(long(host) for _ in range(40)))
+
+    with pytest.raises(nicety.RunError, match="virtual time ends after"):
+        nicety.Cluster(2, card).run(waits)
+
+
+@pytest.mark.parametrize(
+    "value", ["host.post=18446744 s", "bus.latency=18446744 s", "link.gap=1000000000 us/B", "hpu.clock=1 Hz"]
+)
+def test_values_of_a_card_that_come_to_the_end_of_time(value: str) -> None:
+    with contextlib.suppress(nicety.RunError, nicety.InputError):
+        nicety.run_benchmark("latency", nics="spin-discrete", sizes=[8, 5000], iterations=2, overrides=value)
