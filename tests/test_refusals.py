@@ -44,7 +44,11 @@ def swallow(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("swallow")
 def test_a_line_rate_check_tells_of_refusals(nicety: Callable, tmp_path: Path) -> None:
     command = ["bench", "handlers", "swallow.c", "--nic", "spin-discrete", "--packet-sizes", "1Ki,4Ki"]
+    failed = nicety(*command, "--json")
+    assert failed.status == 1
+    command += ["--allow-failures", "refused"]
     rows = nicety(*command, "--json").json()["rows"]
+    assert rows == failed.json()["rows"]
     for row in rows:
         # The check gives its entry a counter, so that CTInc is fine.
         (put,) = row["refused_commands"]
@@ -90,7 +94,7 @@ def test_a_run_has_them_by_node(swallow: Path, shards: int) -> None:
         exec(text, scope)
         await scope["main"](host)
 
-    run = package.Cluster(2, "spin-discrete", shards=shards).run(main)
+    run = package.Cluster(2, "spin-discrete", shards=shards, allow_failures="refused").run(main)
     assert run.nodes[0].refused_commands == []
     assert run.nodes[1].refused_commands == [
         RefusedCommand("PtlHandlerPutFromDevice", "PTL_ARG_INVALID", "swallow.c:3", 3),
@@ -104,7 +108,9 @@ def test_a_run_has_them_by_node(swallow: Path, shards: int) -> None:
 def test_run_tells_of_refusals(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM.replace("WAIT", "await host.compute(ns=1000)"))
     result = nicety("run", "mine.py")
-    assert result.status == 0, result.stderr
+    assert result.status == 1
+    assert "allow_failures='refused'" in result.stderr
+    assert nicety("run", "mine.py", "--allow-failures", "refused").stdout == result.stdout
     assert result.stdout.splitlines()[-2:] == [
         "# spin-discrete, rank 1: 3 PtlHandlerPutFromDevice refused: PTL_ARG_INVALID, swallow.c:3",
         "# spin-discrete, rank 1: 3 PtlHandlerCTInc refused: PTL_ARG_INVALID, swallow.c:4",

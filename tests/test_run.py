@@ -253,7 +253,11 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
 )
 def test_what_goes_wrong(program: Callable, text: str, status: int, stderr: list[str]) -> None:
     result = program(text, "--json")
-    assert (result.status, result.stdout) == (status, "")
+    assert result.status == status
+    if status == 1:
+        assert set(result.json()["error"]) == {"kind", "text"}
+    else:
+        assert result.stdout == ""
     for words in stderr:
         assert words in result.stderr
     assert "nicety/python" not in result.stderr
@@ -394,11 +398,12 @@ def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -
     ended = program(QUIET, "--json")
     assert ended.status == 1
     document = json.loads(ended.stdout)
-    failure = {"nic": "spin-discrete", "rank": 1, "text": "payload handler returned FAIL"}
+    text = "payload handler returned FAIL"
+    failure = {"nic": "spin-discrete", "rank": 1, "kind": "fail", "text": text, "times": 1}
     assert document["failures"] == [failure]
     first = "a put from rank 0, pt 2, match bits 0x0: its portal table index is not in use"
     assert document["messages_dropped"] == [{"nic": "spin-discrete", "rank": 1, "messages": 1, "first": first}]
-    assert "spin-discrete: rank 1: payload handler returned FAIL" in ended.stderr
+    assert f"spin-discrete: rank 1: {text}" in ended.stderr
     assert f"the card of rank 1 dropped 1 message: {first}" in ended.stderr
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nicety.channels import Alternative, Channel, Device
     from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
     from nicety.compiler import Compiled, compile_handlers
-    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
+    from nicety.errors import CompileError, Deadlock, Error, HandlerFailure, HandlerTrap, InputError, RunError, TimedOut
     from nicety.handlers import Handlers
     from nicety.interface_benchmarks import bench_fairness, bench_registration
     from nicety.interfaces import Completed, Interface, InterfaceReport, Operation, VniProcess
@@ -61,6 +61,7 @@ __all__ = [
     "Device",
     "Error",
     "Event",
+    "HandlerFailure",
     "HandlerTrap",
     "Handlers",
     "Host",
@@ -115,6 +116,7 @@ _HOMES = {
     "Device": "nicety.channels",
     "Error": "nicety.errors",
     "Event": "nicety.cluster",
+    "HandlerFailure": "nicety.errors",
     "HandlerTrap": "nicety.errors",
     "Handlers": "nicety.handlers",
     "Host": "nicety.cluster",

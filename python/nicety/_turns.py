@@ -12,6 +12,7 @@ from nicety import _native
 from nicety._calls import Call, Progress
 from nicety.applications import ApplicationReport
 from nicety.errors import InputError, RunError
+from nicety.failures import Failure
 from nicety.faults import LinkReport, TransportReport
 from nicety.host import Host, Program
 from nicety.interfaces import InterfaceReport
@@ -174,9 +175,10 @@ class RunTurns:
             self.fault_notes = self.simulation.fault_notes()
         report = json.loads(text)
         links = [LinkReport(**link) for link in report.pop("links")]
+        failures = [Failure(**failure) for failure in report.pop("failures")]
         nodes = [_node_report(node) for node in report.pop("nodes")]
         results = {rank: self.results[rank, 0] for rank in programs}
-        return Run(**report, nodes=nodes, results=results, links=links, _recording=recording)
+        return Run(**report, nodes=nodes, results=results, links=links, failures=failures, _recording=recording)
 
     def _begin(self, rank: int, program: Program) -> Coroutine[Any, Any, Any]:
         progress = self.progress[rank] = Progress()

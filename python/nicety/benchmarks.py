@@ -12,6 +12,7 @@ from nicety import _native
 from nicety._checks import MOST_ITERATIONS, MOST_WINDOW, U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety._typed import checked
 from nicety.compiler import compile_handlers, library_source
+from nicety.failures import Allowed, PointFailure, allowed, require_report
 from nicety.faults import Faults, faults_text
 
 BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
@@ -80,6 +81,7 @@ class Report(TypedDict):
     """What a benchmark gives; `nicety bench --json` prints just this.
 
     The manifest names what the figures depend on: the cards' spec hashes, the overrides, the compiler and its flags.
+    `failures` is what failed in handlers and was allowed to.
     """
 
     benchmark: BenchmarkName
@@ -87,6 +89,7 @@ class Report(TypedDict):
     seed: int
     manifest: dict[str, Any]
     rows: list[Row]
+    failures: list[PointFailure]
 
 
 class _Shown(dict[str, Any]):
@@ -116,6 +119,7 @@ def run_benchmark(
     seed: int = 1,
     handlers: Path | str | None = None,
     cc: str | None = None,
+    allow_failures: Allowed = (),
     trace: Path | str | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int], None] | None = None,
@@ -142,6 +146,7 @@ def run_benchmark(
         seed: of every random stream; the same seed gives the same report to the last byte.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
+        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
         trace: a file for a timeline of the first card's, mode's and size's run, to be opened with
             https://ui.perfetto.dev; `Run.trace` says what is in it.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
@@ -149,6 +154,7 @@ def run_benchmark(
 
     Raises:
         InputError: a card, mode, size, override or handler that does not exist or cannot be.
+        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
     """
     for name, value, most in (
@@ -159,6 +165,7 @@ def run_benchmark(
     ):
         if value is not None or name == "seed":
             whole(value, name, most)
+    kinds = allowed(allow_failures)
     request = json.dumps(
         {
             "benchmark": benchmark,
@@ -197,4 +204,6 @@ def run_benchmark(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = compiler
-    return cast(Report, _Shown(report))
+    shown = cast(Report, _Shown(report))
+    require_report(shown, kinds)
+    return shown

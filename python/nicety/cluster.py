@@ -29,6 +29,7 @@ from nicety._checks import U32, Overrides, changes, text, whole
 from nicety._turns import RunTurns
 from nicety.buffers import Buffer
 from nicety.errors import InputError
+from nicety.failures import Allowed, allowed, require
 from nicety.faults import Faults, faults_text
 from nicety.host import ANY, Extent, Host, PendingRecv, Program
 from nicety.outcomes import Count, Event, NodeReport, Received, Run
@@ -75,6 +76,9 @@ class Cluster:
 
         uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask for
             (`me_append(uid=...)`); of user 0 if left out.
+        allow_failures: failures of handlers and processes that are part of the experiment: `trap`, a handler is
+            stopped; `fail`, it returns that it failed; `budget`, a budget of its application is used up; `refused`,
+            the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
 
     Raises:
         InputError: where card, change, topology, faults or users cannot be.
@@ -94,8 +98,10 @@ class Cluster:
         shards: int = 1,
         faults: Faults | None = None,
         uids: Sequence[int] = (),
+        allow_failures: Allowed = (),
     ) -> None:
         self._nodes = whole(nodes, "nodes", U32)
+        self._allowed = allowed(allow_failures)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
         if not isinstance(nic, str | PathLike):
             raise InputError(f"nic is the name of a card or the path of its file, not {nic!r}")
@@ -120,6 +126,7 @@ class Cluster:
         Raises:
             Deadlock: where programs wait and nothing can happen any more; it says who waits for what.
             HandlerTrap: where that is because a handler failed.
+            HandlerFailure: where the programs came to their end, and a handler failed that is not allowed to.
             RunError: where a call failed and the program did not handle it.
             Exception: what a program raised.
         """
@@ -133,6 +140,6 @@ class Cluster:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
         turns = RunTurns(_native.Simulation(*self._arguments), self._nodes, self._uids)
         try:
-            return turns.run(of_rank)
+            return require(turns.run(of_rank), self._allowed)
         finally:
             self._fault_notes = turns.fault_notes

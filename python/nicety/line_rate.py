@@ -12,6 +12,7 @@ from nicety import _native
 from nicety._checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety._typed import checked
 from nicety.errors import InputError
+from nicety.failures import Allowed, PointFailure, allowed, require_report
 from nicety.handlers import Handlers
 from nicety.quantities import size_bytes
 from nicety.refusals import Refused
@@ -24,7 +25,8 @@ class HandlerFigures(TypedDict):
     """What the runs of one handler took; `handler` is `header`, `payload` or `completion`.
 
     Cycles and time are those on its processor, waiting for transfers and commands included; `queued_ns_mean` is how
-    long it waited for a processor before. A percentile is the nearest rank: one that was measured.
+    long it waited for a processor before. A percentile is the nearest rank: one that was measured. `returned` counts
+    the runs by what they returned.
     """
 
     handler: str
@@ -38,16 +40,55 @@ class HandlerFigures(TypedDict):
     time_ns_mean: float
     time_ns_p99: float
     queued_ns_mean: float
+    returned: dict[str, int]
+
+
+class PacketFates(TypedDict):
+    """What became of the packets measured, each of which is in one of these.
+
+    `processed`: its payload handler returned `SUCCESS`. `dropped`: it returned `DROP`, or its message's header handler
+    did. `proceeded`: it went on to host memory, since the header handler returned `PROCEED`, or there is no payload
+    handler. `failed`: its handler failed, or one of its message did before.
+    """
+
+    processed: int
+    dropped: int
+    proceeded: int
+    failed: int
 
 
 class Loads(TypedDict):
-    """What packets at the wire's rate ask of each resource of the card, over what it has."""
+    """What packets at the wire's rate ask of each resource of the card, over what it has.
+
+    `lock` is the word of memory that handlers hold longest, each for itself.
+    """
 
     hpus: float
     matching: float
     link: float
     bus_to_card: float
     bus_to_host: float
+    lock: float
+
+
+class Lock(TypedDict):
+    """A word of memory that handlers have waited for, in the whole run: a lock, mostly.
+
+    `word` says which: `byte 8 of the state`. `taken_at` is the line that takes it, `given_back_at` the one that gives
+    it back, where it is another, and `waited_at` the one at which handlers wait. `held_ns` is how long a packet has it,
+    and `handed_over_ns` how long it lies free for a packet although a handler waits. Since two cannot hold it, all
+    processors together bring at most `most_packets_per_s` through, however many there are.
+    """
+
+    word: str
+    taken_at: str
+    given_back_at: str | None
+    waited_at: str
+    waits: int
+    held_ns: float
+    handed_over_ns: float
+    load: float
+    most_packets_per_s: float
 
 
 class LineRateRow(TypedDict):
@@ -56,9 +97,12 @@ class LineRateRow(TypedDict):
     `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
     `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
     `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
-    `bus to host`; `packet buffer` where none of them has too much to do and there are too few places for the packets
-    under way; or `waiting`. `refused_commands` are those that handlers gave and the card refused, in the whole run:
-    messages before and after those measured are in it.
+    `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too
+    much to do and there are too few places for the packets under way; or `waiting`. `hpus_needed` is None where no
+    number of processors would do, and `reachable_fraction` is what any number of them would reach of the wire's rate.
+    `packet_fates` is what became of the packets, and `sent_per_packet` how many the card sent for each that came.
+    `refused_commands` are those that handlers gave and the card refused, in the whole run: messages before and after
+    those measured are in it.
     """
 
     nic: str
@@ -70,13 +114,16 @@ class LineRateRow(TypedDict):
     cycles_p99: int | None
     instructions_mean: float | None
     instructions_p99: int | None
+    packet_fates: PacketFates
+    sent_per_packet: float
     handlers: list[HandlerFigures]
     handler_ns: float
     handler_budget_ns: float
-    hpus_needed: int
+    hpus_needed: int | None
     hpus: int
     sustains_line_rate: bool
     limited_by: str | None
+    reachable_fraction: float
     packet_interval_ns: float
     line_rate_packets_per_s: float
     packets_per_s: float
@@ -85,17 +132,22 @@ class LineRateRow(TypedDict):
     buffer_packets_used: int
     buffer_packets: int
     loads: Loads
+    locks: list[Lock]
     refused_commands: list[Refused]
 
 
 class LineRateReport(TypedDict):
-    """What a line-rate check gives; `nicety bench handlers --json` prints just this."""
+    """What a line-rate check gives; `nicety bench handlers --json` prints just this.
+
+    `failures` is what failed in handlers, in the whole run, and was allowed to.
+    """
 
     benchmark: Literal["handlers"]
     version: str
     seed: int
     manifest: dict[str, Any]
     rows: list[LineRateRow]
+    failures: list[PointFailure]
 
 
 class _Shown(dict[str, Any]):
@@ -138,6 +190,7 @@ def check_line_rate(
     include_dirs: Iterable[Path | str] = (),
     defines: Iterable[str] = (),
     cc: str | None = None,
+    allow_failures: Allowed = (),
     seed: int = 1,
     trace: Path | str | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
@@ -163,6 +216,7 @@ def check_line_rate(
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
+        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
         seed: of every random stream; the same seed gives the same report to the last byte.
         trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
@@ -171,6 +225,7 @@ def check_line_rate(
     Raises:
         InputError: a card, size, override or handler that does not exist or cannot be.
         HandlerTrap: a handler failed; the text says in which line.
+        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
         RunError: the run failed otherwise.
     """
     state, user_header = bytes(state), bytes(user_header)
@@ -193,6 +248,7 @@ def check_line_rate(
     called = {"header": program.header, "payload": program.payload, "completion": program.completion}
     cards, changed = names(nics, "a card", "spin-discrete"), changes(overrides)
     sizes = _fitting(cards, changed) if packet_sizes is None else numbers(packet_sizes, "a packet size")
+    kinds = allowed(allow_failures)
     request = json.dumps(
         {
             "nics": cards,
@@ -225,7 +281,9 @@ def check_line_rate(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = compiler
-    return cast(LineRateReport, _Shown(report))
+    shown = cast(LineRateReport, _Shown(report))
+    require_report(shown, kinds)
+    return shown
 
 
 def _source(path: Path) -> dict[str, str]:

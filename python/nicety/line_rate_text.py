@@ -9,9 +9,23 @@ from nicety.refusals import refused_at_sizes
 from nicety.tables import _distinct, align, fixed
 
 if TYPE_CHECKING:
-    from nicety.line_rate import LineRateReport, LineRateRow
+    from nicety.line_rate import LineRateReport, LineRateRow, Lock
 
 _FIGURES = ("Cycles", "p99", "Instr.", "p99", "Time", "Budget", "HPUs", "of", "GB/s", "Of wire", "Keeps up")
+_LOAD_COLUMNS = (
+    "Packet",
+    "Processed",
+    "Dropped",
+    "To host",
+    "Failed",
+    "Sent on",
+    "HPUs",
+    "Matching",
+    "Link",
+    "Bus in",
+    "Bus out",
+    "Lock",
+)
 _HANDLER_COLUMNS = ("Packet", "Handler", "Runs", "Cycles", "p99", "Instr.", "p99", "Time (ns)", "Queued (ns)")
 
 
@@ -55,7 +69,22 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
             for figures in row["handlers"]
         ]
         tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
+    title = f"{nic}: what became of the packets, and the load of each part at the wire's rate (%)"
+    tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
     return tables
+
+
+def _loads(row: LineRateRow) -> list[str]:
+    fates, loads = row["packet_fates"], row["loads"]
+    of_packets = [fates["processed"], fates["dropped"], fates["proceeded"], fates["failed"]]
+    of_parts = [loads["hpus"], loads["matching"], loads["link"], loads["bus_to_card"], loads["bus_to_host"]]
+    return [
+        str(row["packet_bytes"]),
+        *(fixed(100 * count / row["packets"], 1) for count in of_packets),
+        fixed(100 * row["sent_per_packet"], 1),
+        *(fixed(100 * load, 1) for load in of_parts),
+        fixed(100 * loads["lock"], 1) if row["locks"] else "-",
+    ]
 
 
 def _cells(row: LineRateRow) -> list[str]:
@@ -73,12 +102,19 @@ def _cells(row: LineRateRow) -> list[str]:
         most(row["instructions_p99"]),
         fixed(row["handler_ns"]),
         fixed(row["handler_budget_ns"]),
-        str(row["hpus_needed"]),
+        "-" if row["hpus_needed"] is None else str(row["hpus_needed"]),
         str(row["hpus"]),
         fixed(row["bandwidth_bytes_per_s"] / 1e9, 2),
         f"{fixed(100 * row['line_rate_fraction'], 1)}%",
-        "yes" if row["sustains_line_rate"] else "no",
+        verdict(row),
     ]
+
+
+def verdict(row: LineRateRow) -> str:
+    """Whether a card keeps up, and with what, in a word or a few."""
+    found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
+    parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
+    return ", ".join(["yes" if row["sustains_line_rate"] else "no", *parts])
 
 
 def shortfalls(rows: list[LineRateRow]) -> list[str]:
@@ -94,10 +130,10 @@ def _what_happens(row: LineRateRow) -> str:
     comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns, and"
     limit = row["limited_by"]
     if limit == "handler processors":
-        why = (
-            f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {row['hpus_needed']} processors "
-            f"would keep up, and the card has {row['hpus']}."
-        )
+        why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
+    elif limit == "lock":
+        lock = row["locks"][0]
+        why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
@@ -121,6 +157,31 @@ def _what_happens(row: LineRateRow) -> str:
         f"{why} The packet buffer, of {row['buffer_packets']}, fills up; then the sender waits for credits, and "
         f"{_gets_through(row)}"
     )
+
+
+def _enough(row: LineRateRow) -> str:
+    """How many processors would do, and whether any number would."""
+    few = f"the card has {row['hpus']}"
+    if row["hpus_needed"] is None:
+        lock = f" ({_held(row['locks'][0])})" if row["locks"] and row["loads"]["lock"] > 1 else ""
+        return f"{few}, and no number would keep up{lock}. {_at_most(row)}"
+    # With more of them handlers would wait longer for one another.
+    least = "at least " if row["locks"] else ""
+    return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
+
+
+def _held(lock: Lock) -> str:
+    back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
+    times = f", {fixed(lock['load'], 2)} times as long as there is"
+    return (
+        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){times}, "
+        f"and others wait for it at {lock['waited_at']}"
+    )
+
+
+def _at_most(row: LineRateRow) -> str:
+    most = fixed(100 * row["reachable_fraction"], 1)
+    return f"However many processors there are, at most {most}% of the wire's rate can get through."
 
 
 def _gets_through(row: LineRateRow) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nicety.applications import ApplicationReport
+from nicety.failures import Failure
 from nicety.faults import LinkReport, TransportReport
 from nicety.interfaces import InterfaceReport
 from nicety.processes import ChannelReport, KernelReport, MicroengineReport
@@ -82,7 +83,7 @@ class NodeReport:
     """What happened on a node during a run.
 
     `faults` are the handlers and processes that failed, each with how many times it was. `refused_commands` are what
-    handlers asked of the card and it refused, which is no failure by itself: a handler may look at what it is told.
+    handlers asked of the card and it refused. `Run.failures` has both.
 
     `handler_lines_shown` and `handler_lines_left_out` are the lines that handlers printed: a card shows 1000 and counts
     the others.
@@ -123,6 +124,8 @@ class Run(Recorded):
         events: how many events the kernel went through.
         nodes: a report for each rank.
         results: what each rank's program returned.
+        failures: what failed on the cards, by rank: handlers and processes, and commands that were refused. A run
+            that has other failures than it was allowed is no result but the `run` of a `HandlerFailure`.
         links: what faults did, for each direction of a link on which anything could go wrong.
     """
 
@@ -131,6 +134,7 @@ class Run(Recorded):
     nodes: list[NodeReport]
     results: dict[int, Any] = field(default_factory=dict)
     links: list[LinkReport] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property

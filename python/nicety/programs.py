@@ -7,6 +7,7 @@ A file says what its hosts do, with `main` for all of them or `programs` for eac
 
     nodes = 2                          # unless the command line says otherwise
     topology = "pair"
+    allow_failures = "fail"            # handlers that fail are part of the experiment
 
 What a program returns becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple of them.
 """
@@ -33,7 +34,8 @@ from nicety import _native
 from nicety._checks import Names, Overrides, changes, names
 from nicety._typed import checked
 from nicety.cluster import Cluster, Program, Run
-from nicety.errors import Error, InputError, RunError
+from nicety.errors import Error, InputError, RunError, retold
+from nicety.failures import Allowed, allowed, require_report
 from nicety.faults import Faults, faults_text
 
 DEFAULT_NIC = "spin-discrete"
@@ -45,10 +47,10 @@ class ProgramReport(TypedDict):
     A row has `nic`, `rank` (none where no rank of the card reported), what the program returned under its own names,
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
 
-    `failures` are handlers that failed and commands that a card refused, though no program waited for them, and
-    `messages_dropped` is how many messages a card dropped, and what the first was. `refused_commands` is what handlers
-    asked of a card and it refused, as in `RefusedCommand`; that is no failure by itself. `handler_lines` are lines that
-    handlers printed, `shown` and `left_out`. All of them name card and rank.
+    `failures` is what failed on cards though no program waited for it, as in `Run.failures`, and `messages_dropped` is
+    how many messages a card dropped, and what the first was. `refused_commands` is what handlers asked of a card and it
+    refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `shown` and `left_out`. All of
+    them name card and rank.
     """
 
     program: str
@@ -74,6 +76,7 @@ class _File:
     programs: Program | Mapping[int, Program]
     nodes: int
     topology: str
+    allowed: frozenset[str]
 
 
 @checked
@@ -88,6 +91,7 @@ def run_program(
     noise: str | None = None,
     faults: Faults | None = None,
     arguments: Sequence[str] = (),
+    allow_failures: Allowed = (),
     trace: str | PathLike[str] | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int, str], None] | None = None,
@@ -105,6 +109,7 @@ def run_program(
         faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
             and `transport`, what each rank's card did about it.
         arguments: what the file finds in `sys.argv` behind its own name.
+        allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of cards that are done, of how many, and the one that is next.
@@ -113,6 +118,7 @@ def run_program(
         InputError: a card that is not known, or more than one for a timeline, which is said before anything runs; a
             file that is none, does not parse, or defines no program; a result that is no row.
         Deadlock: where programs wait and nothing can happen any more.
+        HandlerFailure: where handlers failed that are not allowed to; it has the whole report.
         RunError: where a program raised an exception; the message has the lines it came through.
     """
     nics, overrides = names(nics, "a card", "spin-discrete"), changes(overrides)
@@ -124,6 +130,7 @@ def run_program(
     if trace is not None and len(called) > 1:
         raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
     broken = faults_text(faults)
+    kinds = allowed(allow_failures)
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
@@ -142,6 +149,7 @@ def run_program(
                 noise=noise,
                 faults=broken,
                 recording="messages" if trace is None else "everything",
+                allow_failures="all",
             )
             for nic in nics
         ]
@@ -156,7 +164,7 @@ def run_program(
                 of_cards[kind] += found
             if trace is not None:
                 run.trace(trace, scale=trace_scale)
-    return {
+    report: ProgramReport = {
         "program": str(path),
         "version": _native.version(),
         "seed": seed,
@@ -176,14 +184,16 @@ def run_program(
         "refused_commands": of_cards["refused_commands"],
         "handler_lines": of_cards["handler_lines"],
     }
+    require_report(report, kinds | file.allowed)
+    return report
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
     """What cards have to say of a run beside its figures, by the names of `_OF_CARDS`."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
+    found["failures"] += [{"nic": nic, **asdict(failure)} for failure in run.failures]
     for rank, node in enumerate(run.nodes):
         card = {"nic": nic, "rank": rank}
-        found["failures"] += [card | {"text": text} for text in node.faults]
         found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
         if node.messages_dropped:
             found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
@@ -257,7 +267,7 @@ def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: st
         topology = {1: "alone", 2: "pair"}.get(nodes, "star")
     if not isinstance(topology, str):
         raise InputError(f"{path}: topology is a name such as 'pair' or 'star', not {topology!r}")
-    return _File(programs, nodes, topology)
+    return _File(programs, nodes, topology, allowed(getattr(module, "allow_failures", ())))
 
 
 def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]:
@@ -337,7 +347,7 @@ def _explained(nic: str | None) -> Iterator[None]:
     except Exception as error:
         frames = _frames(error)
         if isinstance(error, Error):
-            raise type(error)("\n".join([f"{on}{error}", *frames])) from error
+            raise retold(error, "\n".join([f"{on}{error}", *frames])) from error
         kind = type(error).__qualname__
         text = f"{on}{kind}: {error}" if str(error) else f"{on}{kind}"
         notes = [f"  {note}" for note in getattr(error, "__notes__", [])]

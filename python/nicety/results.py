@@ -222,6 +222,10 @@ def report_table(report: Mapping[str, Any]) -> Table:
     return Table([(name, [row.get(name) for row in flat]) for name in names])
 
 
+_COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}
+"""Lists of which a table has a sum: the column, and what is added up."""
+
+
 def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if name == "stages":
@@ -231,8 +235,9 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _listed(name, value, ("node",))
         elif name == "faults" and isinstance(value, list):
             yield from _listed(name, value, ("link",))
-        elif name == "refused_commands":
-            yield "commands_refused", sum(refused["times"] for refused in value)
+        elif name in _COUNTED:
+            total, counts = _COUNTED[name]
+            yield total, sum(item[counts] for item in value)
         elif name == "flows":
             yield from _listed(name, value, ("source", "target"))
         elif name == "handlers":
@@ -246,7 +251,11 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _listed(name: str, items: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for item in items:
         prefix = "_".join([name, *(str(item[key]) for key in keys)])
-        yield from ((f"{prefix}_{field}", value) for field, value in item.items() if field not in keys)
+        for field, value in item.items():
+            if isinstance(value, Mapping):
+                yield from ((f"{prefix}_{field}_{inner}", count) for inner, count in value.items())
+            elif field not in keys:
+                yield f"{prefix}_{field}", value
 
 
 def write_arrow(table: Table, path: str | PathLike[str]) -> None:

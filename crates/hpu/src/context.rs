@@ -37,6 +37,8 @@ pub enum OrderPoint {
     Atomic {
         /// The address of its word.
         address: u32,
+        /// Whether it may change it: LR does not.
+        write: bool,
     },
     /// `fence` or `fence.i`.
     Fence,

@@ -178,6 +178,8 @@ pub struct AddressSpace<'a> {
     /// The same for stores.
     hot_store: [u8; 64],
     stack: Option<u8>,
+    /// Words that are ordered wherever they lie, by address, sorted.
+    ordered_words: &'a [u32],
 }
 
 /// Why a load or store cannot be done at once.
@@ -213,7 +215,15 @@ impl<'a> AddressSpace<'a> {
             hot_load: [NONE; 64],
             hot_store: [NONE; 64],
             stack: None,
+            ordered_words: &[],
         }
+    }
+
+    /// Orders accesses to these words, whose addresses are sorted multiples of four, as those to an
+    /// [ordered](Region::ordered) region.
+    pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
+        self.ordered_words = words;
+        self
     }
 
     /// Adds a region.
@@ -409,7 +419,14 @@ impl<'a> AddressSpace<'a> {
     /// A region is remembered only where a hit in it needs no check but its bounds.
     fn may_be_hot(&self, region: &Region<'_>, reference: Reference) -> bool {
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
-        !region.ordered && !sp_elsewhere
+        let words_inside = || self.ordered_words.iter().any(|&word| region.offset_of(word, 1).is_some());
+        !region.ordered && !sp_elsewhere && !words_inside()
+    }
+
+    /// Whether an access is to a word that is ordered by itself.
+    fn is_ordered_word(&self, address: u32, size: u32) -> bool {
+        let found = |address: u32| self.ordered_words.binary_search(&(address & !3)).is_ok();
+        !self.ordered_words.is_empty() && (found(address) || found(address.wrapping_add(size - 1)))
     }
 
     fn resolve(&self, reference: Reference) -> Result<(usize, usize), Stop> {
@@ -433,7 +450,7 @@ impl<'a> AddressSpace<'a> {
             }
             return Err(Stop::Device);
         }
-        if region.ordered && !reference.in_order {
+        if !reference.in_order && (region.ordered || self.is_ordered_word(address, size)) {
             return Err(Stop::Order);
         }
         Ok((index, offset))

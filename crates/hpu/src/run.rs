@@ -437,7 +437,8 @@ impl Context {
             _ => {
                 assert!(op.kind.is_atomic(), "{:?} does not end a slice", op.kind);
                 self.pending = Pending::Order;
-                Exit::Order(OrderPoint::Atomic { address: self.regs[op.rs1 as usize] })
+                let write = op.kind != Kind::Lr;
+                Exit::Order(OrderPoint::Atomic { address: self.regs[op.rs1 as usize], write })
             }
         }
     }

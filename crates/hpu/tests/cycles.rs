@@ -195,7 +195,7 @@ fn regions_have_latencies_of_their_own() {
         space.push(Region::memory("L2", MEMORY, memory).latency(20, 21));
         space.push(Region::stack("stack", STACK, stack, GUARD));
         match context.run(image, &mut space, reservations, u64::MAX) {
-            Exit::Order(OrderPoint::Atomic { address }) => {
+            Exit::Order(OrderPoint::Atomic { address, .. }) => {
                 assert_eq!(address, MEMORY);
                 at.push(context.cycle());
                 context.perform(image, &mut space, reservations).unwrap();

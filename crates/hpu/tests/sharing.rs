@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Region, Reservations};
+use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, OrderPoint, Region, Reservations};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -381,4 +381,42 @@ proptest! {
             prop_assert_eq!(context.reg(A1 as usize), sums[core]);
         }
     }
+}
+
+/// A word that is ordered by itself: accesses to it end the slice before them, and those beside it do not.
+#[test]
+fn a_word_is_ordered_and_its_neighbours_are_not() {
+    let code = [lw(A1, 0, A0), sw(A1, 8, A0), lw(A2, 8, A0), sb(A1, 5, A0), lw(A2, 4, A0), ret()];
+    let image = Image::from_words(0x1d00_0000, &code, &Core::default());
+    let run = |words: &[u32]| {
+        let mut memory = [7; 64];
+        let mut context = Context::new(0);
+        context.call(&image, image.entry(), 0, &[0x1000], 1000);
+        let mut seen = Vec::new();
+        loop {
+            let mut space = AddressSpace::new()
+                .with(Region::memory("memory", 0x1000, &mut memory))
+                .with_ordered_words(words);
+            match context.run(&image, &mut space, &mut Reservations::new(), u64::MAX) {
+                Exit::Order(point) => {
+                    seen.push(point);
+                    context.perform(&image, &mut space, &mut Reservations::new()).unwrap();
+                }
+                Exit::Return(_) => break (seen, context.cycle(), context.instret(), memory),
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let (none, ..) = run(&[]);
+    assert_eq!(none, []);
+    let (seen, cycles, instructions, memory) = run(&[0x0ff0, 0x1004]);
+    assert_eq!(
+        seen,
+        [
+            OrderPoint::Memory { address: 0x1005, size: 1, write: true },
+            OrderPoint::Memory { address: 0x1004, size: 4, write: false },
+        ]
+    );
+    let (_, as_many, as_much, the_same) = run(&[]);
+    assert_eq!((cycles, instructions, memory), (as_many, as_much, the_same));
 }

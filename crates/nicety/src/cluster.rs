@@ -11,6 +11,7 @@ use crate::noise::Noise;
 use crate::processes::{MicroengineReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
+use crate::verdict::{self, Allowed, Failure};
 use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Traffic};
@@ -54,6 +55,8 @@ pub struct ClusterConfig {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Takes what handlers print.
     pub log: Log,
+    /// Failures of handlers and processes that a run may end with.
+    pub allowed: Allowed,
     /// How much of the run is recorded.
     pub recording: Level,
     /// Most rows that each node keeps in each table of a recording; what comes after is counted only. A message takes
@@ -65,7 +68,7 @@ pub struct ClusterConfig {
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// Hosts without noise, a pair unless there is one alone, seed 1, one shard; what handlers print goes to standard
+    /// Hosts without noise, no failure allowed, a pair unless there is one alone, seed 1, one shard; what handlers print goes to standard
     /// error, and nothing is recorded.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
@@ -78,6 +81,7 @@ impl ClusterConfig {
             seed: 1,
             shards: 1,
             interrupt: None,
+            allowed: Allowed::default(),
             log: Arc::new(|line| eprintln!("{line}")),
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
@@ -144,6 +148,15 @@ pub struct Cluster {
     /// Programs that failed: rank and why.
     failed: Failed,
     log: Log,
+    allowed: Allowed,
+}
+
+impl Run {
+    /// What failed on the nodes, by rank: handlers and processes, commands that cards refused, messages for which a
+    /// budget had no cycles left.
+    pub fn failures(&self) -> Vec<Failure> {
+        (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
+    }
 }
 
 impl Cluster {
@@ -164,6 +177,7 @@ impl Cluster {
             shards,
             interrupt,
             log,
+            allowed,
             recording,
             recorded_rows,
         } = config;
@@ -239,7 +253,7 @@ impl Cluster {
             gauge.built(hosts.len() as u32)?;
         }
         network.record(recorder_of);
-        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed, log })
+        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed, log, allowed })
     }
 
     /// A host, for set-up before the run.
@@ -276,7 +290,8 @@ impl Cluster {
     ///
     /// # Errors
     /// A program's own error first, since it is often why others wait; then a failed handler; then what a network with faults
-    /// did not deliver; then a deadlock.
+    /// did not deliver; then a deadlock; then what failed without anybody waiting for it, unless it is
+    /// [allowed](ClusterConfig::allowed).
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         for (card, rank) in self.cards.iter().zip(0..) {
@@ -296,13 +311,17 @@ impl Cluster {
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
             Ok(_) if undelivered.is_some() => Err(Error::Undelivered(undelivered.unwrap_or_default())),
-            Ok(summary) => Ok(Run {
-                end: summary.end,
-                events: summary.events,
-                nodes: self.cards.iter().zip(&self.memories).map(node_report).collect(),
-                network: self.network.statistics(),
-                recording: Recording::of(self.recording, records),
-            }),
+            Ok(summary) => {
+                let nodes: Vec<NodeReport> = self.cards.iter().zip(&self.memories).map(node_report).collect();
+                verdict::check(&nodes, self.allowed)?;
+                Ok(Run {
+                    end: summary.end,
+                    events: summary.events,
+                    nodes,
+                    network: self.network.statistics(),
+                    recording: Recording::of(self.recording, records),
+                })
+            }
             Err(RunError::TimeLimit { .. }) if faults.is_empty() && undelivered.is_none() => {
                 Err(Error::Program(END_OF_TIME.to_owned()))
             }

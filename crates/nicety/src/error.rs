@@ -233,11 +233,13 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicety_nic::spin::FaultKind;
     use nicety_types::{NodeId, Time};
 
     #[test]
     fn equal_faults_share_a_line() {
         let fault = |node, hpu, text: &str, times| Fault {
+            kind: FaultKind::Trap,
             time: Time::from_ps(1500),
             node: NodeId(node),
             hpu,

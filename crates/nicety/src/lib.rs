@@ -53,6 +53,7 @@ mod refusals;
 pub mod remote;
 pub mod sources;
 pub mod tsp;
+mod verdict;
 mod waiting;
 
 pub use cluster::{
@@ -65,7 +66,7 @@ pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_nic::nfp::{ChannelCounters, ContextCounters, CoreCounters, MemoryKind};
 pub use nicety_nic::qnix;
 pub use nicety_nic::spin::{
-    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, HandlerError,
+    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, FaultKind, HandlerError,
     HandlerNames, Handlers, HpuMemoryId, Log, LogLine, Logged, Printed, RefusedCommand, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
@@ -74,6 +75,7 @@ pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;
 pub use processes::{CardMemory, MicroengineReport, Process, ProcessEnd, ProcessReport, Processes, Start};
+pub use verdict::{Allowed, Failure};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

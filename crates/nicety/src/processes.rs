@@ -5,7 +5,7 @@ use nicety_kernel::Sim;
 use nicety_nic::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, Nfp, NfpSpec, Outcome, Program, ProgramError,
 };
-use nicety_nic::spin::Fault;
+use nicety_nic::spin::{Fault, FaultKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -248,6 +248,7 @@ impl ProcessTable {
         self.sim.spawn(async move {
             if let Err(fault) = nfp.finished(microengine, context).await {
                 faults.borrow_mut().push(Fault {
+                    kind: FaultKind::Trap,
                     time: sim.now(),
                     node: sim.node(),
                     hpu: None,

@@ -151,6 +151,7 @@ pub fn report(run: &Run) -> String {
         "time_ps": run.end.ps(),
         "events": run.events,
         "nodes": run.nodes.iter().map(node).collect::<Vec<_>>(),
+        "failures": run.failures(),
         "links": run.network.faults.iter().map(link).collect::<Vec<_>>(),
     })
     .to_string()

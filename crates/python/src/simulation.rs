@@ -9,7 +9,7 @@ use crate::errors::{InputError, broken, guarded, raised};
 use crate::report::report;
 use crate::tables::Recording;
 use nicety::remote::{Command, Driver, Loaded, Next, Reply, drive};
-use nicety::{Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
+use nicety::{Allowed, Cluster, ClusterConfig, Error, HandlerNames, HostBytes, Run, Topology, cards};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -103,6 +103,8 @@ impl Simulation {
                 shards,
                 interrupt: Some(interrupt.clone()),
                 log: Arc::new(print_line),
+                // Python says what of it was not asked for.
+                allowed: Allowed::ALL,
                 ..default
             };
             // Whether such a cluster can be built is worth knowing before there are programs. A thread of its own leaves

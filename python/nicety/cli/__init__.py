@@ -2,7 +2,7 @@
 
 Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C.
 A message goes to stderr, never a traceback for a user's mistake. With `--json`, stdout carries one JSON document and
-nothing else.
+nothing else: where a run failed before it had a document of its own, `{"error": ...}`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except Exception as error:
-        status = _report(error)
+        status = _report(error, as_json="--json" in (sys.argv[1:] if arguments is None else arguments))
     else:
         status = 0
     try:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, *, as_json: bool = False) -> int:
     from nicety._text import printable_text
     from nicety.errors import Error, InputError
 
@@ -53,6 +53,10 @@ def _report(error: Exception) -> int:
     if not isinstance(error, Error):
         raise error
     print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
+    if as_json and not isinstance(error, InputError):
+        from nicety.cli.output import print_error
+
+        print_error(error)
     return 2 if isinstance(error, InputError) else 1
 
 

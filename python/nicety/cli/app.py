@@ -12,6 +12,7 @@ from nicety.cli.bench_commands import bench
 from nicety.cli.channel_commands import register as register_channels
 from nicety.cli.interface_commands import register as register_interfaces
 from nicety.cli.options import (
+    AllowFailures,
     Compiler,
     Csv,
     Defines,
@@ -171,6 +172,7 @@ def _run(
     topology: TopologyName = None,
     noise: Noise = None,
     faults: Faults = None,
+    allow_failures: AllowFailures = None,
     seed: Seed = 1,
     csv: Csv = None,
     trace: Annotated[
@@ -194,6 +196,7 @@ def _run(
             seed=seed,
             noise=noise,
             faults=faults,
+            allow_failures=allow_failures or "",
             arguments=arguments or [],
         ),
         Files(csv=csv, trace=trace, trace_scale=trace_scale),

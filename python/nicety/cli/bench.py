@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nicety.benchmarks import BenchmarkName, run_benchmark
+from nicety.benchmarks import BenchmarkName, Report, run_benchmark
 from nicety.cli.files import Files
-from nicety.cli.output import note, parse_names, print_json
+from nicety.cli.output import note, parse_names, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError
 from nicety.ranges import parse_ranges
@@ -39,6 +39,7 @@ class Request:
     noise: str | None
     faults: str | None
     seed: int
+    allow_failures: str
 
 
 def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool, as_json: bool) -> None:
@@ -51,7 +52,9 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
     sizes = request.sizes if request.sizes is not None else _SIZES[request.benchmark]
     with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
         warnings.simplefilter("always", RecordingWarning)
-        report = run_benchmark(
+        report, failed = with_report(
+            Report,
+            run_benchmark,
             request.benchmark,
             nics=parse_names(request.nics, "--nic"),
             modes=None if request.modes is None else parse_names(request.modes, "--mode"),
@@ -65,6 +68,7 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
             noise=request.noise,
             faults=request.faults,
             seed=request.seed,
+            allow_failures=request.allow_failures,
             handlers=request.handlers,
             cc=request.cc,
             trace=files.trace,
@@ -78,3 +82,5 @@ def bench(request: Request, files: Files, *, breakdown: bool, percentiles: bool,
         print_json(report)
     else:
         sys.stdout.write(benchmark_text(report, breakdown=breakdown, percentiles=percentiles))
+    if failed is not None:
+        raise failed

@@ -10,6 +10,7 @@ import typer
 
 from nicety._checks import MOST_WINDOW, U64
 from nicety.cli.options import (
+    AllowFailures,
     Arrow,
     Breakdown,
     Compiler,
@@ -75,6 +76,7 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
         topology: TopologyName = None,
         noise: Noise = None,
         faults: Faults = None,
+        allow_failures: AllowFailures = None,
         seed: Seed = 1,
         percentiles: Percentiles = False,
         breakdown: Breakdown = False,
@@ -104,6 +106,7 @@ def _between_hosts(benchmark: BenchmarkName) -> Callable[..., None]:
                 topology=topology,
                 noise=noise,
                 faults=faults,
+                allow_failures=allow_failures or "",
                 seed=seed,
             ),
             Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),
@@ -167,6 +170,7 @@ def _handlers(
     defines: Defines = None,
     cc: Compiler = None,
     overrides: Overrides = None,
+    allow_failures: AllowFailures = None,
     seed: Seed = 1,
     plot: Plot = None,
     csv: Csv = None,
@@ -204,6 +208,7 @@ def _handlers(
             state_bytes=state_bytes,
             user_header=user_header,
             handler_memory=handler_memory,
+            allow_failures=allow_failures or "",
             seed=seed,
         ),
         Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale),

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nicety.cli.files import Files
-from nicety.cli.output import note, parse_names, print_json
+from nicety.cli.output import note, parse_names, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError
 from nicety.handlers import Handlers
-from nicety.line_rate import check_line_rate
+from nicety.line_rate import LineRateReport, check_line_rate
 from nicety.line_rate_text import line_rate_text
 from nicety.ranges import parse_ranges
 from nicety.results import RecordingWarning
@@ -33,6 +33,7 @@ class Request:
     user_header: str | None
     handler_memory: str
     seed: int
+    allow_failures: str
 
 
 def bench_handlers(request: Request, files: Files, *, as_json: bool) -> None:
@@ -41,7 +42,9 @@ def bench_handlers(request: Request, files: Files, *, as_json: bool) -> None:
     sizes = request.packet_sizes
     with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
         warnings.simplefilter("always", RecordingWarning)
-        report = check_line_rate(
+        report, failed = with_report(
+            LineRateReport,
+            check_line_rate,
             request.handlers,
             nics=parse_names(request.nics, "--nic"),
             packet_sizes=None if sizes is None else parse_ranges(sizes, "--packet-sizes"),
@@ -53,6 +56,7 @@ def bench_handlers(request: Request, files: Files, *, as_json: bool) -> None:
             user_header=_hex(request.user_header, "--user-header"),
             handler_memory=_size(request.handler_memory, "--handler-memory"),
             seed=request.seed,
+            allow_failures=request.allow_failures,
             trace=files.trace,
             trace_scale=files.scale,
             progress=lambda done, total: bar.advance(done, total, "measuring"),
@@ -64,6 +68,8 @@ def bench_handlers(request: Request, files: Files, *, as_json: bool) -> None:
         print_json(report)
     else:
         sys.stdout.write(line_rate_text(report))
+    if failed is not None:
+        raise failed
 
 
 def _hex(text: str | None, option: str) -> bytes:

@@ -132,4 +132,12 @@ Noise = Annotated[
         "and ,rank=N for one host.",
     ),
 ]
+AllowFailures = Annotated[
+    str | None,
+    typer.Option(
+        "--allow-failures",
+        metavar="KIND[,KIND]",
+        help="Failures that are meant to be: trap, fail, budget, refused, or all. Others end with status 1.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]

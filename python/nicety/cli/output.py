@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from nicety._text import printable_json, printable_text
 from nicety.cli.streams import can_write
-from nicety.errors import InputError, RunError
+from nicety.errors import HandlerFailure, InputError, RunError
+
+R = TypeVar("R")
+
+
+def with_report(
+    _kind: type[R], act: Callable[..., R], *arguments: Any, **options: Any
+) -> tuple[R, HandlerFailure | None]:
+    """What something reports, and what failed in it where its report is whole all the same."""
+    try:
+        return act(*arguments, **options), None
+    except HandlerFailure as failure:
+        if failure.report is None:
+            raise
+        return cast(R, failure.report), failure
+
+
+_printed: list[Any] = []
+"""The documents that have been printed."""
+
+
+def print_error(error: Exception) -> None:
+    """Print an error as the JSON document of a command that has not come to its own."""
+    if not _printed:
+        failures = {"failures": error.failures} if isinstance(error, HandlerFailure) else {}
+        print_json({"error": {"kind": type(error).__name__, "text": str(error), **failures}})
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout; with letters as numbers where its encoding has not all of them."""
+    _printed.append(document)
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if not can_write(text):
         text = json.dumps(document, indent=2)

@@ -12,10 +12,10 @@ from typing import Any
 
 from nicety._files import write_whole
 from nicety.cli.files import Files
-from nicety.cli.output import failed, note, print_json
+from nicety.cli.output import note, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError, RunError
-from nicety.programs import run_program
+from nicety.programs import ProgramReport, run_program
 from nicety.results import RecordingWarning, program_csv
 from nicety.tables import program_text
 
@@ -36,6 +36,7 @@ class Request:
     noise: str | None
     faults: str | None
     arguments: Sequence[str]
+    allow_failures: str
 
 
 @contextlib.contextmanager
@@ -64,7 +65,9 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with _notes(), progress("running") as bar, prints:
         try:
-            report = run_program(
+            report, failed = with_report(
+                ProgramReport,
+                run_program,
                 request.program,
                 nics=request.nics,
                 overrides=request.overrides,
@@ -74,6 +77,7 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
                 noise=request.noise,
                 faults=request.faults,
                 arguments=request.arguments,
+                allow_failures=request.allow_failures,
                 trace=files.trace,
                 trace_scale=files.scale,
                 progress=lambda done, total, nic: bar.advance(done, total, f"running on {nic}"),
@@ -96,5 +100,5 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
     if len(drops) > _MOST:
         others = sum(dropped["messages"] for dropped in drops[_MOST:])
         note(f"the cards of {len(drops) - _MOST} more ranks dropped {others}")
-    if report["failures"]:
-        raise failed([f"{each['nic']}: rank {each['rank']}: {each['text']}" for each in report["failures"]])
+    if failed is not None:
+        raise failed

@@ -31,6 +31,7 @@ class Request:
     noise: str | None
     faults: str | None
     seed: int
+    allow_failures: str
 
 
 def usecase(case: UseCase, request: Request, files: Files, *, percentiles: bool, as_json: bool) -> None:
@@ -47,6 +48,7 @@ def usecase(case: UseCase, request: Request, files: Files, *, percentiles: bool,
             noise=request.noise,
             faults=request.faults,
             seed=request.seed,
+            allow_failures=request.allow_failures,
             iterations=request.iterations or 1,
             handlers=request.handlers,
             cc=request.cc,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nicety.cli.options import (
+    AllowFailures,
     Arrow,
     Compiler,
     Csv,
@@ -40,6 +41,7 @@ def _shared(
     topology: TopologyName = None,
     noise: Noise = None,
     faults: Faults = None,
+    allow_failures: AllowFailures = None,
     seed: Seed = 1,
     percentiles: Annotated[
         bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
@@ -65,6 +67,7 @@ def _shared(
         topology=topology,
         noise=noise,
         faults=faults,
+        allow_failures=allow_failures or "",
         seed=seed,
     )
     files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)

@@ -17,7 +17,8 @@ from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, name
 from nicety._typed import checked
 from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
-from nicety.errors import Error, InputError, RunError
+from nicety.errors import Error, InputError, RunError, retold
+from nicety.failures import Allowed, allowed
 from nicety.faults import Faults, faults_text
 from nicety.handlers import Handlers
 from nicety.quantities import duration_ps, size_bytes
@@ -41,6 +42,7 @@ class UseCaseReport(TypedDict):
     all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
     `parameters` and `figure` say which of these make a table. `failures` says in which rows something did not come to
     what was asked for, as where a full table refuses keys; with one, the command's status is 1.
+    `handler_failures` is what failed in handlers and was allowed to, as in `Run.failures`, with the point where it did.
     """
 
     benchmark: str
@@ -54,6 +56,7 @@ class UseCaseReport(TypedDict):
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]
     failures: list[Failure]
+    handler_failures: list[dict[str, Any]]
 
 
 class Failure(TypedDict):
@@ -304,6 +307,7 @@ def run_usecase(
     iterations: int = 1,
     handlers: Path | str | None = None,
     cc: str | None = None,
+    allow_failures: Allowed = (),
     trace: Path | str | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     note: Callable[[str], None] | None = None,
@@ -324,6 +328,8 @@ def run_usecase(
         iterations: runs of each point, which differ where there is noise.
         handlers: the user's own handlers in C, instead of the library's.
         cc: a compiler to use instead of the one in the `ziglang` package.
+        allow_failures: failures of handlers that are part of the experiment, as for `Cluster.run`; the report's
+            `failures` has them.
         trace: a file for a timeline of the first run, to be opened with https://ui.perfetto.dev.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         note: called with what a user should know of the sweep beside its result.
@@ -331,6 +337,7 @@ def run_usecase(
 
     Raises:
         InputError: a card, mode, point, override or handler that does not exist or cannot be, before anything runs.
+        HandlerFailure: a handler failed that is not allowed to.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a result.
     """
     count = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
@@ -344,6 +351,7 @@ def run_usecase(
         raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
+    options["allow_failures"] = allowed(allow_failures)
     options["faults"] = broken = faults_text(faults)
     options["topology"] = topology or ("pair" if pairs else "star")
     _check(case, cards, chosen, seed, options)
@@ -372,6 +380,7 @@ def run_usecase(
         },
         "rows": rows,
         "failures": _failures(case, list(points[0]), rows),
+        "handler_failures": sweep.failures,
     }
     return cast(UseCaseReport, _Shown(report))
 
@@ -437,6 +446,7 @@ class _Sweep:
     options: Mapping[str, Any]
     programs: Mapping[str, Handlers]
     trace: tuple[Path, Literal["ns", "ps"]] | None
+    failures: list[dict[str, Any]] = field(default_factory=list)
 
     def rows(
         self, measured: Sequence[tuple[Card, str, Point]], progress: Callable[[int, int], None] | None
@@ -471,9 +481,11 @@ class _Sweep:
             if not notes or isinstance(error, InputError) or told:
                 raise
             if isinstance(error, RunError):
-                raise type(error)(f"{error}{notes}") from error
+                raise retold(error, f"{error}{notes}") from error
             # Bytes that are no request and no reply of this use case's: its programs take them for what they are not.
             raise RunError(f"a program cannot go on with what it received ({_named(error)}){notes}") from error
+        at = {"nic": card.name, "mode": mode, **point}
+        self.failures.extend({**at, **asdict(failure)} for failure in outcome.run.failures)
         if recorded and self.trace is not None:
             path, scale = self.trace
             outcome.run.trace(path, scale=scale)
@@ -553,7 +565,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
     try:
         yield
     except Error as error:
-        raise type(error)(f"{place}: {error}") from error
+        raise retold(error, f"{place}: {error}") from error
     except MemoryError as error:
         raise RunError(
             f"{place}: the machine that simulates has too little memory for this; measure less, or fewer bytes"

@@ -64,7 +64,7 @@ impl Nfp {
                 Exit::Return(value) => Then::Leave(State::Ended(Outcome::Returned(value))),
                 Exit::Trap(trap) => Then::Leave(State::Ended(Outcome::Trapped(trap))),
                 Exit::Device(access) => refer(engine, slot, access, issue),
-                Exit::Order(OrderPoint::Atomic { address }) => atomic(engine, slot, address, issue),
+                Exit::Order(OrderPoint::Atomic { address, .. }) => atomic(engine, slot, address, issue),
                 Exit::Order(_) => unreachable!("fences are performed at once, and no region is ordered"),
                 Exit::Ecall => self.call(index, slot, issue),
             };
@@ -92,7 +92,7 @@ impl Nfp {
         loop {
             let exit = cpu.run(image, &mut space, reservations, until);
             let own = match exit {
-                Exit::Order(OrderPoint::Atomic { address }) => memories.find(address, 4).is_none(),
+                Exit::Order(OrderPoint::Atomic { address, .. }) => memories.find(address, 4).is_none(),
                 Exit::Order(_) => true,
                 Exit::Ecall if cpu.args()[7] == intrinsics::CRC32 => {
                     let [crc, word, ..] = cpu.args();

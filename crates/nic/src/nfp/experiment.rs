@@ -205,9 +205,9 @@ impl Bench {
             })
         };
         match race(steps, nfp.ended.wait_until(|| failure().is_some())).await {
-            // A channel may fail because its process has ended: that says more.
-            Either::Left(Err(error)) => Err(failure().unwrap_or(error)),
-            Either::Left(done) => done,
+            // A channel may fail because its process has ended: that says more. And a process that failed after it had
+            // answered has failed.
+            Either::Left(done) => failure().map_or(done, Err),
             Either::Right(()) => Err(failure().expect("just seen")),
         }
     }

@@ -87,6 +87,8 @@ pub(super) struct Application {
     pub(super) config: ApplicationConfig,
     /// Of all its programs, which may share states.
     pub(super) reservations: RefCell<Reservations>,
+    /// Words on which atomic operations work, by address, sorted: accesses to them are ordered.
+    pub(super) atomic_words: RefCell<Vec<u32>>,
     pub(super) statistics: Cell<HandlerStatistics>,
     refused: Cell<u64>,
     memory: Cell<u64>,
@@ -105,6 +107,7 @@ impl Application {
             id,
             config,
             reservations: RefCell::default(),
+            atomic_words: RefCell::default(),
             statistics: Cell::default(),
             refused: Cell::new(0),
             memory: Cell::new(0),

@@ -158,19 +158,24 @@ impl Card {
             }
             number::CAS => {
                 aligned(a0)?;
-                let found = self.read_u64(running, a0)?;
-                let swap = found == long(a1, a2);
-                if swap {
-                    self.write_u64(running, a0, long(a3, a4))?;
-                }
-                Ok(u32::from(swap))
+                let (expected, new) = (long(a1, a2), long(a3, a4));
+                Ok(self.atomically(running, a0, |running| {
+                    let swap = self.read_u64(running, a0)? == expected;
+                    if swap {
+                        self.write_u64(running, a0, new)?;
+                    }
+                    Ok((u32::from(swap), swap && new != expected))
+                })?)
             }
             number::FADD => {
                 aligned(a0)?;
-                let found = self.read_u64(running, a0)?;
-                self.write_u64(running, a0, found.wrapping_add(long(a2, a3)))?;
-                self.write_u64(running, a1, found)?;
-                Ok(code::OK)
+                let increment = long(a2, a3);
+                Ok(self.atomically(running, a0, |running| {
+                    let found = self.read_u64(running, a0)?;
+                    self.write_u64(running, a0, found.wrapping_add(increment))?;
+                    self.write_u64(running, a1, found)?;
+                    Ok((code::OK, increment != 0))
+                })?)
             }
             number::YIELD => {
                 self.let_others_go(running).await;

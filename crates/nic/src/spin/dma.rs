@@ -3,13 +3,14 @@
 //! A handler may end while its transfers are under way. Its processor is free then; its message waits for them, before its
 //! completion handler and before its completion, and the packet keeps its slot until those of its bytes have been read.
 
-use super::Card;
 use super::attachments::Attachment;
 use super::commands::{Stop, code};
+use super::contention::{Seen, Word};
 use super::handlers::map;
 use super::hpus::{Kind, Thread};
 use super::receive::Incoming;
 use super::run::{Running, phantom_memory};
+use super::{Card, FaultKind};
 use nicety_hpu::{AddressSpace, Region, TrapKind};
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::FailType;
@@ -171,6 +172,8 @@ impl Card {
         let bytes = u64::from(length);
         let handover = self.bus.write(running.message, address, bytes, running.path);
         let (message, from) = (Some(running.message), running.path.at());
+        let pc = running.thread.state.borrow().context.pc();
+        self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
         self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
         self.write_behind(handover.landed, address, bytes, payload);
         self.incoming_of(running, |incoming| incoming.handed = incoming.handed.max(handover.path.at()));
@@ -226,6 +229,8 @@ impl Card {
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         let card = self.clone();
         let (thread, message, path) = (running.thread.clone(), running.message, running.path);
+        let (run, pc) = (running.number, running.thread.state.borrow().context.pc());
+        let image = running.attachment.program.handlers.image.clone();
         self.sim.spawn(async move {
             let mut path = path;
             card.atomics.clear_of(address, 8).await;
@@ -234,7 +239,11 @@ impl Card {
             let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
-                card.write_host(address, 8, &Payload::copy_of(&change(value).to_le_bytes()));
+                let new = change(value);
+                card.write_host(address, 8, &Payload::copy_of(&new.to_le_bytes()));
+                let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
+                let seen = Seen { word, run, image: &image, pc, now, changed, changing: true };
+                card.contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();
             card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "atomic");
@@ -303,7 +312,8 @@ impl Card {
         if let Some(Arriving { local, bytes }) = arriving
             && let Err(len) = attachment.bring(local, bytes)
         {
-            self.fault(Some(core), format!("{} stopped: {}", kind.name(), phantom_memory(len)));
+            let text = format!("{} stopped: {}", kind.name(), phantom_memory(len));
+            self.fault(FaultKind::Trap, Some(core), text);
             let mut table = self.incoming.borrow_mut();
             let fail = &mut table.get(place).fail;
             if fail.is_ok() {

@@ -179,6 +179,11 @@ impl Handlers {
         Ok(Handlers { image, header, payload, completion })
     }
 
+    /// Whether packets run a handler of their own.
+    pub const fn has_payload_handler(&self) -> bool {
+        self.payload.is_some()
+    }
+
     /// Checks that the program fits on a card, before anything runs.
     ///
     /// # Errors

@@ -171,6 +171,8 @@ pub(super) struct Hpus {
     cores: Vec<Core>,
     idle: RefCell<Vec<bool>>,
     queue: RefCell<Queue>,
+    /// Handlers that have begun.
+    begun: Cell<u64>,
 }
 
 /// What waits for a core.
@@ -228,11 +230,18 @@ impl Hpus {
             spec: spec.clone(),
             cores: (0..spec.cores).map(core).collect(),
             idle: RefCell::new(vec![true; spec.cores]),
+            begun: Cell::new(0),
             queue: RefCell::new(match spec.scheduling {
                 Scheduling::FirstCome => Queue::FirstCome(VecDeque::new(), 0),
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
             }),
         }
+    }
+
+    /// A number for a handler that begins.
+    pub(super) fn next_run(&self) -> u64 {
+        self.begun.set(self.begun.get() + 1);
+        self.begun.get()
     }
 
     pub(super) fn core(&self, index: usize) -> &Core {

@@ -13,6 +13,7 @@
 //! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
 //! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
 //! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
+//! | words of memory that handlers wait for | `contention.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
 //!
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
@@ -21,6 +22,7 @@
 mod application;
 mod attachments;
 mod commands;
+mod contention;
 mod contexts;
 mod dma;
 mod fair;
@@ -45,6 +47,7 @@ mod wait;
 
 pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use attachments::{Attach, AttachError, HpuMemoryId, State};
+pub use contention::WaitedWord;
 pub use generate::Generated;
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::CallError;
@@ -57,6 +60,7 @@ pub use refusals::RefusedCommand;
 use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
+use contention::Contention;
 use contexts::Contexts;
 use hpus::Hpus;
 use nicety_fabric::Port;
@@ -75,14 +79,45 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use view::{HostView, Seen};
 
 /// Takes the lines that handlers print; shared by all nodes.
 pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
+/// How a handler or process can fail, or a command of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It trapped: an access, an instruction or a cycle limit stopped it.
+    Trap,
+    /// It returned that it failed, or a number that is no return code.
+    Fail,
+    /// A budget of its application was used up.
+    Budget,
+    /// The card refused a command, or could not carry it out.
+    Refused,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [FaultKind; 4] = [FaultKind::Trap, FaultKind::Fail, FaultKind::Budget, FaultKind::Refused];
+
+    /// The name in reports and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::Trap => "trap",
+            FaultKind::Fail => "fail",
+            FaultKind::Budget => "budget",
+            FaultKind::Refused => "refused",
+        }
+    }
+}
+
 /// A handler that failed, or several for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// How.
+    pub kind: FaultKind,
     /// When, the first time.
     pub time: Time,
     /// On which node.
@@ -108,7 +143,7 @@ pub struct Busy {
     pub bus_to_host: Duration,
 }
 
-/// Most different faults a card keeps; further ones are only counted, as [`HandlerStatistics::failed`].
+/// Most different faults a card keeps; further ones are counted by kind.
 const FAULTS_KEPT: usize = 100;
 
 /// Bytes on their way over the bus.
@@ -160,7 +195,10 @@ pub struct Card {
     /// Whether the card generates packets, and drops all that come.
     discards: Cell<bool>,
     faults: RefCell<Vec<Fault>>,
+    /// Set when a handler is stopped.
+    alarm: RefCell<Option<Arc<AtomicBool>>>,
     refusals: Refusals,
+    contention: Contention,
     log: Log,
     printed: Cell<Printed>,
     recorder: Recorder,
@@ -210,7 +248,9 @@ impl Card {
             messages: Cell::new(0),
             discards: Cell::new(false),
             faults: RefCell::default(),
+            alarm: RefCell::default(),
             refusals: Refusals::default(),
+            contention: Contention::default(),
             log,
             printed: Cell::default(),
             recorder: recorder.clone(),
@@ -286,9 +326,20 @@ impl Card {
         Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
     }
 
-    /// Handlers that failed, for the first hundred reasons.
+    /// Handlers that failed, for the first hundred reasons; what failed for others is counted by kind.
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.borrow().clone()
+    }
+
+    /// Sets `alarm` as soon as a handler is stopped: by a trap, or for its application's budget. It may be what ends the
+    /// run.
+    pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
+        self.alarm.replace(Some(alarm));
+    }
+
+    /// Words of memory that handlers have waited for: locks, mostly.
+    pub fn waited_words(&self) -> Vec<WaitedWord> {
+        self.contention.list()
     }
 
     /// Commands of handlers that this card has refused, in the order in which each was the first time.

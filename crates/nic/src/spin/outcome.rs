@@ -2,11 +2,12 @@
 
 use super::hpus::{Kind, Run};
 use super::receive::Fate;
-use super::{Card, FAULTS_KEPT, Fault};
+use super::{Card, FAULTS_KEPT, Fault, FaultKind};
 use nicety_fabric::Packet;
 use nicety_portals::FailType;
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 /// What a handler may return, as numbered in nicety.h.
 mod returned {
@@ -71,11 +72,11 @@ impl Card {
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
-                self.fault(Some(index), format!("{} stopped: {why}", kind.name()));
+                self.fault(FaultKind::Trap, Some(index), format!("{} stopped: {why}", kind.name()));
                 return self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             Ended::OutOfBudget(why) => {
-                self.fault(Some(index), format!("{} stopped: {why}", kind.name()));
+                self.fault(FaultKind::Budget, Some(index), format!("{} stopped: {why}", kind.name()));
                 return self.failed(place, kind, packet, path, FailType::HandlerBudget);
             }
         };
@@ -104,7 +105,7 @@ impl Card {
             }
             (_, returned::FAIL | returned::SEGV) => {
                 let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
-                self.fault(Some(index), format!("{} returned {word}", kind.name()));
+                self.fault(FaultKind::Fail, Some(index), format!("{} returned {word}", kind.name()));
                 self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             (_, value) => {
@@ -114,6 +115,7 @@ impl Card {
                     Kind::Completion => "SUCCESS, FAIL or SEGV",
                 };
                 self.fault(
+                    FaultKind::Fail,
                     Some(index),
                     format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
                 );
@@ -170,15 +172,21 @@ impl Card {
     }
 
     /// Keeps a fault for the run's report, once with how many times it was.
-    pub(super) fn fault(&self, hpu: Option<usize>, text: String) {
+    pub(super) fn fault(&self, kind: FaultKind, hpu: Option<usize>, text: String) {
+        if let (FaultKind::Trap | FaultKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
+            alarm.store(true, Ordering::Relaxed);
+        }
         let mut faults = self.faults.borrow_mut();
-        let full = faults.len() >= FAULTS_KEPT;
+        let known = faults.iter().any(|fault| fault.text == text);
+        let text = match known || faults.len() < FAULTS_KEPT {
+            true => text,
+            false => format!("further handlers failed for other reasons ({})", kind.name()),
+        };
         match faults.iter_mut().find(|fault| fault.text == text) {
             Some(same) => same.times += 1,
-            None if !full => {
-                faults.push(Fault { time: self.sim.now(), node: self.node, hpu, text, times: 1 });
+            None => {
+                faults.push(Fault { kind, time: self.sim.now(), node: self.node, hpu, text, times: 1 });
             }
-            None => {}
         }
     }
 }

@@ -5,7 +5,7 @@
 //! answer the host sees that one crossing later.
 
 use super::send::{Bytes, HostPart, Leaving, Report};
-use super::{CallError, Card};
+use super::{CallError, Card, FaultKind};
 use nicety_host::{Cpus, Notice, Transfer};
 use nicety_kernel::describe;
 use nicety_portals::{
@@ -364,7 +364,7 @@ impl Card {
             let mut result = Ok(());
             card.with_effects(path, |interface, effects| result = act(interface, effects));
             if let Err(error) = result {
-                card.fault(None, format!("the card refused a {what}: {error}"));
+                card.fault(FaultKind::Refused, None, format!("the card refused a {what}: {error}"));
             }
         });
     }

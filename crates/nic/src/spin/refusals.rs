@@ -63,7 +63,7 @@ impl Refusals {
 }
 
 /// A place in the source, as short as it can be.
-fn place(image: &Image, pc: u32) -> String {
+pub(super) fn place(image: &Image, pc: u32) -> String {
     let Some(location) = image.locate(pc) else { return format!("pc {pc:#010x}") };
     match (location.file_name(), location.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),

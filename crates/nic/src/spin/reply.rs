@@ -14,8 +14,8 @@
 //! atomic operation keeps its place in the buffer until its turn comes, which needs the bus only. Handlers
 //! that send before they end can block each other across cards: a payload handler keeps its packet.
 
-use super::Card;
 use super::send::{HostPart, Report};
+use super::{Card, FaultKind};
 use nicety_fabric::Packet;
 use nicety_kernel::{Pool, Signal, Sim};
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
@@ -155,7 +155,8 @@ impl Card {
         });
         self.recorder.message_completed(message, &seen, super::receive::outcome(reply.fail));
         if reply.of_card && !reply.fail.is_ok() {
-            self.fault(None, format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail));
+            let text = format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail);
+            self.fault(FaultKind::Refused, None, text);
         }
     }
 }

@@ -4,16 +4,21 @@ use super::Card;
 use super::application::{Application, Bound};
 use super::attachments::Attachment;
 use super::commands::{Stop, code, command_name};
+use super::contention::{Seen, Word};
 use super::handlers::map;
 use super::hpus::{Kind, Run, Thread, ThreadState, cycles_until};
+use super::memory::Piece;
 use super::outcome::Ended;
-use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Trap, TrapKind};
+use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Region, Trap, TrapKind};
 use nicety_portals::HeaderKind;
 use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::rc::Rc;
 
 /// Cycles of a slice at most, so that a run can be interrupted whatever its handlers do.
 const SLICE: u64 = 1_000_000;
+
+/// Most words of an application whose accesses are ordered since atomic operations work on them.
+const ATOMIC_WORDS: usize = 4096;
 
 /// The bytes that a run may look at beside HPU memory.
 pub(super) struct RunMemory {
@@ -85,6 +90,8 @@ pub(super) struct Running {
     pub(super) path: Path,
     /// Cycles that a command has kept the core at work, beside issuing it and waiting.
     pub(super) busy: u64,
+    /// Its number on this card.
+    pub(super) number: u64,
 }
 
 impl Card {
@@ -127,8 +134,10 @@ impl Card {
             since: now,
             path: run.path,
             busy: 0,
+            number: self.hpus.next_run(),
         };
         let ended = self.execute(thread, &mut running, entry, arguments).await;
+        self.contention.goes_on(running.number);
         running.path.advance(Stage::Handler, self.sim.now());
         self.leave_core(&running);
         self.record_run(&running, &run, ready, now, &ended);
@@ -278,7 +287,9 @@ impl Card {
                 let ThreadState { context, stack, .. } = &mut *state;
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                let words = application.atomic_words.borrow();
+                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory)
+                    .with_ordered_words(&words);
                 let until = context.cycle().saturating_add(SLICE);
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };
@@ -287,16 +298,25 @@ impl Card {
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
-                Exit::Order(_) => {
-                    let mut state = thread.state.borrow_mut();
-                    let ThreadState { context, stack, .. } = &mut *state;
-                    let (mut data, mut bytes) =
-                        (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-                    let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
-                    let reservations = &mut application.reservations.borrow_mut();
-                    if let Err(trap) = context.perform(image, &mut space, reservations) {
-                        drop(space);
+                Exit::Order(point) => {
+                    let pc = thread.state.borrow().context.pc();
+                    let word = self.ordered_word(running, &point);
+                    let before = word.map(|word| self.peek(running, word));
+                    let performed = {
+                        let mut state = thread.state.borrow_mut();
+                        let ThreadState { context, stack, .. } = &mut *state;
+                        let (mut data, mut bytes) =
+                            (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                        let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
+                    };
+                    if let Err(trap) = performed {
                         break stopped(running, &trap);
+                    }
+                    if let Some(word) = word {
+                        let changed = before != Some(self.peek(running, word));
+                        let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
+                        self.comes_to(running, word, pc, (changed, changing));
                     }
                 }
                 Exit::Ecall => {
@@ -355,6 +375,61 @@ impl Card {
         ended
     }
 
+    /// The word of shared memory whose turn an access waits for, if it is one.
+    fn ordered_word(&self, running: &Running, point: &OrderPoint) -> Option<u32> {
+        let (address, atomic) = match *point {
+            OrderPoint::Atomic { address, .. } => (address & !3, true),
+            OrderPoint::Memory { address, .. } => (address & !3, false),
+            OrderPoint::Fence => return None,
+        };
+        let shared = shared_word(&running.attachment, address).is_some();
+        if shared && atomic {
+            order_word(&running.attachment, address);
+        }
+        shared.then_some(address)
+    }
+
+    /// What is in a word that a handler may touch.
+    fn peek(&self, running: &mut Running, word: u32) -> Option<[u8; 4]> {
+        self.with_space(running, |space| space.read(word, 4).ok()?.first_chunk().copied())
+    }
+
+    /// A handler has come to a word of its own memory, and whether it has changed it, and was to.
+    fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
+        let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
+        let seen = self.seen(running, Word::Hpu(place), pc, how);
+        self.contention.see(&seen, || format!("byte {offset} of {of}"));
+    }
+
+    /// A command works on 8 bytes of a handler's own memory as one: `act` does, and says whether their value changed.
+    pub(super) fn atomically<R>(
+        &self,
+        running: &mut Running,
+        address: u32,
+        act: impl FnOnce(&mut Running) -> Result<(R, bool), TrapKind>,
+    ) -> Result<R, TrapKind> {
+        let pc = running.thread.state.borrow().context.pc();
+        if shared_word(&running.attachment, address).is_some() {
+            order_word(&running.attachment, address);
+            order_word(&running.attachment, address + 4);
+        }
+        let (result, changed) = act(running)?;
+        self.comes_to(running, address, pc, (changed, true));
+        Ok(result)
+    }
+
+    /// A handler comes to a word at this instant, from there; whether it changes it, and is to.
+    pub(super) fn seen<'r>(
+        &self,
+        running: &'r Running,
+        word: Word,
+        pc: u32,
+        (changed, changing): (bool, bool),
+    ) -> Seen<'r> {
+        let image = &running.attachment.program.handlers.image;
+        Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
+    }
+
     /// Calls `act` on what a running handler may touch.
     pub(super) fn with_space<R>(
         &self,
@@ -366,6 +441,39 @@ impl Card {
         let (mut data, mut state) =
             (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
         act(&mut space(attachment, &mut data, &mut state, &mut thread.stack, memory))
+    }
+}
+
+/// A word of HPU memory that handlers on other processors can reach too.
+struct SharedWord {
+    /// Where it lies in the card's HPU memory.
+    place: u32,
+    of: &'static str,
+    /// Where in that.
+    offset: u32,
+}
+
+/// Where a word of HPU memory lies that handlers on other processors can reach too, and what it is called there.
+fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
+    let (state, data) = (&attachment.state, &attachment.program.data);
+    let inside = |piece: &Piece, base: u32| {
+        let offset = address.checked_sub(base)?;
+        (offset as usize + 4 <= piece.bytes.borrow().len()).then_some(offset)
+    };
+    if let Some(offset) = inside(state, attachment.state_address()) {
+        return Some(SharedWord { place: state.start + offset, of: "the state", offset });
+    }
+    let offset = inside(data, map::MEMORY)?;
+    Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
+}
+
+/// From now on accesses to this word are ordered: an atomic operation works on it.
+fn order_word(attachment: &Attachment, address: u32) {
+    let mut words = attachment.application().atomic_words.borrow_mut();
+    if let Err(at) = words.binary_search(&address)
+        && words.len() < ATOMIC_WORDS
+    {
+        words.insert(at, address);
     }
 }
 

@@ -35,7 +35,7 @@ use request::{Chosen, Resolved};
 
 use crate::cards::{self, Card};
 use crate::record::{Level, Recording};
-use crate::{Cluster, ClusterConfig, Error, HandlerNames, Handlers, Log, VERSION};
+use crate::{Allowed, Cluster, ClusterConfig, Error, Failure, HandlerNames, Handlers, Log, VERSION};
 use figures::Spread;
 use nicety_host::{Memory, Traffic};
 use nicety_nic::{CardSpec, Design};
@@ -126,7 +126,7 @@ pub struct Row {
     pub p999_ns: f64,
     /// The longest iteration.
     pub max_ns: f64,
-    /// Whether every byte was checked at the far end, and was right.
+    /// Whether every byte was checked at the far end, and was right, and nothing failed on a card.
     pub verified: bool,
     /// Where the latency went; adds up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +168,18 @@ pub struct Manifest {
     pub faults: Option<String>,
 }
 
+/// Something that failed on a card while a point was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointFailure {
+    /// The card.
+    pub nic: String,
+    /// At which point: mode and size, say.
+    pub point: String,
+    /// What.
+    #[serde(flatten)]
+    pub failure: Failure,
+}
+
 /// The results of a benchmark, whose rows are of type `R`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report<R = Row, M = Manifest> {
@@ -181,6 +193,9 @@ pub struct Report<R = Row, M = Manifest> {
     pub manifest: M,
     /// One row for each point: each card, mode and size, or whatever else the benchmark goes through.
     pub rows: Vec<R>,
+    /// What failed in handlers, or was refused to them, while the rows were measured. Where it was not asked for, the
+    /// benchmark has failed.
+    pub failures: Vec<PointFailure>,
 }
 
 /// Compiled handlers, by `card/mode` as [`plan`] names them.
@@ -212,6 +227,8 @@ struct Point<'p> {
     window: u64,
     /// Takes what the run leaves to look at.
     recorded: Option<&'p dyn Fn(Recording)>,
+    /// What failed in its run.
+    failures: RefCell<Vec<Failure>>,
 }
 
 impl Point<'_> {
@@ -221,6 +238,7 @@ impl Point<'_> {
 
     fn run(&self, cluster: &mut Cluster) -> Result<(), Error> {
         let run = cluster.run()?;
+        self.failures.replace(run.failures());
         if let Some(recorded) = self.recorded {
             recorded(run.recording);
         }
@@ -238,7 +256,7 @@ impl Point<'_> {
             p99_ns: spread.p99,
             p999_ns: spread.p999,
             max_ns: spread.max,
-            verified: true,
+            verified: self.failures.borrow().is_empty(),
             host_memory: meter.measured(),
             ..Row::default()
         }
@@ -321,6 +339,7 @@ fn measure(
         |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
     let total = cards.iter().map(of_card).sum();
     let mut rows = Vec::with_capacity(total);
+    let mut failures = Vec::new();
     (environment.progress)(0, total);
     for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
@@ -333,6 +352,7 @@ fn measure(
                     seed: request.seed,
                     interrupt: environment.interrupt.clone(),
                     log: environment.log.clone(),
+                    allowed: Allowed::ALL,
                     recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
                     ..ClusterConfig::new(pattern.nodes(), card.clone())
                 };
@@ -347,6 +367,7 @@ fn measure(
                     warmup: request.warmup.unwrap_or(1),
                     window: request.window.unwrap_or(request::DEFAULT_WINDOW),
                     recorded,
+                    failures: RefCell::default(),
                 };
                 let row = match (benchmark, card.spec.design()) {
                     (Benchmark::Latency, Design::Qnix) => interfaces::ping_pong(&point),
@@ -356,6 +377,11 @@ fn measure(
                 };
                 let row = row.map_err(|error| at_point(error, nic, mode, size))?;
                 rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
+                failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
+                    nic: nic.clone(),
+                    point: point_name(mode, size),
+                    failure,
+                }));
                 (environment.progress)(rows.len(), total);
             }
         }
@@ -377,6 +403,7 @@ fn measure(
             faults: request.faults.clone(),
         },
         rows,
+        failures,
     })
 }
 
@@ -389,7 +416,11 @@ fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
 }
 
 fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {
-    error.inside(&format!("{nic}, mode {}, {size} B", mode.name()))
+    error.inside(&format!("{nic}, {}", point_name(mode, size)))
+}
+
+fn point_name(mode: Mode, size: u64) -> String {
+    format!("mode {}, {size} B", mode.name())
 }
 
 fn load_handlers(

@@ -203,5 +203,6 @@ pub fn run(
             noise: request.noise.clone(),
         },
         rows,
+        failures: Vec::new(),
     })
 }

@@ -12,9 +12,9 @@ mod rig;
 mod row;
 
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{HandlerRow, RefusedRow, Row};
+pub use row::{Fates, HandlerRow, Loads, LockRow, RefusedRow, Row};
 
-use super::{CardManifest, Environment};
+use super::{CardManifest, Environment, PointFailure};
 use crate::record::Recording;
 use crate::{Error, HandlerNames, Handlers, VERSION};
 use request::Resolved;
@@ -39,7 +39,7 @@ pub type Report = super::Report<Row, Manifest>;
 ///
 /// # Errors
 /// Wrong input before anything runs; then whatever ends a run, with the card and packet size it happened at: a handler
-/// that fails for one.
+/// that is stopped for one.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,
@@ -63,13 +63,19 @@ pub fn run(
     }
     let total = cards.len() * request.packet_sizes.len();
     let mut rows = Vec::with_capacity(total);
+    let mut failures = Vec::new();
     (environment.progress)(0, total);
     for ((nic, card), handlers) in cards.iter().zip(&handlers) {
         for &packet_bytes in &request.packet_sizes {
             let recorded = recorded.filter(|_| rows.is_empty());
             let rig = Rig { request, environment, card, handlers, packet_bytes };
-            let row = rig.measure(recorded).map_err(|error| at_point(error, nic, packet_bytes))?;
+            let (row, failed) = rig.measure(recorded).map_err(|error| at_point(error, nic, packet_bytes))?;
             rows.push(Row { nic: nic.clone(), ..row });
+            failures.extend(failed.into_iter().map(|failure| PointFailure {
+                nic: nic.clone(),
+                point: point_name(packet_bytes),
+                failure,
+            }));
             (environment.progress)(rows.len(), total);
         }
     }
@@ -86,9 +92,14 @@ pub fn run(
             overrides: request.overrides.clone(),
         },
         rows,
+        failures,
     })
 }
 
 fn at_point(error: Error, nic: &str, packet_bytes: u64) -> Error {
-    error.inside(&format!("{nic}, packets of {packet_bytes} B"))
+    error.inside(&format!("{nic}, {}", point_name(packet_bytes)))
+}
+
+fn point_name(packet_bytes: u64) -> String {
+    format!("packets of {packet_bytes} B")
 }

@@ -5,15 +5,14 @@ use super::Row;
 use super::request::Request;
 use super::row::{Load, Measured, RefusedRow};
 use crate::cards::Card;
+use crate::error::fault_lines;
 use crate::record::{Level, Recording};
-use crate::{Cluster, ClusterConfig, Error, Handlers};
+use crate::{Allowed, Buffer, Cluster, ClusterConfig, Error, Failure, FaultKind, Handlers};
 use nicety_nic::spin::Generated;
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 const PT: u32 = 1;
 const DATA: u64 = 1;
@@ -31,7 +30,7 @@ pub(super) struct Rig<'r> {
 }
 
 impl Rig<'_> {
-    pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<Row, Error> {
+    pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         let messages = self.request.messages();
         let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
         let packets = messages.total() * messages.packets_each;
@@ -39,16 +38,20 @@ impl Rig<'_> {
             seed: self.request.seed,
             interrupt: Some(stop.clone()),
             log: self.environment.log.clone(),
+            allowed: Allowed::ALL,
             recording: if recorded.is_some() { Level::Everything } else { Level::Packets },
             recorded_rows: (packets * ROWS_A_PACKET) as usize,
             ..ClusterConfig::new(2, self.card.clone())
         })?;
-        let failed = Rc::new(RefCell::new(None));
         self.generate(&mut cluster);
-        self.receive(&mut cluster, failed.clone(), stop)?;
+        // The memory lives as long as the run.
+        let _memory = self.receive(&mut cluster)?;
+        // What stops one handler may stop each, and take the longest that a handler may every time.
+        cluster.host(1).spin()?.on_stop(stop);
         let run = cluster.run();
-        if let Some(error) = failed.take() {
-            return Err(error);
+        let faults = cluster.host(1).spin()?.faults();
+        if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Trap | FaultKind::Budget)) {
+            return Err(Error::HandlerTrap(fault_lines(&faults)));
         }
         let run = run?;
         let spec = self.card.spec.portals()?;
@@ -60,16 +63,20 @@ impl Rig<'_> {
             buffer_packets: u64::from(spec.link.buffer),
             credit: spec.link.latency,
             busy: cluster.host(1).spin()?.busy(),
+            payload_handler: self.handlers.has_payload_handler(),
+            words: cluster.host(1).spin()?.waited_words(),
+            sent: cluster.host(1).spin()?.packets_sent(),
         };
         let refused = cluster.host(1).spin()?.refused_commands();
         let row = Row {
             refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
             ..Measured::of(&load, &run.recording)?.row(&load)
         };
+        let failures = run.failures();
         if let Some(recorded) = recorded {
             recorded(run.recording);
         }
-        Ok(row)
+        Ok((row, failures))
     }
 
     /// Rank 0 sends at the rate of the wire.
@@ -98,14 +105,8 @@ impl Rig<'_> {
         });
     }
 
-    /// Rank 1 has one match entry with the handlers, and waits until every message is complete. A handler that fails
-    /// ends the run.
-    fn receive(
-        &self,
-        cluster: &mut Cluster,
-        failed: Rc<RefCell<Option<Error>>>,
-        stop: Arc<AtomicBool>,
-    ) -> Result<(), Error> {
+    /// Rank 1 has one match entry with the handlers, and leaves the rest to the card. Gives the memory that the run needs.
+    fn receive(&self, cluster: &mut Cluster) -> Result<[Buffer; 2], Error> {
         let messages = self.request.messages();
         let host = cluster.host(1);
         let memory = host.alloc(self.packet_bytes * messages.packets_each)?;
@@ -128,17 +129,11 @@ impl Rig<'_> {
             ..Me::default()
         };
         cluster.program(1, move |host| async move {
-            // The handlers' memory lives as long as the run.
-            let _of_handlers = of_handlers;
             let appending = host.me_append(PT, me, List::Priority).await?;
             host.appended(appending).await?;
             host.barrier().await;
-            if let Err(error) = host.ct_wait(counter, messages.total()).await {
-                failed.replace(Some(error));
-                stop.store(true, Ordering::Relaxed);
-            }
             Ok(())
         });
-        Ok(())
+        Ok([memory, of_handlers])
     }
 }

@@ -1,0 +1,161 @@
+"""What limits handlers that wait for one word of memory: found by what they do to it, and held against simulations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import nicety
+from nicety.line_rate import LineRateRow
+from nicety.line_rate_text import line_rate_text
+
+HEAD = """#include <nicety.h>
+typedef struct { uint64_t lock; uint32_t count, next, serving; } state_t;
+static inline void work(volatile uint32_t *count, int n) {
+    for (int i = 0; i < n; i++)
+        *count = *count * 3 + 1;
+}
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    state_t *s = state;
+    uint32_t *lock __attribute__((unused)) = (uint32_t *)&s->lock;
+"""
+TAIL = """
+    volatile uint32_t own = 0;
+    work(&own, BESIDE);
+    return SUCCESS;
+}
+"""
+BODY = "    work(&s->count, WORK);\n"
+GIVE_BACK = "    __atomic_store_n(lock, 0, __ATOMIC_RELEASE); /* give back */\n"
+LOCKS = {
+    "swap": "    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)); /* take */\n" + BODY + GIVE_BACK,
+    "lr/sc": "    uint32_t free;\n    do free = 0; while (\n"
+    "        !__atomic_compare_exchange_n(lock, &free, PtlHandlerHPU() + 1, 0, 2, 0)); /* take */\n" + BODY + GIVE_BACK,
+    "CAS": "    while (!PtlHandlerCAS(&s->lock, 0, 1)); /* take */\n"
+    + BODY
+    + "    *(volatile uint64_t *)&s->lock = 0; /* give back */\n",
+    "test and set": "    do while (__atomic_load_n(lock, 0)); /* wait */\n"
+    "    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)); /* take */\n" + BODY + GIVE_BACK,
+    "yield": "    while (!PtlHandlerCAS(&s->lock, 0, 1)) /* take */\n        PtlHandlerYield();\n" + BODY + GIVE_BACK,
+    "ticket": "    const uint32_t mine = __atomic_fetch_add(&s->next, 1, 0);\n"
+    "    while (__atomic_load_n(&s->serving, __ATOMIC_ACQUIRE) != mine); /* wait */\n"
+    + BODY
+    + "    __atomic_fetch_add(&s->serving, 1, __ATOMIC_RELEASE); /* take */\n",
+    "host": "    uint64_t found;\n"
+    "    do { found = 0; PtlHandlerDMACASB(0, &found, 1, PTL_HANDLER_HOST_MEM); } while (found); /* take */\n"
+    + BODY
+    + "    found = 0;\n    PtlHandlerDMAToHostB(&found, 0, 8, PTL_HANDLER_HOST_MEM); /* give back */\n",
+}
+
+
+def check(folder: Path, kind: str, cores: int, *, work: int = 10, beside: int = 0, size: int = 64) -> LineRateRow:
+    source = folder / "mine.c"
+    source.write_text(HEAD + LOCKS[kind] + TAIL)
+    (row,) = nicety.check_line_rate(
+        source,
+        packet_sizes=[size],
+        overrides=[f"hpu.cores={cores}"],
+        defines=[f"WORK={work}", f"BESIDE={beside}"],
+        messages=8,
+    )["rows"]
+    return row
+
+
+def line_of(folder: Path, comment: str) -> str:
+    lines = (folder / "mine.c").read_text().splitlines()
+    return "mine.c:" + str(1 + next(number for number, line in enumerate(lines) if f"/* {comment} */" in line))
+
+
+@pytest.mark.parametrize("kind", LOCKS)
+def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> None:
+    few, many = check(tmp_path, kind, 4), check(tmp_path, kind, 24)
+    for row in (few, many):
+        assert row["limited_by"] == "lock"
+        assert row["hpus_needed"] is None
+        (lock, *_) = row["locks"]
+        assert lock["taken_at"] == line_of(tmp_path, "take")
+        if kind != "ticket":
+            assert lock["given_back_at"] == line_of(tmp_path, "give back")
+        assert lock["waits"] > 0
+        # What gets through is what the lock lets through: never more, and with its hand-over just that.
+        assert row["line_rate_fraction"] <= row["reachable_fraction"] * 1.01
+        occupied = lock["held_ns"] + lock["handed_over_ns"]
+        assert row["line_rate_fraction"] == pytest.approx(row["packet_interval_ns"] / occupied, rel=0.02)
+    if kind in ("test and set", "ticket"):
+        assert few["locks"][0]["waited_at"] == line_of(tmp_path, "wait")
+    # As many processors as one likes are worth only a faster hand-over.
+    assert many["line_rate_fraction"] == pytest.approx(few["reachable_fraction"], rel=0.06)
+
+
+def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> None:
+    """The store is the last thing of a long slice: seen at its beginning, nobody would ever wait."""
+    short, long = check(tmp_path, "CAS", 4, work=10), check(tmp_path, "CAS", 4, work=110)
+    each = (long["locks"][0]["held_ns"] - short["locks"][0]["held_ns"]) / 100
+    assert each >= 4 * 0.4, "load, multiply, add, store and the loop take at least as many cycles"
+
+
+def test_processors_limit_until_the_lock_does(tmp_path: Path) -> None:
+    few = check(tmp_path, "swap", 4, beside=100)
+    assert few["limited_by"] == "handler processors"
+    assert few["hpus_needed"] is None
+    assert few["reachable_fraction"] < 0.5
+    assert few["line_rate_fraction"] < few["reachable_fraction"] * 0.9
+    many = check(tmp_path, "swap", 24, beside=100)
+    assert many["limited_by"] == "lock"
+    assert many["line_rate_fraction"] == pytest.approx(few["reachable_fraction"], rel=0.06)
+
+
+def test_a_lock_that_does_not_limit(tmp_path: Path) -> None:
+    row = check(tmp_path, "swap", 8, work=4, beside=100, size=4096)
+    assert row["limited_by"] is None
+    assert row["sustains_line_rate"]
+    assert row["reachable_fraction"] == 1
+    assert row["hpus_needed"] is not None
+    assert row["loads"]["lock"] < 0.5
+
+
+def test_handlers_that_only_compute(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(
+        "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *state) {\n"
+        "    static uint32_t all;\n    __atomic_fetch_add(&all, 1, __ATOMIC_RELAXED);\n"
+        "    for (volatile int i = 0; i < 100; i++);\n    return SUCCESS;\n}\n"
+    )
+    (row,) = nicety.check_line_rate(tmp_path / "mine.c", packet_sizes=[64], messages=8)["rows"]
+    assert (row["limited_by"], row["locks"], row["loads"]["lock"]) == ("handler processors", [], 0)
+    needed = row["hpus_needed"]
+    assert needed is not None
+    # The claim, tried: one fewer does not keep up.
+    for cores, keeps_up in ((needed - 1, False), (needed, True)):
+        (row,) = nicety.check_line_rate(
+            tmp_path / "mine.c", packet_sizes=[64], messages=8, overrides=[f"hpu.cores={cores}"]
+        )["rows"]
+        assert row["sustains_line_rate"] is keeps_up
+
+
+def test_many_locks_are_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(
+        "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *state) {\n"
+        "    uint32_t *lock = (uint32_t *)state + p.offset / 64 % 16;\n"
+        "    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE));\n"
+        "    for (volatile int i = 0; i < 20; i++);\n"
+        "    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);\n    return SUCCESS;\n}\n"
+    )
+    (row,) = nicety.check_line_rate(tmp_path / "mine.c", packet_sizes=[64], messages=8)["rows"]
+    assert row["limited_by"] == "handler processors"
+    assert row["hpus_needed"] is not None
+
+
+def test_the_text_says_what_limits(tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text(HEAD + LOCKS["swap"] + TAIL)
+    text = line_rate_text(
+        nicety.check_line_rate(source, packet_sizes=[64], defines=["WORK=10", "BESIDE=0"], messages=8)
+    )
+    words = " ".join(text.replace("\n# ", " ").split())
+    assert "processors would keep up" not in words
+    assert "each packet holds byte 0 of the state for" in words
+    take, give_back = line_of(tmp_path, "take"), line_of(tmp_path, "give back")
+    assert f"(taken at {take}, given back at {give_back})" in words
+    assert f"others wait for it at {take}. However many processors there are, at most" in words
+    assert any(line.endswith("Lock") for line in text.splitlines())
