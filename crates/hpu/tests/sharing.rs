@@ -402,10 +402,11 @@ fn a_word_is_ordered_and_its_neighbours_are_not() {
                     seen.push(point);
                     context.perform(&image, &mut space, &mut Reservations::new()).unwrap();
                 }
-                Exit::Return(_) => break (seen, context.cycle(), context.instret(), memory),
+                Exit::Return(_) => break,
                 other => panic!("{other:?}"),
             }
         }
+        (seen, context.cycle(), context.instret(), memory)
     };
     let (none, ..) = run(&[]);
     assert_eq!(none, []);
