@@ -33,10 +33,14 @@ pub struct Undelivered {
 const NO_MESSAGE: u64 = u64::MAX;
 
 /// A packet's turn on the link, or on the way to the card itself; dropped without a launch, its credit goes back.
-pub struct Turn(On);
+pub struct Turn {
+    /// The packet's path before it waited for its turn.
+    path: Path,
+    on: On,
+}
 
 enum On {
-    Link { turn: fabric::Turn, path: Path },
+    Link(fabric::Turn),
     Loopback(loopback::Turn),
 }
 
@@ -154,7 +158,7 @@ impl Wire {
     /// [`Port::turn`] waits for. One sender at a time; [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
-            return Turn(On::Loopback(self.own.turn(flight).await));
+            return Turn { path: flight.path, on: On::Loopback(self.own.turn(flight).await) };
         }
         if let Some(reliable) = &self.reliable {
             let progress = self.with_flow(to, |flow| flow.progress.clone());
@@ -169,13 +173,14 @@ impl Wire {
             }
             debug_assert!(reliable.spec.window > 0);
         }
-        Turn(On::Link { turn: self.port.turn(flight).await, path: flight.path })
+        Turn { path: flight.path, on: On::Link(self.port.turn(flight).await) }
     }
 
     /// Puts a packet on the link whose turn it is. To a card that does not answer any more nothing is sent.
     pub fn launch(self: &Rc<Wire>, packet: Packet, turn: Turn) -> Launched {
-        match turn.0 {
-            On::Link { turn, path } => self.launch_as(Kind::Data, packet, turn, path),
+        let Turn { path, on } = turn;
+        match on {
+            On::Link(turn) => self.launch_as(Kind::Data, packet, turn, path),
             On::Loopback(turn) => Launched { path: self.own.launch(packet, turn), number: None },
         }
     }
