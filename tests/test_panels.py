@@ -99,6 +99,21 @@ def test_the_budget_bends_where_bytes_take_longer_than_the_gap(tmp_path: Path) -
     assert [text.get_text() for text in axes.get_xticklabels()] == ["64", "512", "4Ki"]
 
 
+def test_the_budget_has_the_bytes_of_headers_in_it(tmp_path: Path) -> None:
+    source = tmp_path / "nothing.c"
+    source.write_text(NOTHING)
+    report = package.check_line_rate(
+        source, nics="spin-discrete", packet_sizes=[64, 4096], overrides={"link.header": "100 B", "hpu.cores": 256}
+    )
+    (axes,) = line_rate_figure(report).axes
+    budget = dict(zip(*axes.get_lines()[1].get_data(), strict=True))
+    # 6.7 ns over 20 ps a byte are 335 bytes, 100 of them the header.
+    assert axes.get_ylabel() == "Time a packet (µs)"
+    assert 235 in budget
+    for size, value in budget.items():
+        assert value == pytest.approx(256 * max(6.7, 0.02 * (size + 100)) / 1000)
+
+
 def test_cards_with_other_budgets_have_lines_of_their_own(tmp_path: Path) -> None:
     source, other = tmp_path / "nothing.c", tmp_path / "other.toml"
     source.write_text(NOTHING)

@@ -52,7 +52,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
         for number, (nic, rows) in enumerate(by_nic.items())
     ]
     budgets = {nic: f"time between packets, times {rows[0]['hpus']} HPUs" for nic, rows in by_nic.items()}
-    points = {nic: _budget(rows) for nic, rows in by_nic.items()}
+    points = {nic: {size: budget / scale for size, budget in _budget(rows).items()} for nic, rows in by_nic.items()}
     if all(budget == points[report["rows"][0]["nic"]] for budget in points.values()):
         # The same line for all cards is drawn once, in black.
         nic = next(iter(points))
@@ -84,15 +84,20 @@ def context_figure(report: ContextReport) -> Figure:
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
     """What a packet may take of handler processors, at the sizes of rows and between them.
 
-    That is as many times max(g, bytes x G) as there are processors, which rows have: g where bytes do not matter.
+    That is as many times max(g, (bytes + header) x G) as there are processors: g where bytes do not matter.
     """
     points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
-    gap, longest = min(points.values()), max(points)
+    # Times are rounded to picoseconds, which matters least in the longest.
+    last, first = max(rows, key=_wire_bytes), min(rows, key=_wire_bytes)
+    gap, least, longest = min(points.values()), first["packet_bytes"], last["packet_bytes"]
     if points[longest] == gap:
         return points
-    # Times are rounded to picoseconds, which matters least in the longest.
-    slope = points[longest] / longest
-    least = min(points)
-    sizes = {round(least * (longest / least) ** (step / _STEPS)) for step in range(_STEPS)} | {round(gap / slope)}
-    between = {size: max(gap, slope * size) for size in sizes if least < size < longest}
+    header, slope = last["packet_wire_bytes"] - longest, points[longest] / last["packet_wire_bytes"]
+    sizes = {round(least * (longest / least) ** (step / _STEPS)) for step in range(_STEPS)}
+    sizes |= {round(gap / slope) - header}
+    between = {size: max(gap, slope * (size + header)) for size in sizes if least < size < longest}
     return dict(sorted({**between, **points}.items()))
+
+
+def _wire_bytes(row: LineRateRow) -> int:
+    return row["packet_wire_bytes"]

@@ -102,7 +102,7 @@ class LineRateRow(TypedDict):
     number of processors would do, and `reachable_fraction` is what any number of them would reach of the wire's rate.
     `packet_fates` is what became of the packets, and `sent_per_packet` how many the card sent for each that came.
     `refused_commands` are those that handlers gave and the card refused, in the whole run: messages before and after
-    those measured are in it.
+    those measured are in it. `packet_wire_bytes` is what a packet takes of the link, its header among it.
     """
 
     nic: str
@@ -125,6 +125,7 @@ class LineRateRow(TypedDict):
     limited_by: str | None
     reachable_fraction: float
     packet_interval_ns: float
+    packet_wire_bytes: int
     line_rate_packets_per_s: float
     packets_per_s: float
     line_rate_fraction: float

@@ -59,6 +59,7 @@ impl Rig<'_> {
             packet_bytes: self.packet_bytes,
             messages,
             interval: cluster.host(0).spin()?.wire_interval(self.packet_bytes),
+            wire_bytes: self.packet_bytes + spec.link.header,
             hpus: spec.hpu.cores as u64,
             buffer_packets: u64::from(spec.link.buffer),
             credit: spec.link.latency,

@@ -155,6 +155,8 @@ pub struct Row {
     pub reachable_fraction: f64,
     /// The time between packets at the wire's rate.
     pub packet_interval_ns: f64,
+    /// Bytes that a packet takes of the link, its header among them.
+    pub packet_wire_bytes: u64,
     /// Packets a second at the wire's rate.
     pub line_rate_packets_per_s: f64,
     /// Packets a second that were done with.
@@ -181,6 +183,8 @@ pub(super) struct Load {
     pub(super) messages: Messages,
     /// Between packets at the wire's rate.
     pub(super) interval: Duration,
+    /// Bytes of a packet on the link.
+    pub(super) wire_bytes: u64,
     pub(super) hpus: u64,
     pub(super) buffer_packets: u64,
     /// What a credit takes back to the sender.
@@ -313,6 +317,7 @@ impl<'r> Measured<'r> {
             sustains_line_rate: limited_by.is_none(),
             limited_by,
             packet_interval_ns: interval.ns(),
+            packet_wire_bytes: load.wire_bytes,
             line_rate_packets_per_s: line_rate,
             packets_per_s,
             line_rate_fraction: fraction,
