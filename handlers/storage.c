@@ -92,7 +92,9 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
         xor_into(old, bytes, length);
         code = PtlHandlerDMAToHostB(old, offset, length, PTL_ME_HOST_MEM);
     }
-    s->lock[one] = s->lock[other] = 0;
+    s->lock[one] = 0;
+    if (other != one) /* a lock that is given back twice is given back for somebody else */
+        s->lock[other] = 0;
     return code;
 }
 
