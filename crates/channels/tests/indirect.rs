@@ -183,7 +183,7 @@ fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     assert!(e.host.is_blocked(T));
     // What was under way goes on to its end.
     e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
-    e.posted(WRITER, UP, list(6, 2));
+    listed(&mut e, WRITER, UP, 6, 2);
     dmas(&mut e, WRITER, 6, 2, &[]);
     e.c.remove(0);
     e.pushed(WRITER, UP, reply(Status::Ok, SIZE));
