@@ -289,12 +289,88 @@ def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
 
 def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
+        # Until the first message they are everybody's.
+        assert await host.start(program, "sum", microengine=59, args=(0x8000_0000, 1)).finished() == 0
+        buffer = host.alloc(8)
         if host.rank == 0:
+            await host.send(buffer, to=1)
             with pytest.raises(nicety.InputError, match="microengines 56 to 59 forward messages between the ranks"):
                 host.start(program, "sum", microengine=59, args=(0, 0))
+        else:
+            await host.recv(buffer)
         return await host.start(program, "sum", microengine=55, args=(0x8000_0000, 1)).finished()
 
     assert nicety.Cluster(2, "nfp-4000").run(main).results == {0: 0, 1: 0}
+
+
+def test_messages_need_microengines_without_processes(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> None:
+        host.start(program, "sleeper", microengine=57, args=(1,))
+        buffer = host.alloc(8)
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+            await host.send(buffer, to=1 - host.rank)
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+            await host.recv(buffer)
+
+    nicety.Cluster(2, "nfp-4000").run(main)
+
+
+FRAMES = """\
+#include <nfp.h>
+
+/* Takes frames of a queue, for ever, and counts them. */
+__process void take(uint32_t queue, uint32_t counter) {
+    uint32_t head[2], source;
+    for (;;) {
+        nfp_eth_receive_from(queue, head, sizeof head, &source);
+        nfp_fetch_add((volatile uint32_t *)(counter + 4 * queue), 1);
+    }
+}
+
+/* Sends a frame to each of so many queues, and what a program may send by accident. */
+__process int32_t scatter(uint32_t queues) {
+    uint32_t words[15] = {1};
+    for (uint32_t queue = 0; queue < queues; queue++) nfp_eth_send_to(1, queue, words, 8, 0, 0);
+    nfp_eth_send_to(1, NFP_ETH_MESSAGES, words, sizeof words, 0, 0);
+    return nfp_eth_send(1, words, sizeof words, 0, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("messages", [False, True])
+def test_frames_belong_to_who_receives_from_their_queue(tmp_path: Path, messages: bool) -> None:
+    source = tmp_path / "frames.c"
+    source.write_text(FRAMES)
+    program = nicety.Processes(source)
+
+    async def main(host: nicety.Host) -> Any:
+        buffer = host.alloc(2000)
+        counters = host.card_memory("emem", length_bytes=40)
+        if host.rank == 1:
+            for microengine, queue in enumerate((0, 0, 0, 2)):
+                host.start(program, "take", microengine=microengine, args=(queue, counters.address))
+            host.open_queue(4)
+            with pytest.raises(nicety.InputError, match="queues 0 to 254, and one for messages between hosts"):
+                host.open_queue(255)
+            if messages:
+                await host.recv(buffer)
+        else:
+            await host.start(program, "scatter", microengine=3, args=(6,)).finished()
+            if messages:
+                await host.send(buffer, to=1)
+        await host.barrier()
+        return [int.from_bytes(counters.read()[4 * queue :][:4], "little") for queue in range(6)]
+
+    run = nicety.Cluster(2, "nfp-4000").run(main)
+    assert run.results[1] == [2, 0, 1, 0, 0, 0]
+    port = run.nodes[1].port
+    seen = {q.queue: (q.frames_received, q.frames_unclaimed, q.frames_waiting) for q in port.queues}
+    assert seen.pop(255)[1:] == (0, 0)
+    assert seen == {0: (2, 0, 0), 1: (0, 1, 0), 2: (1, 0, 0), 3: (0, 1, 0), 4: (0, 0, 1), 5: (0, 1, 0)}
+    assert (port.frames_unclaimed, port.frames_waiting, port.frames_damaged) == (3, 1, 0)
+    # The frame of the program's that is no message between hosts.
+    assert (port.frames_refused, port.envelopes_refused) == (1, 0)
+    assert run.nodes[0].port.frames_sent >= 8
 
 
 DEEP = """\
@@ -331,7 +407,7 @@ __process uint32_t look(void) { return shared[0] + shared[1] + shared[2] + share
     ("name", "argument", "line"),
     [
         ("deep", 100, "static uint32_t down(uint32_t levels) {"),
-        ("wide", 0, "__process uint32_t wide(uint32_t used) {"),
+        ("wide", 1, "__process uint32_t wide(uint32_t used) {"),
         ("far", 1000, "    frame[offset] = 5;"),
     ],
 )

@@ -63,7 +63,10 @@ enum {
     NFP_CALL_ETH_RECEIVE = 0x311,
     NFP_CALL_ETH_MOVE = 0x312,
     NFP_CALL_NODE = 0x313,
-    NFP_CALL_ETH_TYPE = 0x314
+    NFP_CALL_ETH_TYPE = 0x314,
+    NFP_CALL_ETH_SEND_TO = 0x315,
+    NFP_CALL_ETH_RECEIVE_FROM = 0x316,
+    NFP_CALL_ETH_OPEN = 0x317
 };
 
 NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
@@ -231,28 +234,69 @@ NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) 
 }
 
 /* The Ethernet port. A frame has 1 to 1500 bytes of payload, of which the first, its head, come from and go to local
- * memory, and the others a memory of the card (CTM, IMEM or EMEM). Nothing is lost: a frame waits until the other end has
- * room for it. Calls give an error below zero, or what they say. */
+ * memory, and the others a memory of the card (CTM, IMEM or EMEM). Calls give an error below zero, or what they say.
+ *
+ * A frame is for a queue of the port that it goes to: the second byte of its destination address. Each process says which
+ * queue it takes frames from, and several that name one queue share its frames: each frame goes to one of them, the first
+ * that waits. Queue 0, of nfp_eth_send and nfp_eth_receive, is open from the beginning; any other one from the first time
+ * that a process receives from it or opens it, or that the host does. A frame for an open queue waits until a process takes
+ * it, and its sender waits where the port has no room for it; a frame for a queue that is not open is dropped. The report
+ * of a run counts both. The last queue is that of messages between hosts, which processes of your own cannot receive from.
+ *
+ * What comes was written by somebody else, and may be anything: a process checks what it takes. */
 enum {
     NFP_ETH_NO_PEER = -1,     /* there is no such rank, or it is this one */
     NFP_ETH_TOO_LARGE = -2,   /* more bytes than a frame, or than its head; or none */
     NFP_ETH_BAD_ADDRESS = -3, /* memory that is not in CTM, IMEM or EMEM */
-    NFP_ETH_NO_FRAME = -4     /* this process has none */
+    NFP_ETH_NO_FRAME = -4,    /* this process has none */
+    NFP_ETH_BAD_QUEUE = -5    /* there is no such queue, or it is not for this process */
 };
 
 /* Most bytes of a head, and of a whole frame. */
 #define NFP_ETH_HEAD 64u
 #define NFP_ETH_PAYLOAD 1500u
+/* The source of a frame whose sender's address is no rank's. */
+#define NFP_ETH_STRANGER 0xffffffffu
+/* Queues of a port, and the last of them, which is that of messages between hosts. */
+#define NFP_ETH_QUEUES 256u
+#define NFP_ETH_MESSAGES 255u
 
-/* Sends a frame to a rank; 0 when the port has it, and the memory may be used again. */
+NFP_INLINE int32_t nfp_eth_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, uint32_t x4,
+                                uint32_t x5) {
+    register uint32_t a0 __asm__("a0") = x0;
+    register uint32_t a1 __asm__("a1") = x1;
+    register uint32_t a2 __asm__("a2") = x2;
+    register uint32_t a3 __asm__("a3") = x3;
+    register uint32_t a4 __asm__("a4") = x4;
+    register uint32_t a5 __asm__("a5") = x5;
+    register uint32_t a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5), "r"(a7) : "memory");
+    return (int32_t)a0;
+}
+
+/* Sends a frame to a queue of a rank, or to its queue 0; 0 when the port has it, and the memory may be used again. */
+NFP_INLINE int32_t nfp_eth_send_to(uint32_t rank, uint32_t queue, const void *head, uint32_t head_bytes,
+                                   const volatile void *memory, uint32_t bytes) {
+    return nfp_eth_call(NFP_CALL_ETH_SEND_TO, rank, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)memory,
+                        bytes, queue);
+}
 NFP_INLINE int32_t nfp_eth_send(uint32_t rank, const void *head, uint32_t head_bytes, const volatile void *memory,
                                 uint32_t bytes) {
     return nfp_channel_call(NFP_CALL_ETH_SEND, rank, (uint32_t)(uintptr_t)head, head_bytes,
                             (uint32_t)(uintptr_t)memory, bytes);
 }
 
-/* Waits for a frame: its number of bytes, the first of them in `head`, and which rank it is from. The frame stays with the
- * process, and in the packet buffer, until it gives the frame up or receives again. */
+/* Opens a queue, whose frames wait from now on, for whichever process receives from it. It never blocks; 0. */
+NFP_INLINE int32_t nfp_eth_open(uint32_t queue) {
+    return nfp_channel_call(NFP_CALL_ETH_OPEN, queue, 0, 0, 0, 0);
+}
+
+/* Waits for a frame of a queue, or of queue 0: its number of bytes, the first of them in `head`, and which rank it is from.
+ * The frame stays with the process, and in the packet buffer, until the process gives it up, receives again or ends. */
+NFP_INLINE int32_t nfp_eth_receive_from(uint32_t queue, void *head, uint32_t head_bytes, uint32_t *source) {
+    return nfp_channel_call(NFP_CALL_ETH_RECEIVE_FROM, (uint32_t)(uintptr_t)head, head_bytes,
+                            (uint32_t)(uintptr_t)source, queue, 0);
+}
 NFP_INLINE int32_t nfp_eth_receive(void *head, uint32_t head_bytes, uint32_t *source) {
     return nfp_channel_call(NFP_CALL_ETH_RECEIVE, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)source,
                             0, 0);

@@ -11,7 +11,13 @@
  *                             forward_send <- forward_port <- frame <-                           a slot is free again
  *
  * forward_port never waits for its host. It has room for every envelope that may come, as the hosts count them, and for
- * every chunk, since a lane sends a chunk only into a slot that is free. */
+ * every chunk, since a lane sends a chunk only into a slot that is free.
+ *
+ * What comes from the network is believed only as far as this card has asked for it: a chunk is the next one of the lane
+ * that its sender was given, and a slot is freed by whom it was filled for. Anything else is counted and dropped.
+ *
+ * A transfer between host and card may fail, at both ends of its channel. Then the message is given up and its lane goes on
+ * with the next: a sender tells the other card, whose host is told; a receiver takes what is left and throws it away. */
 #include <nfp.h>
 
 #define LANES 8u
@@ -21,8 +27,8 @@
 #define ENTRY 64u
 
 /* What every process is told: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM (LANES x SLOTS
- * chunks that come, as many that go, what is told of either, and the ring of envelopes); entries of the ring, a
- * power of two; the first of four microengines, with port, out and in; those who load; who send; who hand over. */
+ * chunks that come, as many that go, what is told of either, the ring of envelopes, and what is shared); entries of the
+ * ring, a power of two; the first of four microengines, with port, out and in; those who load; who send; who hand over. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
 
 /* Signals: of a slot, that it has been filled, or may be filled again; that a slot of the other end's lane is free; that
@@ -30,21 +36,24 @@
 #define SIGNAL_FREE 2u
 #define SIGNAL_ENVELOPE 4u
 
-enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3 };
+enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
+
+/* The word of an envelope that says what it is, and that of one that gives a lane: the lane, and the message's bytes. */
+enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_READY = 3 };
 
 /* The head of every frame; an envelope has its bytes behind the first word. */
 struct head {
     uint8_t kind, lane, back, slot; /* the lane at the receiver, that at the sender, and which slot of the lane */
     uint32_t offset;                /* of a piece in its chunk */
     uint32_t chunk;                 /* bytes of the chunk */
-    uint32_t last;                  /* whether it is its message's last chunk */
 };
 
 /* What a process is told of a chunk: how many bytes, from or to which rank, the lane there, and whether it is the last of its
- * message. */
+ * message, or its message is given up instead. */
 struct chunk {
     uint32_t bytes, rank, lane, last;
 };
+enum { CHUNK_LAST = 1, CHUNK_ABANDONED = 2 };
 
 #define CHUNKS (LANES * SLOTS)
 
@@ -65,8 +74,23 @@ NFP_INLINE volatile uint8_t *ring(uint32_t memory, uint32_t entry) {
     return (volatile uint8_t *)told(memory, 2 * LANES, 0) + entry * ENTRY;
 }
 
-/* Envelopes that have come; forward_in has taken those before. One for the microengine, which both run on. */
-static uint32_t come;
+/* What the microengines share, zero at first: frames that were refused, and to which rank each lane sends, and one. */
+struct shared {
+    uint32_t refused;
+    uint32_t receiver[LANES];
+};
+NFP_INLINE volatile struct shared *shared(uint32_t memory, uint32_t entries) {
+    return (volatile struct shared *)ring(memory, entries);
+}
+
+/* Envelopes that have come, and those of them that forward_in has taken. One for the microengine, which all three run on. */
+static uint32_t come, taken;
+
+/* What is to come through a lane: from which rank, how many bytes of the message from the chunk on that is coming, how many of
+ * that have come, and into which slot. */
+static struct {
+    uint32_t rank, left, at, slot;
+} due[LANES];
 
 /* Takes every frame from the port. */
 __process void forward_port(PLAN_ARGUMENTS) {
@@ -77,41 +101,67 @@ __process void forward_port(PLAN_ARGUMENTS) {
     } frame;
     for (;;) {
         uint32_t source;
-        uint32_t bytes = (uint32_t)nfp_eth_receive(&frame, NFP_ETH_HEAD, &source);
+        uint32_t bytes = (uint32_t)nfp_eth_receive_from(NFP_ETH_MESSAGES, &frame, NFP_ETH_HEAD, &source);
         struct head head = frame.head;
-        switch (head.kind) {
-        case FRAME_ENVELOPE:
-            frame.words[0] = source;
-            nfp_write(ring(memory, come & (entries - 1)), &frame, ENVELOPE);
-            come++;
-            nfp_signal(first, 2, SIGNAL_ENVELOPE);
-            break;
-        case FRAME_CHUNK: {
-            uint32_t piece = bytes - sizeof head;
-            nfp_eth_move(coming(memory, head.lane, head.slot) + head.offset, sizeof head, piece);
-            if (head.offset + piece == head.chunk) {
-                struct chunk chunk = {head.chunk, source, head.back, head.last};
-                nfp_write(told(memory, head.lane, head.slot), &chunk, sizeof chunk);
-                nfp_signal(first + 3, head.lane, head.slot);
+        bool whole = bytes >= sizeof head && head.lane < LANES && head.back < LANES && head.slot < SLOTS;
+        bool good = false;
+        if (bytes == ENVELOPE && frame.words[0] == FRAME_ENVELOPE) {
+            good = come - taken < entries;
+            if (good) {
+                frame.words[0] = source;
+                nfp_write(ring(memory, come & (entries - 1)), &frame, ENVELOPE);
+                come++;
+                nfp_signal(first, 2, SIGNAL_ENVELOPE);
             }
-            break;
+        } else if (whole && head.kind == FRAME_CHUNK) {
+            uint32_t lane = head.lane, piece = bytes - sizeof head;
+            uint32_t chunk = due[lane].left < CHUNK ? due[lane].left : CHUNK;
+            good = piece > 0 && source == due[lane].rank && head.slot == due[lane].slot && head.chunk == chunk &&
+                   head.offset == due[lane].at && piece <= chunk - due[lane].at;
+            if (good) {
+                nfp_eth_move(coming(memory, lane, head.slot) + head.offset, sizeof head, piece);
+                due[lane].at += piece;
+                if (due[lane].at == chunk) {
+                    struct chunk now = {chunk, source, head.back, due[lane].left == chunk ? CHUNK_LAST : 0};
+                    due[lane].left -= chunk;
+                    due[lane].at = 0;
+                    due[lane].slot ^= 1;
+                    nfp_write(told(memory, lane, head.slot), &now, sizeof now);
+                    nfp_signal(first + 3, lane, head.slot);
+                }
+            }
+        } else if (whole && head.kind == FRAME_ABANDONED) {
+            good = source == due[head.lane].rank && due[head.lane].left > 0;
+            if (good) {
+                struct chunk now = {0, source, head.back, CHUNK_ABANDONED};
+                uint32_t slot = due[head.lane].slot;
+                due[head.lane].left = 0;
+                nfp_write(told(memory, head.lane, slot), &now, sizeof now);
+                nfp_signal(first + 3, head.lane, slot);
+            }
+        } else if (whole && head.kind == FRAME_FREE) {
+            good = shared(memory, entries)->receiver[head.back] == source + 1;
+            if (good) nfp_signal(first + 2, head.back, SIGNAL_FREE + head.slot);
         }
-        case FRAME_FREE: nfp_signal(first + 2, head.back, SIGNAL_FREE + head.slot); break;
-        default: break;
-        }
+        if (!good) nfp_fetch_add(&shared(memory, entries)->refused, 1);
     }
 }
 
-/* Sends the host's envelopes. */
+/* Sends the host's envelopes. One that gives a lane away says what is to come through it. */
 __process int32_t forward_out(PLAN_ARGUMENTS) {
     (void)memory, (void)entries, (void)first;
     uint32_t envelope[ENVELOPE / 4];
     for (;;) {
         int32_t result = channel_read(targets, envelope, ENVELOPE);
         if (result != CHANNEL_OK) return result;
-        uint32_t to = envelope[0];
+        uint32_t to = envelope[0], lane = envelope[WORD_LANE];
+        if (envelope[WORD_KIND] == KIND_READY && lane < LANES) {
+            due[lane].rank = to;
+            due[lane].left = envelope[WORD_BYTES];
+            due[lane].at = due[lane].slot = 0;
+        }
         envelope[0] = FRAME_ENVELOPE;
-        nfp_eth_send(to, envelope, ENVELOPE, 0, 0);
+        nfp_eth_send_to(to, NFP_ETH_MESSAGES, envelope, ENVELOPE, 0, 0);
     }
 }
 
@@ -119,7 +169,7 @@ __process int32_t forward_out(PLAN_ARGUMENTS) {
 __process int32_t forward_in(PLAN_ARGUMENTS) {
     (void)first;
     uint32_t envelope[ENVELOPE / 4];
-    for (uint32_t taken = 0;; taken++) {
+    for (;; taken++) {
         while (taken == come) nfp_wait_any(1u << SIGNAL_ENVELOPE);
         nfp_read(envelope, ring(memory, taken & (entries - 1)), ENVELOPE);
         int32_t result = channel_write(targets + 1, envelope, ENVELOPE);
@@ -134,63 +184,99 @@ __process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
     for (uint32_t slot = 0;;) {
         uint32_t order[4]; /* to whom, its lane, how many bytes */
         int32_t result = channel_read(target, order, sizeof order);
-        if (result != CHANNEL_OK) return result;
+        if (result == CHANNEL_CLOSED) return result;
+        if (result != CHANNEL_OK) continue;
         for (uint32_t left = order[2]; left > 0; slot ^= 1) {
-            struct chunk chunk = {left < CHUNK ? left : CHUNK, order[0], order[1], left <= CHUNK};
+            struct chunk chunk = {left < CHUNK ? left : CHUNK, order[0], order[1], left <= CHUNK ? CHUNK_LAST : 0};
             if (used & 1u << slot) nfp_wait_all(1u << slot);
             used |= 1u << slot;
             result = channel_read_ind(target, going(memory, lane, slot), chunk.bytes);
-            if (result != CHANNEL_OK) return result;
+            left -= chunk.bytes;
+            if (result != CHANNEL_OK) {
+                chunk.last = CHUNK_ABANDONED;
+                left = 0;
+            }
             nfp_write(loaded(memory, lane, slot), &chunk, sizeof chunk);
             nfp_signal(first + 2, lane, slot);
-            left -= chunk.bytes;
         }
+        if (result == CHANNEL_CLOSED) return result;
     }
 }
 
 /* Sends a lane's chunks. */
 __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
-    (void)targets, (void)entries;
+    (void)targets;
     uint32_t used = 0; /* slots of the other end's lane that it has not given back */
-    struct head head = {FRAME_CHUNK, 0, (uint8_t)lane, 0, 0, 0, 0};
+    bool begun = false;
+    struct head head = {FRAME_CHUNK, 0, (uint8_t)lane, 0, 0, 0};
     for (uint32_t slot = 0;; slot ^= 1) {
         struct chunk chunk;
         nfp_wait_all(1u << slot);
         nfp_read(&chunk, loaded(memory, lane, slot), sizeof chunk);
+        if (!begun) {
+            begun = true;
+            /* A signal that the last message's receiver sent too often is none of this one's. */
+            for (uint32_t other = 0; other < SLOTS; other++) nfp_signal(first + 2, lane, SIGNAL_FREE + other);
+            nfp_wait_all(((1u << SLOTS) - 1) << SIGNAL_FREE);
+            shared(memory, entries)->receiver[lane] = chunk.rank + 1;
+        }
         if (used & 1u << head.slot) nfp_wait_all(1u << (SIGNAL_FREE + head.slot));
-        used |= 1u << head.slot;
         head.lane = (uint8_t)chunk.lane;
         head.chunk = chunk.bytes;
-        head.last = chunk.last;
-        for (uint32_t at = 0; at < chunk.bytes;) {
-            uint32_t piece = chunk.bytes - at;
-            if (piece > NFP_ETH_PAYLOAD - sizeof head) piece = NFP_ETH_PAYLOAD - sizeof head;
-            head.offset = at;
-            nfp_eth_send(chunk.rank, &head, sizeof head, going(memory, lane, slot) + at, piece);
-            at += piece;
+        head.kind = chunk.last == CHUNK_ABANDONED ? FRAME_ABANDONED : FRAME_CHUNK;
+        head.offset = 0;
+        if (head.kind == FRAME_ABANDONED) {
+            used &= ~(1u << head.slot);
+            nfp_eth_send_to(chunk.rank, NFP_ETH_MESSAGES, &head, sizeof head, 0, 0);
+        } else {
+            used |= 1u << head.slot;
+            for (uint32_t at = 0; at < chunk.bytes;) {
+                uint32_t piece = chunk.bytes - at;
+                if (piece > NFP_ETH_PAYLOAD - sizeof head) piece = NFP_ETH_PAYLOAD - sizeof head;
+                head.offset = at;
+                nfp_eth_send_to(chunk.rank, NFP_ETH_MESSAGES, &head, sizeof head, going(memory, lane, slot) + at, piece);
+                at += piece;
+            }
         }
         nfp_signal(first + 1, lane, slot);
         head.slot ^= 1;
         if (chunk.last) {
             /* The next message has another lane there, whose slots are all free. */
-            nfp_wait_all(used << SIGNAL_FREE);
+            if (used) nfp_wait_all(used << SIGNAL_FREE);
             used = head.slot = 0;
+            begun = false;
+            shared(memory, entries)->receiver[lane] = 0;
         }
     }
 }
 
-/* Hands the chunks that come through a lane to the host. */
+/* Hands the chunks that come through a lane to the host. After one that failed it throws the others of its message away, and
+ * tells the host when there are no more. */
 __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries, (void)first;
-    uint32_t target = targets + 2 + LANES + lane;
+    uint32_t target = targets + 2 + LANES + lane, word = 0;
+    bool failed = false;
     for (uint8_t slot = 0;;) {
         struct chunk chunk;
         nfp_wait_all(1u << slot);
         nfp_read(&chunk, told(memory, lane, slot), sizeof chunk);
-        int32_t result = channel_write_ind(target, coming(memory, lane, slot), chunk.bytes);
-        if (result != CHANNEL_OK) return result;
-        struct head head = {FRAME_FREE, 0, (uint8_t)chunk.lane, slot, 0, 0, 0};
-        nfp_eth_send(chunk.rank, &head, sizeof head, 0, 0);
-        slot = chunk.last ? 0 : slot ^ 1;
+        if (chunk.last != CHUNK_ABANDONED) {
+            if (!failed) {
+                int32_t result = channel_write_ind(target, coming(memory, lane, slot), chunk.bytes);
+                if (result == CHANNEL_CLOSED) return result;
+                failed = result != CHANNEL_OK;
+            }
+            struct head head = {FRAME_FREE, 0, (uint8_t)chunk.lane, slot, 0, 0};
+            nfp_eth_send_to(chunk.rank, NFP_ETH_MESSAGES, &head, sizeof head, 0, 0);
+        } else if (!failed) {
+            /* The host waits for a chunk: it is told by a message of another kind. */
+            failed = true;
+        }
+        slot ^= 1;
+        if (chunk.last) {
+            if (failed) channel_write(target, &word, sizeof word);
+            failed = false;
+            slot = 0;
+        }
     }
 }

@@ -17,7 +17,15 @@ from nicety.faults import LinkReport, TransportReport
 from nicety.host import Host, Program
 from nicety.interfaces import InterfaceReport
 from nicety.outcomes import NodeReport, Run
-from nicety.processes import ChannelReport, KernelReport, MicroengineReport, Processes, ProcessReport
+from nicety.processes import (
+    ChannelReport,
+    KernelReport,
+    MicroengineReport,
+    PortReport,
+    Processes,
+    ProcessReport,
+    QueueReport,
+)
 from nicety.refusals import RefusedCommand
 
 if TYPE_CHECKING:
@@ -33,10 +41,15 @@ def _node_report(node: dict[str, Any]) -> NodeReport:
             "refused_commands": [RefusedCommand(**command) for command in node["refused_commands"]],
             "microengines": [_microengine_report(microengine) for microengine in node["microengines"]],
             "channels": ChannelReport(**node["channels"]),
+            "port": _port_report(node["port"]),
             "interfaces": InterfaceReport(**node["interfaces"]),
             "kernel": KernelReport(**node["kernel"]),
         }
     )
+
+
+def _port_report(port: dict[str, Any]) -> PortReport:
+    return PortReport(**port | {"queues": [QueueReport(**queue) for queue in port["queues"]]})
 
 
 def _microengine_report(microengine: dict[str, Any]) -> MicroengineReport:

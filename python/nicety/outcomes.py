@@ -9,7 +9,7 @@ from nicety.applications import ApplicationReport
 from nicety.failures import Failure
 from nicety.faults import LinkReport, TransportReport
 from nicety.interfaces import InterfaceReport
-from nicety.processes import ChannelReport, KernelReport, MicroengineReport
+from nicety.processes import ChannelReport, KernelReport, MicroengineReport, PortReport
 from nicety.refusals import RefusedCommand
 from nicety.results import Recorded
 
@@ -111,6 +111,7 @@ class NodeReport:
     transport: TransportReport
     microengines: list[MicroengineReport]
     channels: ChannelReport
+    port: PortReport
     interfaces: InterfaceReport
     kernel: KernelReport
 

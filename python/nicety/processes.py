@@ -181,6 +181,48 @@ class ChannelReport:
 
 
 @dataclass(frozen=True)
+class QueueReport:
+    """What a queue of a card's port has seen.
+
+    Attributes:
+        queue: its number; 255 is that of messages between hosts.
+        frames_received: frames that processes took.
+        frames_unclaimed: frames that came before anybody had opened the queue, which were dropped.
+        frames_waiting: frames that no process has taken at the end.
+    """
+
+    queue: int
+    frames_received: int
+    frames_unclaimed: int
+    frames_waiting: int
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """What the port of a card did that processes send frames through.
+
+    Attributes:
+        frames_sent: frames that processes sent, those that forward messages between hosts included.
+        frames_received: frames that processes took.
+        frames_damaged: frames that came damaged, or were none for this card, which were dropped.
+        frames_unclaimed: frames for queues that nobody had opened, which were dropped.
+        frames_waiting: frames that no process has taken at the end.
+        frames_refused: frames of messages between hosts that could not be meant, which were dropped.
+        envelopes_refused: the same of what another host says about messages.
+        queues: the queues that have seen anything, by number.
+    """
+
+    frames_sent: int
+    frames_received: int
+    frames_damaged: int
+    frames_unclaimed: int
+    frames_waiting: int
+    frames_refused: int
+    envelopes_refused: int
+    queues: list[QueueReport]
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """How often a host's operating system was entered, and what for.
 
@@ -247,6 +289,20 @@ class ProcessCalls(Caller):
             arguments=arguments,
         )
         return Process(self, made, name, microengine, context)
+
+    def open_queue(self, queue: int) -> None:
+        """Open a queue of the card's port: frames for it wait from now on until a process receives them.
+
+        A queue is open, too, from the first time that a process receives from it. Frames that come before are dropped
+        and counted; queue 0 is open from the beginning.
+
+        Args:
+            queue: its number, 0 to 254.
+
+        Raises:
+            InputError: where there is no such queue, or the card has no processes.
+        """
+        self._ask("open_queue", queue=whole(queue, "queue", U32))
 
     def card_memory(self, memory: MemoryName, offset: int = 0, *, length_bytes: int, island: int = 0) -> CardMemory:
         """A part of a memory of the card, to read and write.

@@ -8,7 +8,7 @@ use crate::host::{Failed, Host, HostParts};
 use crate::machine::Gauge;
 use crate::node::{NodeCard, QnixNode};
 use crate::noise::Noise;
-use crate::processes::{MicroengineReport, ProcessTable};
+use crate::processes::{MicroengineReport, PortReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
 use crate::verdict::{self, Allowed, Failure};
@@ -114,6 +114,8 @@ pub struct NodeReport {
     pub microengines: Vec<MicroengineReport>,
     /// What the channels to processes did.
     pub channels: ChannelCounters,
+    /// What a port that processes send frames through did.
+    pub port: PortReport,
     /// What a card with virtual network interfaces counted.
     pub interfaces: qnix::Statistics,
     /// How often the operating system was entered.
@@ -236,7 +238,7 @@ impl Cluster {
                     let spec = Rc::new(NfpSpec::clone(spec));
                     let linked = ((nodes > 1).then_some(port), nodes);
                     let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, linked, &recorder);
-                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card, nodes)?))
+                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card, nodes)))
                 }
                 CardSpec::Qnix(spec) => {
                     let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
@@ -384,6 +386,7 @@ fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
         unusable: report.unusable,
         microengines: report.microengines,
         channels: report.channels,
+        port: report.port,
         kernel: report.kernel,
         interfaces: report.interfaces,
     }

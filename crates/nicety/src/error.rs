@@ -181,9 +181,13 @@ impl From<MessageError> for Error {
         let text = error.to_string();
         match error {
             // Known without asking anybody.
-            MessageError::Rank { .. } | MessageError::TooLong { .. } => Error::Input(text),
+            MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
+                Error::Input(text)
+            }
             MessageError::ToItself { .. }
             | MessageError::NoRoom { .. }
+            | MessageError::Refused { .. }
+            | MessageError::Abandoned { .. }
             | MessageError::Memory(_)
             | MessageError::Channel(_) => Error::Program(text),
         }

@@ -63,7 +63,10 @@ pub use error::Error;
 pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread, VniProcess};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
-pub use nicety_nic::nfp::{ChannelCounters, ContextCounters, CoreCounters, MemoryKind};
+pub use nicety_nic::nfp::{
+    ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters, PortCounters,
+    QueueCounters,
+};
 pub use nicety_nic::qnix;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, FaultKind, HandlerError,
@@ -74,6 +77,7 @@ pub use nicety_nic::{CardSpec, Design};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, Time};
 pub use noise::Noise;
+pub use processes::PortReport;
 pub use processes::{CardMemory, MicroengineReport, Process, ProcessEnd, ProcessReport, Processes, Start};
 pub use verdict::{Allowed, Failure};
 

@@ -1,7 +1,7 @@
 //! A node's card, which is of one of several designs, and what a node's report takes from it.
 
 use crate::Error;
-use crate::processes::{MicroengineReport, ProcessTable};
+use crate::processes::{MicroengineReport, PortReport, ProcessTable};
 use nicety_host::KernelCounters;
 use nicety_nic::nfp::ChannelCounters;
 use nicety_nic::qnix::{self, QnixError};
@@ -74,6 +74,7 @@ pub(crate) struct CardReport {
     pub(crate) unusable: Unusable,
     pub(crate) microengines: Vec<MicroengineReport>,
     pub(crate) channels: ChannelCounters,
+    pub(crate) port: PortReport,
     pub(crate) interfaces: qnix::Statistics,
     pub(crate) kernel: KernelCounters,
 }
@@ -145,7 +146,7 @@ impl NodeCard {
     pub(crate) fn unusable(&self) -> u64 {
         match self {
             NodeCard::Spin(card) => card.unusable().total(),
-            NodeCard::Nfp(_) => 0,
+            NodeCard::Nfp(processes) => processes.port().unusable(),
             NodeCard::Qnix(node) => node.card().statistics().unusable,
         }
     }
@@ -166,6 +167,7 @@ impl NodeCard {
             NodeCard::Nfp(processes) => CardReport {
                 microengines: processes.microengines(),
                 channels: processes.card().channel_counters(),
+                port: processes.port(),
                 kernel: processes.card().kernel_counters(),
                 ..CardReport::default()
             },

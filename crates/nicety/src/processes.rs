@@ -3,7 +3,8 @@
 use crate::Error;
 use nicety_kernel::Sim;
 use nicety_nic::nfp::{
-    Card, ContextCounters, CoreCounters, MemoryKind, Messenger, Nfp, NfpSpec, Outcome, Program, ProgramError,
+    Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
+    PortCounters, Program, ProgramError, QueueCounters,
 };
 use nicety_nic::spin::{Fault, FaultKind};
 use std::cell::RefCell;
@@ -73,6 +74,24 @@ pub struct MicroengineReport {
     pub processes: Vec<ProcessReport>,
 }
 
+/// What a card's port did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortReport {
+    /// All of it.
+    pub counters: PortCounters,
+    /// By queue, those that have seen anything.
+    pub queues: Vec<QueueCounters>,
+    /// What messages between hosts did not believe.
+    pub refused: MessengerCounters,
+}
+
+impl PortReport {
+    /// Frames and messages that came and could not be used.
+    pub const fn unusable(&self) -> u64 {
+        self.counters.damaged + self.refused.frames + self.refused.envelopes
+    }
+}
+
 /// A part of a memory of the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardMemory {
@@ -109,8 +128,8 @@ struct Started {
 pub(crate) struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
-    /// What brings messages from rank to rank, where there are several.
-    messenger: Option<Rc<Messenger>>,
+    /// What brings messages from rank to rank, where there are several, or why there is none.
+    messenger: Result<Rc<Messenger>, Error>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -120,17 +139,17 @@ pub(crate) struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// A card without processes, but for those that forward messages between the ranks.
-    pub(crate) fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> Result<ProcessTable, Error> {
+    /// A card without processes. Those that forward messages between the ranks start with the first message.
+    pub(crate) fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
         let messenger = match ranks {
-            0 | 1 => None,
-            _ => {
-                Some(Messenger::install(sim, &card, ranks).map_err(|error| Error::Input(error.to_string()))?)
-            }
+            0 | 1 => Err("there is no other rank; a cluster of one has no messages".to_owned()),
+            _ => Messenger::install(sim, &card, ranks)
+                .map_err(|error| format!("messages between hosts do not fit the card: {error}")),
         };
+        let messenger = messenger.map_err(Error::Input);
         let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
-        Ok(ProcessTable {
+        ProcessTable {
             sim: sim.clone(),
             messenger,
             loaded: RefCell::new((0..cores).map(|_| None).collect()),
@@ -139,14 +158,21 @@ impl ProcessTable {
             faults: Rc::default(),
             nfp,
             card,
-        })
+        }
     }
 
     /// What brings messages from rank to rank.
     pub(crate) fn messenger(&self) -> Result<&Rc<Messenger>, Error> {
-        self.messenger.as_ref().ok_or_else(|| {
-            Error::Input("there is no other rank; a cluster of one has no messages".to_owned())
-        })
+        self.messenger.as_ref().map_err(Error::clone)
+    }
+
+    /// What the port did.
+    pub(crate) fn port(&self) -> PortReport {
+        PortReport {
+            counters: self.card.port_counters(),
+            queues: self.card.queue_counters(),
+            refused: self.messenger.as_ref().map_or_else(|_| MessengerCounters::default(), |m| m.counters()),
+        }
     }
 
     /// The card with its channels.
@@ -171,9 +197,11 @@ impl ProcessTable {
                 arguments.len()
             ));
         }
-        if self.messenger.is_some() && Messenger::microengines(spec.cores).contains(&microengine) {
+        let forwards = self.messenger.as_ref().is_ok_and(|messenger| messenger.is_started());
+        if forwards && Messenger::microengines(spec.cores).contains(&microengine) {
             return wrong(format!(
-                "{name}: microengines {} to {} forward messages between the ranks of a cluster; take another one",
+                "{name}: microengines {} to {} forward messages between the ranks of a cluster, which has begun; take \
+                 another one",
                 Messenger::microengines(spec.cores).start,
                 spec.cores - 1
             ));

@@ -2,6 +2,8 @@
 
 use crate::host::MESSAGES;
 use crate::node::NodeCard;
+use crate::processes::PortReport;
+use nicety_nic::nfp::QueueCounters;
 use nicety_nic::spin::Card;
 use nicety_portals::{DropReason, DroppedMessage};
 use std::rc::Rc;
@@ -19,7 +21,8 @@ pub(crate) fn notes(cards: &[NodeCard]) -> String {
 /// What processes of cards do, or with what they have ended too early.
 fn processes(cards: &[NodeCard]) -> String {
     let of_rank = |(rank, card): (usize, &NodeCard)| {
-        let doings = card.nfp().map_or_else(|_| Vec::new(), |card| card.doings());
+        let doings =
+            card.nfp().map_or_else(|_| Vec::new(), |card| [card.doings(), frames(&card.port())].concat());
         doings.into_iter().map(move |doing| (rank, doing))
     };
     let found: Vec<(usize, String)> = cards.iter().enumerate().flat_map(of_rank).collect();
@@ -33,6 +36,18 @@ fn processes(cards: &[NodeCard]) -> String {
         text += &format!("\n  note: and there are {} on the cards", more(others));
     }
     text
+}
+
+/// Frames of a card's port that nobody took.
+fn frames(port: &PortReport) -> Vec<String> {
+    let of = |queue: &QueueCounters| {
+        let QueueCounters { queue, unclaimed, waiting, .. } = *queue;
+        let waits = format!("{} of queue {queue} for a process to receive", counted(waiting, "frame"));
+        let dropped = format!("{} for queue {queue}, which nobody had opened", counted(unclaimed, "frame"));
+        let waits = (waiting > 0).then(|| format!("the port keeps {waits}"));
+        waits.into_iter().chain((unclaimed > 0).then(|| format!("the port dropped {dropped}")))
+    };
+    port.queues.iter().flat_map(of).collect()
 }
 
 fn dropped(cards: &[Rc<Card>]) -> String {

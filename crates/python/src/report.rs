@@ -1,6 +1,6 @@
 //! The report of a run, as JSON.
 
-use nicety::{ChannelCounters, MicroengineReport, ProcessEnd, ProcessReport, Run};
+use nicety::{ChannelCounters, MicroengineReport, PortReport, ProcessEnd, ProcessReport, QueueCounters, Run};
 use serde_json::{Value, json};
 
 fn application(used: &nicety::ApplicationReport) -> Value {
@@ -81,6 +81,27 @@ fn channels(counters: &ChannelCounters) -> Value {
     })
 }
 
+fn port(report: &PortReport) -> Value {
+    let queue = |counted: &QueueCounters| {
+        json!({
+            "queue": counted.queue,
+            "frames_received": counted.received,
+            "frames_unclaimed": counted.unclaimed,
+            "frames_waiting": counted.waiting,
+        })
+    };
+    json!({
+        "frames_sent": report.counters.sent,
+        "frames_received": report.counters.received,
+        "frames_damaged": report.counters.damaged,
+        "frames_unclaimed": report.counters.unclaimed,
+        "frames_waiting": report.counters.waiting,
+        "frames_refused": report.refused.frames,
+        "envelopes_refused": report.refused.envelopes,
+        "queues": report.queues.iter().map(queue).collect::<Vec<_>>(),
+    })
+}
+
 fn interfaces(counted: &nicety::qnix::Statistics) -> Value {
     json!({
         "sends": counted.sends,
@@ -125,6 +146,7 @@ pub fn report(run: &Run) -> String {
                 "unusable": node.unusable.total(),
             },
             "channels": channels(&node.channels),
+            "port": port(&node.port),
             "interfaces": interfaces(&node.interfaces),
             "kernel": {
                 "calls": node.kernel.calls,

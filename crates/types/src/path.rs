@@ -172,6 +172,22 @@ impl Path {
         }
     }
 
+    /// This path, going on as `later` has gone on from `earlier`; none where it has not.
+    pub fn continued(&self, earlier: &Path, later: &Path) -> Option<Path> {
+        let goes_on = earlier.origin == later.origin
+            && earlier.totals.iter().zip(&later.totals).all(|(before, after)| before <= after);
+        goes_on.then(|| {
+            let mut path = *self;
+            for (total, (before, after)) in
+                path.totals.iter_mut().zip(earlier.totals.iter().zip(&later.totals))
+            {
+                *total += *after - *before;
+            }
+            path.at += later.at.since(earlier.at);
+            path
+        })
+    }
+
     /// The time accounted to a stage.
     pub const fn total(&self, stage: Stage) -> Duration {
         self.totals[stage as usize]
@@ -198,6 +214,23 @@ mod tests {
         assert_eq!(path.total(Stage::Post), Duration::from_ps(130));
         assert_eq!(path.stages().map(|(_, d)| d).sum::<Duration>(), path.at().since(path.origin()));
         assert_eq!(path.stages().count(), 2);
+    }
+
+    #[test]
+    fn a_path_goes_on_as_another_one_did() {
+        let t = |ps| Time::from_ps(ps);
+        let (mut own, mut other) = (Path::from(t(10)), Path::from(t(50)));
+        own.advance(Stage::Link, t(60));
+        other.advance(Stage::Compute, t(60));
+        let mut later = other;
+        later.advance(Stage::Link, t(63));
+        later.advance(Stage::Wake, t(70));
+        let whole = own.continued(&other, &later).unwrap();
+        assert_eq!((whole.origin(), whole.at()), (t(10), t(70)));
+        assert_eq!(whole.total(Stage::Link), Duration::from_ps(53));
+        assert_eq!(whole.stages().map(|(_, d)| d).sum::<Duration>(), whole.at().since(whole.origin()));
+        assert_eq!(own.continued(&later, &other), None);
+        assert_eq!(own.continued(&own, &later), None);
     }
 
     #[test]

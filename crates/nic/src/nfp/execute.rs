@@ -75,6 +75,9 @@ impl Nfp {
                 state.leave(slot, cycle, next);
                 drop(state);
                 if ended {
+                    if let Some(services) = self.services.get() {
+                        services.ended(Place { core: index, context: slot });
+                    }
                     self.ended.notify_all();
                 }
                 return;

@@ -38,6 +38,12 @@ pub const ETH_RECEIVE: u32 = 0x311;
 pub const ETH_MOVE: u32 = 0x312;
 /// `nfp_rank()` and `nfp_ranks()`.
 pub const NODE: u32 = 0x313;
+/// `nfp_eth_send_to(rank, head, head_bytes, memory, bytes, queue)`.
+pub const ETH_SEND_TO: u32 = 0x315;
+/// `nfp_eth_receive_from(head, head_bytes, source, queue)`.
+pub const ETH_RECEIVE_FROM: u32 = 0x316;
+/// `nfp_eth_open(queue)`.
+pub const ETH_OPEN: u32 = 0x317;
 
 /// `nfp_eth_type()`.
 pub const ETH_TYPE: u32 = 0x314;
@@ -53,6 +59,8 @@ pub(super) fn name(number: u32) -> &'static str {
         ETH_SEND => "nfp_eth_send",
         ETH_RECEIVE => "nfp_eth_receive",
         ETH_MOVE => "nfp_eth_move",
+        ETH_SEND_TO => "nfp_eth_send_to",
+        ETH_RECEIVE_FROM => "nfp_eth_receive_from",
         _ => "a call of the card",
     }
 }

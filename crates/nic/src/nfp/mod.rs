@@ -11,7 +11,7 @@
 //! | `intrinsics.rs` | the calls a process makes of its core |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
 //! | `card/` | [`Card`]: the processor, its channels to the host, and the host's end of them |
-//! | `messenger.rs` | [`Messenger`]: messages from host to host, by way of processes that forward them |
+//! | `messenger/` | [`Messenger`]: messages from host to host, by way of processes that forward them |
 //! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //! | `experiment.rs` | a processor by itself, run to the end |
@@ -43,14 +43,14 @@ pub mod tsp;
 
 pub use account::{ContextCounters, CoreCounters};
 pub use card::{
-    Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, ManagerSpec, PortCounters,
-    PortSpec, Selected,
+    Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, MESSAGE_QUEUE, ManagerSpec,
+    PortCounters, PortSpec, QueueCounters, Selected,
 };
 pub use engine::{Outcome, SIGNALS};
 pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
-pub use messenger::{Arrival, INLINE, MessageError, Messenger, Posted, WINDOW};
+pub use messenger::{Arrival, INLINE, MessageError, Messenger, MessengerCounters, Posted, WINDOW};
 pub use nicety_channels::{
     Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard,
     PAYLOAD_BYTES as DIRECT_BYTES, Payload, Want,
@@ -63,7 +63,8 @@ pub use spec::{MemorySpec, NfpSpec};
 pub mod number {
     pub use super::intrinsics::{
         CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
-        CRC32, ETH_MOVE, ETH_RECEIVE, ETH_SEND, NODE, READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,
+        CRC32, ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, NODE, READ, SIGNAL,
+        WAIT_ALL, WAIT_ANY, WRITE, YIELD,
     };
 }
 
@@ -222,6 +223,11 @@ impl Nfp {
             State::Ended(outcome) => Some(outcome.clone()),
             _ => None,
         }
+    }
+
+    /// Whether a process runs on a microengine.
+    pub fn is_live(&self, core: usize) -> bool {
+        self.engines[core].state.borrow().live()
     }
 
     /// What a context does, to follow 'which': it runs, waits for something, or has ended.

@@ -34,6 +34,9 @@ pub(super) trait Services {
 
     /// A process has sent another one the signal that this one waited for.
     fn released(&self, by: Place, released: Place);
+
+    /// A process has ended, one way or the other.
+    fn ended(&self, place: Place);
 }
 
 impl Nfp {

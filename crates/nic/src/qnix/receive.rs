@@ -9,7 +9,7 @@ use nicety_fabric::Packet;
 use nicety_kernel::Permit;
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// Where a packet lies.
@@ -34,6 +34,35 @@ pub(super) struct Arrivals {
     queue: RefCell<VecDeque<Arrived>>,
     /// The first one finds no memory, and nothing has changed since.
     held_back: Cell<bool>,
+    /// The last messages of each interface that has sent any, to know one that comes twice.
+    heard: RefCell<BTreeMap<Endpoint, VecDeque<u64>>>,
+}
+
+/// Messages of an interface that are remembered: twice as many as it may have under way.
+const REMEMBERED: usize = 64;
+
+impl Arrivals {
+    /// Whether a message has begun to come before, or is older than all that are remembered.
+    fn has_heard(&self, from: Endpoint, message: MessageId) -> bool {
+        let heard = self.heard.borrow();
+        let Some(last) = heard.get(&from) else { return false };
+        let too_old =
+            last.len() == REMEMBERED && last.iter().min().is_some_and(|&oldest| message.sequence < oldest);
+        too_old || last.contains(&message.sequence)
+    }
+
+    fn hear(&self, from: Endpoint, message: MessageId) {
+        let mut heard = self.heard.borrow_mut();
+        let last = heard.entry(from).or_default();
+        if last.contains(&message.sequence) {
+            // It waited for its receive.
+            return;
+        }
+        if last.len() == REMEMBERED {
+            last.pop_front();
+        }
+        last.push_back(message.sequence);
+    }
 }
 
 /// A message on its way into a receive.
@@ -88,6 +117,11 @@ impl Card {
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
+            if packet.is_control() {
+                // No card sends such, and it has no place in the buffer.
+                self.count(|counted| counted.unusable += 1);
+                continue;
+            }
             self.arrived(Arrived { packet, slot: Slot::Link });
         }
     }
@@ -115,7 +149,7 @@ impl Card {
         let next = self.arrivals.queue.borrow_mut().pop_front();
         let Some(Arrived { mut packet, slot }) = next else { return };
         self.work(self.spec.program.receive, &mut packet.path).await;
-        let usable = Header::decode(&packet.header).filter(|_| !packet.payload.is_damaged());
+        let usable = Header::decode(&packet.header).filter(|header| self.may_be(&packet, header));
         let (message, offset, bytes) = (packet.message, packet.offset, packet.payload.len());
         let belongs = match usable {
             Some(header) => self.belongs(&mut packet, header).await,
@@ -135,7 +169,8 @@ impl Card {
                 self.keep(Rc::new(Waiting { message, from, header, come, packets }), packet, slot);
             }
             (Belongs::Stray, Some(header)) => {
-                self.count(|counted| counted.strays += u64::from(offset + bytes == header.bytes));
+                let last = offset.checked_add(bytes) == Some(header.bytes);
+                self.count(|counted| counted.strays += u64::from(last));
                 if offset == 0 {
                     self.recorder.message_matched(message, self.sim.now(), "no such interface");
                 }
@@ -148,12 +183,28 @@ impl Card {
         }
     }
 
+    /// Whether a packet may be what its header says: a part of a message, of an interface of another card.
+    fn may_be(&self, packet: &Packet, header: &Header) -> bool {
+        let (limits, bytes) = (&self.spec.limits, packet.payload.len());
+        let end = packet.offset.checked_add(bytes);
+        !packet.payload.is_damaged()
+            && packet.source.0 < self.nodes
+            && header.from < limits.vnis
+            && header.bytes <= limits.message
+            && bytes <= self.spec.packet
+            && end.is_some_and(|end| end <= header.bytes)
+            // Only an empty message has an empty packet.
+            && (bytes > 0 || header.bytes == 0)
+    }
+
     /// What a packet belongs to. Compares the first one of a message with the receives that are posted.
     async fn belongs(&self, packet: &mut Packet, header: Header) -> Belongs {
         let (message, offset, from) = (packet.message, packet.offset, header.source(packet.source));
         let known = self.interface(header.to, |interface| {
             if let Some(receiving) = interface.receiving.get(&message) {
-                let expected = receiving.come.get() == offset;
+                let same =
+                    (receiving.from, receiving.tag, receiving.bytes) == (from, header.tag, header.bytes);
+                let expected = same && receiving.come.get() == offset;
                 return Some(if expected {
                     Belongs::Receiving(receiving.clone())
                 } else {
@@ -161,10 +212,12 @@ impl Card {
                 });
             }
             if let Some(waiting) = interface.waiting.iter().find(|waiting| waiting.message == message) {
-                let expected = waiting.come.get() == offset;
+                let same = waiting.from == from && waiting.header == header;
+                let expected = same && waiting.come.get() == offset;
                 return Some(if expected { Belongs::Waiting(waiting.clone()) } else { Belongs::Unusable });
             }
-            (offset > 0).then_some(Belongs::Unusable)
+            let begins = offset == 0 && !self.arrivals.has_heard(from, message);
+            (!begins).then_some(Belongs::Unusable)
         });
         let Some(known) = known else { return Belongs::Stray };
         if let Some(known) = known {
@@ -205,6 +258,7 @@ impl Card {
             path: Cell::new(receive.path),
         });
         self.interface(vni, |interface| interface.receiving.insert(message, receiving.clone()));
+        self.arrivals.hear(from, message);
         receiving
     }
 
@@ -269,6 +323,7 @@ impl Card {
         if offset == 0 {
             self.recorder.message_matched(message, self.sim.now(), "buffered");
             self.interface(waiting.header.to, |interface| interface.waiting.push_back(waiting.clone()));
+            self.arrivals.hear(waiting.from, message);
         }
         waiting.come.set(offset + payload.len());
         waiting.packets.borrow_mut().push(Kept { offset, payload, memory, path });

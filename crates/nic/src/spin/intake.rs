@@ -9,9 +9,9 @@ use nicety_types::MessageId;
 /// Packets that came and could not be used. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Header packets whose header is none, or one of other nodes.
+    /// Header packets whose header is none, or one of other nodes, or of less than the packet brings.
     pub headers: u64,
-    /// Packets of messages whose header packet has not come, or came before.
+    /// Packets of messages whose header packet has not come or came before, and packets too many.
     pub strays: u64,
 }
 
@@ -26,11 +26,25 @@ impl Card {
     /// The header of a header packet; none where it cannot be used, and the packet is dropped.
     pub(super) fn header_of(&self, packet: &Packet) -> Option<Header> {
         let header = Header::decode(packet.header.as_slice()).ok();
-        let header = header.filter(|header| header.target == self.node && header.source.0 < self.nodes);
+        let header = header.filter(|header| {
+            let ours = header.target == self.node && header.source.0 < self.nodes;
+            ours && packet.payload.len() <= header.payload_bytes()
+        });
         if header.is_none() {
             self.drop_unusable(packet.message, |unusable| unusable.headers += 1);
         }
         header
+    }
+
+    /// Drops a packet from the link that no card sends there: one of the control channel, which has no place in the buffer, or
+    /// one of this card's own messages.
+    pub(super) fn drop_foreign(&self, packet: &Packet) {
+        let mut unusable = self.unusable.get();
+        unusable.headers += 1;
+        self.unusable.set(unusable);
+        if !packet.is_control() {
+            self.port.free_link_slot();
+        }
     }
 
     /// Drops a packet that belongs to no message under way, or begins one that has begun.

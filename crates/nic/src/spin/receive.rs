@@ -122,6 +122,12 @@ impl Incoming {
         len.min(left.saturating_sub(offset))
     }
 
+    /// Whether a further packet with so many bytes may be one of its own: bytes that have not come.
+    fn awaits(&self, bytes: u64) -> bool {
+        let left = self.header.payload_bytes().saturating_sub(self.received);
+        bytes > 0 && bytes <= left
+    }
+
     /// Its reply is on its way.
     pub(super) fn replied(&mut self) {
         if let Some(delivery) = &mut self.delivery {
@@ -199,6 +205,11 @@ impl Card {
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
+            // What the card sends to itself comes another way.
+            if packet.is_control() || packet.message.source == self.node {
+                self.drop_foreign(&packet);
+                continue;
+            }
             self.come(packet);
         }
     }
@@ -255,6 +266,10 @@ impl Card {
         let fate = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
+            if !is_header && !incoming.awaits(packet.payload.len()) {
+                drop(table);
+                return self.drop_stray(packet.message);
+            }
             incoming.received += packet.payload.len();
             incoming.unsettled += 1;
             incoming.fate
@@ -457,7 +472,8 @@ impl Card {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let (start, _) = incoming.memory().expect("only what belongs somewhere is deposited");
-            (incoming.message, start + packet.offset)
+            // What lies beyond is not kept.
+            (incoming.message, start.saturating_add(packet.offset))
         };
         if keep == 0 {
             self.settled(place, packet.offset, &packet.path);

@@ -154,6 +154,11 @@ impl Wire {
         if self.is_own(message.source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
+    /// Tells the other end of the link that a slot is free again, whosever message the packet says it is of.
+    pub fn free_link_slot(&self) {
+        self.port.free_slot();
+    }
+
     /// Waits until a packet for `to` that comes as `flight` says may start: room in the flow's window, and what
     /// [`Port::turn`] waits for. One sender at a time; [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
@@ -292,7 +297,10 @@ impl Wire {
     /// Whether a packet that came is for the card.
     fn take(self: &Rc<Wire>, reliable: &Reliable, packet: &Packet) -> bool {
         let nodes = reliable.flows.borrow().len() as u32;
-        let frame = Frame::open(packet).filter(|frame| frame.source.0 < nodes);
+        // Packets of messages take a place in the buffer, and are the only ones that do.
+        let right =
+            |frame: &Frame| frame.source.0 < nodes && (frame.kind != Kind::Data) == packet.is_control();
+        let frame = Frame::open(packet).filter(right);
         let Some(Frame { kind, source, number }) = frame else {
             reliable.count(|s| s.corrupted += 1);
             return false;

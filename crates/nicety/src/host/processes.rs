@@ -3,7 +3,7 @@
 use super::Host;
 use crate::Error;
 use crate::processes::{CardMemory, Process, Processes, Start};
-use nicety_nic::nfp::Program;
+use nicety_nic::nfp::{MESSAGE_QUEUE, Program};
 
 impl Host {
     /// Loads a compiled program of processes, for this host's card.
@@ -22,6 +22,25 @@ impl Host {
     /// fit local memory.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
         self.nfp()?.start(processes, start)
+    }
+
+    /// Opens a queue of the card's port: frames for it wait from now on until a process receives them, where they were
+    /// dropped before.
+    ///
+    /// # Errors
+    /// When there is no such queue, or it is that of messages between hosts.
+    pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
+        let card = self.nfp()?.card();
+        match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
+            Some(queue) => card.open_queue(queue),
+            None => {
+                return Err(Error::Input(format!(
+                    "no queue {queue} for processes; a port has queues 0 to {}, and one for messages between hosts",
+                    MESSAGE_QUEUE - 1
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Waits for the end of a process: what its function returned.

@@ -248,6 +248,10 @@ pub enum Command {
         contexts: Option<usize>,
         arguments: Vec<u32>,
     },
+    /// A queue of the card's port, to be opened.
+    OpenQueue {
+        queue: u32,
+    },
     CardMemory {
         part: CardPart,
     },

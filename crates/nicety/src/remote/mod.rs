@@ -267,6 +267,7 @@ impl Program {
             }
             Command::Open => none(host.open().map(|_| ()))?,
             Command::Start { .. }
+            | Command::OpenQueue { .. }
             | Command::CardMemory { .. }
             | Command::ReadCard { .. }
             | Command::WriteCard { .. }

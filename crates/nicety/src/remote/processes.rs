@@ -30,6 +30,7 @@ impl Program {
                 let process = self.shared.started.borrow().get(process).copied().ok_or_else(unknown)?;
                 Ok(json!(host.finished(&process).await?))
             }
+            Command::OpenQueue { queue } => none(host.open_queue(queue)),
             Command::CardMemory { part } => {
                 let part = part.memory()?;
                 host.check_card(&part)?;

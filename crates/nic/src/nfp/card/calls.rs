@@ -91,6 +91,11 @@ impl Services for Processes {
         });
         card.context(card.id(released), |call| call.path.follow(&path));
     }
+
+    fn ended(&self, place: Place) {
+        let card = self.0.upgrade().expect("a processor that runs is part of a card");
+        card.let_go(card.id(place));
+    }
 }
 
 /// A call with its arguments.

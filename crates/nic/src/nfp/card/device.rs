@@ -4,7 +4,7 @@ use super::driver::{Ended, Request};
 use super::{Card, ChannelError};
 use nicety_channels::{Buffer, Channel, Completion, Error, Guard, Payload, TargetId, Want};
 use nicety_kernel::describe;
-use nicety_types::{Duration, Path};
+use nicety_types::{Duration, Path, Stage};
 use std::fmt;
 use std::rc::Rc;
 
@@ -25,16 +25,25 @@ pub struct Selected {
 ///
 /// A timeout bounds the wait for the other end; none waits for ever.
 #[derive(Clone)]
-pub struct Device(Rc<Card>);
+pub struct Device {
+    card: Rc<Card>,
+    /// Whether a call waits for a thread where there is none.
+    patient: bool,
+}
 
 impl Device {
     pub(super) fn new(card: &Rc<Card>) -> Device {
-        Device(card.clone())
+        Device { card: card.clone(), patient: false }
+    }
+
+    /// The same device, whose calls wait for a thread where all are in calls.
+    pub(in super::super) fn patient(self) -> Device {
+        Device { patient: true, ..self }
     }
 
     /// The card behind it.
     pub fn card(&self) -> &Rc<Card> {
-        &self.0
+        &self.card
     }
 
     /// Subscribes to a target: a channel to the process that has registered it.
@@ -46,7 +55,7 @@ impl Device {
         let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
         ended.1?;
         let channel = opened.expect("a subscription that ended well has opened a channel");
-        let (mut targets, index) = (self.0.targets.borrow_mut(), usize::from(channel.index()));
+        let (mut targets, index) = (self.card.targets.borrow_mut(), usize::from(channel.index()));
         if targets.len() <= index {
             targets.resize(index + 1, 0);
         }
@@ -177,7 +186,7 @@ impl Device {
 
     /// What a channel was subscribed to; 0 for one that this device did not open.
     fn target(&self, channel: Channel) -> u32 {
-        self.0.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
+        self.card.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
     }
 
     async fn call(
@@ -187,9 +196,15 @@ impl Device {
         timeout: Option<Duration>,
         what: impl Fn() -> String,
     ) -> Result<(Ended, Option<Channel>), ChannelError> {
-        let card = &self.0;
+        let card = &self.card;
         let deadline = timeout.map(|timeout| (card.sim.now() + timeout).ps());
-        let caller = card.take_thread()?;
+        let caller = loop {
+            match card.take_thread() {
+                Err(Error::NoSpace { .. }) if self.patient => card.thread_freed.wait().await,
+                taken => break taken?,
+            }
+        };
+        path.advance(Stage::SendQueued, card.sim.now());
         let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, *path);
         card.sim.spawn(call);
         describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
@@ -201,6 +216,6 @@ impl Device {
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({:?})", self.0)
+        write!(f, "Device({:?})", self.card)
     }
 }

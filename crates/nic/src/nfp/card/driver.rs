@@ -91,6 +91,8 @@ pub(super) struct Thread {
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
     pub(super) ended: Signal,
+    /// Tells that a thread is free; one for all of them.
+    freed: Signal,
 }
 
 /// A call's result, the channel that it opened, and the path to its end.
@@ -135,6 +137,9 @@ impl Drop for Caller {
     fn drop(&mut self) {
         let free = self.is_done();
         self.thread.state.set(if free { ThreadState::Free } else { ThreadState::Abandoned });
+        if free {
+            self.thread.freed.notify_all();
+        }
     }
 }
 
@@ -157,6 +162,7 @@ impl Card {
                     state: Cell::new(ThreadState::Free),
                     outcome: RefCell::default(),
                     ended: Signal::new(&self.sim),
+                    freed: self.thread_freed.clone(),
                 }));
                 threads.len() - 1
             }
@@ -183,6 +189,7 @@ impl Card {
         };
         if thread.state.get() == ThreadState::Abandoned {
             thread.state.set(ThreadState::Free);
+            thread.freed.notify_all();
             return;
         }
         thread.outcome.replace(Some(Outcome { result, opened, path }));

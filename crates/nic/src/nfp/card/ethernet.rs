@@ -3,12 +3,23 @@
 //! A process that sends is done when the port has the frame, of which it holds a few; what has come waits in the packet
 //! buffer until a process has taken it. A frame leaves only when the other end has room for it: as with pause frames,
 //! nothing is lost, and whoever sends waits.
+//!
+//! # Whose a frame is
+//! A port has queues, each with an address of its own, as network cards have for virtual machines: the second byte of a
+//! frame's destination. A frame goes to the first process that receives from its queue, and waits for one where the queue is
+//! open. What comes for a queue that nobody has opened is dropped and counted, so that it keeps no place from the others.
+//! The last queue is that of messages between hosts, which [`Messenger`](super::super::Messenger) opens.
+//!
+//! # What comes is believed as far as it can be checked
+//! Checksum, addresses and lengths have to be right; anything else is dropped and counted.
 
-use super::super::intrinsics::{ETH_MOVE, ETH_RECEIVE, ETH_SEND, ETH_TYPE, NODE};
+use super::super::intrinsics::{
+    ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
+};
 use super::super::memory::Reference;
 use super::super::service::{Place, Served};
 use super::{Card, waited};
-use nicety_channels::ContextId;
+use nicety_channels::{ContextId, PAYLOAD_BYTES};
 use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
 use nicety_hpu::TrapKind;
 use nicety_kernel::{Credits, Server, Sim};
@@ -23,6 +34,7 @@ mod code {
     pub(super) const TOO_LARGE: i32 = -2;
     pub(super) const BAD_ADDRESS: i32 = -3;
     pub(super) const NO_FRAME: i32 = -4;
+    pub(super) const BAD_QUEUE: i32 = -5;
 }
 
 /// Destination, source, and length or EtherType of a frame (IEEE 802.3). Its checksum is sent behind the payload, and kept
@@ -32,6 +44,12 @@ pub(crate) const HEADER: usize = 14;
 const LEAST_TYPE: u16 = 0x600;
 /// Most bytes that come from or go to local memory.
 pub(crate) const HEAD: u32 = 64;
+/// The source of a frame whose address is no rank's; `nfp.h` has the same number.
+const STRANGER: NodeId = NodeId(u32::MAX);
+/// Envelopes whose paths are kept.
+const ENVELOPES: usize = 64;
+/// The queue of messages between hosts.
+pub const MESSAGE_QUEUE: u8 = u8::MAX;
 
 /// The port's part of a spec.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +73,25 @@ pub struct PortCounters {
     pub sent: u64,
     /// Frames that processes took.
     pub received: u64,
-    /// Frames that came damaged, and were dropped.
+    /// Frames that came damaged, or were none for this card, and were dropped.
     pub damaged: u64,
+    /// Frames for queues that nobody had opened, which were dropped.
+    pub unclaimed: u64,
+    /// Frames that wait for a process to take them.
+    pub waiting: u64,
+}
+
+/// What a queue of the port has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Its number.
+    pub queue: u8,
+    /// Frames that processes took.
+    pub received: u64,
+    /// Frames that came before somebody had opened it, which were dropped.
+    pub unclaimed: u64,
+    /// Frames that wait for a process to take them.
+    pub waiting: u64,
 }
 
 /// A frame that has come.
@@ -79,18 +114,36 @@ struct Head {
 struct Receiver {
     place: Place,
     context: ContextId,
+    queue: u8,
     head: u32,
     len: u32,
     source: u32,
+}
+
+/// A queue of the port.
+#[derive(Default)]
+struct Queue {
+    open: bool,
+    /// Frames that have come and that nobody has taken; the link's credits bound them.
+    come: VecDeque<Frame>,
+    receivers: VecDeque<Receiver>,
+    received: u64,
+    unclaimed: u64,
 }
 
 /// The port, and what is in its buffers.
 pub(super) struct Ethernet {
     port: Option<Port>,
     nodes: u32,
-    /// Frames that have come and that nobody has taken; the link's credits bound them.
-    come: RefCell<VecDeque<Frame>>,
-    receivers: RefCell<VecDeque<Receiver>>,
+    /// Those that somebody has used or sent to, by number.
+    queues: RefCell<BTreeMap<u8, Queue>>,
+    /// The microengine that may take frames of messages between hosts.
+    forwards: Cell<Option<usize>>,
+    /// What starts messages between hosts, when the first comes.
+    starter: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Envelopes of messages between hosts that came last, and their paths until then: what the processes do with them does not
+    /// say which of several took the time.
+    envelopes: RefCell<VecDeque<(Buffer, NodeId, Path)>>,
     /// The frame that each process has.
     held: RefCell<BTreeMap<u16, Frame>>,
     /// Room for frames that wait to be sent, and whose turn it is.
@@ -104,8 +157,10 @@ impl Ethernet {
         Ethernet {
             port,
             nodes,
-            come: RefCell::default(),
-            receivers: RefCell::default(),
+            queues: RefCell::new(BTreeMap::from([(0, Queue { open: true, ..Queue::default() })])),
+            forwards: Cell::default(),
+            starter: RefCell::default(),
+            envelopes: RefCell::default(),
             held: RefCell::default(),
             room: Credits::new(sim, spec.queue),
             turn: Server::new(sim),
@@ -118,19 +173,28 @@ impl Ethernet {
         change(&mut counters);
         self.counters.set(counters);
     }
+
+    fn queue<R>(&self, number: u8, act: impl FnOnce(&mut Queue) -> R) -> R {
+        act(self.queues.borrow_mut().entry(number).or_default())
+    }
 }
 
-/// The address of a rank: locally administered, its number at the end.
-pub(crate) fn station(node: NodeId) -> [u8; 6] {
+/// The address of a rank's queue: locally administered, the rank's number at the end.
+pub(crate) fn station(node: NodeId, queue: u8) -> [u8; 6] {
     let [a, b, c, d] = node.0.to_be_bytes();
-    [2, 0, a, b, c, d]
+    [2, queue, a, b, c, d]
 }
 
 /// Header and checksum of a frame whose last two bytes of header are `last`: how many bytes it had before it was filled up,
 /// or an EtherType.
-pub(crate) fn header(source: [u8; 6], destination: NodeId, last: u16, payload: &Payload) -> HeaderBytes {
+pub(crate) fn header(
+    source: [u8; 6],
+    (destination, queue): (NodeId, u8),
+    last: u16,
+    payload: &Payload,
+) -> HeaderBytes {
     let mut bytes = [0; HEADER];
-    bytes[..6].copy_from_slice(&station(destination));
+    bytes[..6].copy_from_slice(&station(destination, queue));
     bytes[6..12].copy_from_slice(&source);
     bytes[12..].copy_from_slice(&last.to_be_bytes());
     let sum = checksum(&bytes, payload);
@@ -148,10 +212,76 @@ fn checksum(header: &[u8], payload: &Payload) -> u32 {
     crc.finalize()
 }
 
+/// What the bytes of a frame say.
+struct Found {
+    /// The queue that it is for.
+    queue: u8,
+    source: NodeId,
+    /// Its EtherType; zero where it has a length instead.
+    kind: u16,
+    /// Bytes of its payload that are not filling.
+    len: u64,
+}
+
+impl Found {
+    /// None where the frame is damaged, or none for this card. Only a rank has a say in messages between hosts.
+    fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
+        let Packet { header, payload, .. } = packet;
+        let (given, sum) = header.as_slice().split_first_chunk::<HEADER>()?;
+        let intact =
+            !payload.is_damaged() && payload.is_real() && sum == checksum(given, payload).to_le_bytes();
+        let &[.., high, low] = given;
+        let last = u16::from_be_bytes([high, low]);
+        // Only a length says where the payload ends that was filled up.
+        let (kind, len) = if last < LEAST_TYPE { (0, last.into()) } else { (last, payload.len()) };
+        let queue = given[1];
+        let ours = given[..6] == station(own, queue);
+        let source = match *given {
+            [_, _, _, _, _, _, 2, 0, a, b, c, d, ..] => NodeId(u32::from_be_bytes([a, b, c, d])),
+            _ => STRANGER,
+        };
+        let source = if source.0 < nodes && source != own { source } else { STRANGER };
+        let may = queue != MESSAGE_QUEUE || source != STRANGER;
+        let good = intact && ours && may && (1..=payload.len()).contains(&len);
+        good.then_some(Found { queue, source, kind, len })
+    }
+}
+
 impl Card {
     /// What the port has done.
     pub fn port_counters(&self) -> PortCounters {
-        self.ethernet.counters.get()
+        let queues = self.ethernet.queues.borrow();
+        let unclaimed = queues.values().map(|queue| queue.unclaimed).sum();
+        let waiting = queues.values().map(|queue| queue.come.len() as u64).sum();
+        PortCounters { unclaimed, waiting, ..self.ethernet.counters.get() }
+    }
+
+    /// What its queues have seen, those that have seen anything.
+    pub fn queue_counters(&self) -> Vec<QueueCounters> {
+        let queues = self.ethernet.queues.borrow();
+        let of = |(&number, queue): (&u8, &Queue)| QueueCounters {
+            queue: number,
+            received: queue.received,
+            unclaimed: queue.unclaimed,
+            waiting: queue.come.len() as u64,
+        };
+        queues.iter().map(of).filter(|q| q.received + q.unclaimed + q.waiting > 0).collect()
+    }
+
+    /// Opens a queue of the port: its frames wait from now on.
+    pub fn open_queue(&self, queue: u8) {
+        self.ethernet.queue(queue, |queue| queue.open = true);
+    }
+
+    /// Frames of messages between hosts are for this microengine, from now on.
+    pub(in super::super) fn forward_to(&self, core: usize) {
+        self.ethernet.forwards.set(Some(core));
+        self.open_queue(MESSAGE_QUEUE);
+    }
+
+    /// Has `start` called when the first frame of messages between hosts comes.
+    pub(in super::super) fn on_message(&self, start: impl Fn() + 'static) {
+        self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
     /// A call of a process that is the port's; none where it is not.
@@ -160,10 +290,18 @@ impl Card {
         place: Place,
         registers: &[u32; 8],
     ) -> Option<Result<Served, TrapKind>> {
-        let &[a, b, c, d, e, .., number] = registers;
+        let &[a, b, c, d, e, f, _, number] = registers;
+        let queue = match number {
+            ETH_SEND_TO => f,
+            ETH_RECEIVE_FROM => d,
+            ETH_OPEN => a,
+            _ => 0,
+        };
+        let Ok(queue) = u8::try_from(queue) else { return Some(Ok(Served::Now(code::BAD_QUEUE as u32))) };
         Some(match number {
-            ETH_SEND => self.send_frame(place, a, (b, c), (d, e)),
-            ETH_RECEIVE => self.receive_frame(place, a, b, c),
+            ETH_SEND | ETH_SEND_TO => self.send_frame(place, (a, queue), (b, c), (d, e)),
+            ETH_RECEIVE | ETH_RECEIVE_FROM => self.receive_frame(place, queue, a, b, c),
+            ETH_OPEN => Ok(self.open_frames(place, queue)),
             ETH_MOVE => Ok(self.move_frame(place, a, b, c)),
             ETH_TYPE => {
                 let held = self.ethernet.held.borrow();
@@ -175,11 +313,24 @@ impl Card {
         })
     }
 
+    /// Whether a process may take frames of a queue.
+    fn may_take(&self, place: Place, queue: u8) -> bool {
+        queue != MESSAGE_QUEUE || self.ethernet.forwards.get() == Some(place.core)
+    }
+
+    fn open_frames(&self, place: Place, queue: u8) -> Served {
+        if !self.may_take(place, queue) {
+            return Served::Now(code::BAD_QUEUE as u32);
+        }
+        self.open_queue(queue);
+        Served::Now(0)
+    }
+
     /// Sends `head` bytes of local memory and behind them `body` bytes of a memory in one frame.
     fn send_frame(
         self: &Rc<Card>,
         place: Place,
-        to: u32,
+        (to, queue): (u32, u8),
         (head, head_len): (u32, u32),
         (body, body_len): (u32, u32),
     ) -> Result<Served, TrapKind> {
@@ -202,7 +353,7 @@ impl Card {
         self.nfp.read_local(place, head, &mut first.bytes[..first.len])?;
         let context = self.called(place, &[], None);
         let body = address.map(|address| (address, u64::from(body_len)));
-        self.sim.spawn(self.clone().leave(place, context, NodeId(to), first, body));
+        self.sim.spawn(self.clone().leave(place, context, (NodeId(to), queue), first, body));
         Ok(Served::Later)
     }
 
@@ -211,7 +362,7 @@ impl Card {
         self: Rc<Card>,
         place: Place,
         context: ContextId,
-        to: NodeId,
+        (to, queue): (NodeId, u8),
         head: Head,
         body: Option<(u64, u64)>,
     ) {
@@ -251,7 +402,7 @@ impl Card {
             message: self.next_message(),
             channel: Channel::Data,
             offset: 0,
-            header: header(station(source), to, len as u16, &payload),
+            header: header(station(source, 0), (to, queue), len as u16, &payload),
             payload,
             path,
         };
@@ -265,31 +416,73 @@ impl Card {
     /// Takes what comes from the link, for ever.
     pub(super) async fn listen(self: Rc<Card>) {
         let port = self.ethernet.port.as_ref().expect("whoever listens has a port");
+        let most = self.spec.port.payload.max(self.spec.port.least);
         loop {
-            let Packet { source, header: found, payload, path, .. } = port.receive().await;
-            let (given, sum) = found.as_slice().split_at(HEADER);
-            let last = u16::from_be_bytes([given[12], given[13]]);
-            // Only a length says where the payload ends that was filled up.
-            let (kind, len) = if last < LEAST_TYPE { (0, u64::from(last)) } else { (last, payload.len()) };
-            let intact = sum == checksum(given, &payload).to_le_bytes()
-                && !payload.is_damaged()
-                && given[..6] == station(self.sim.node());
-            if !intact {
+            let packet = port.receive().await;
+            let found = Found::parse(&packet, self.sim.node(), self.ethernet.nodes);
+            let found = found.filter(|_| !packet.is_control() && packet.payload.len() <= most);
+            let Some(Found { queue, source, kind, len }) = found else {
                 self.ethernet.count(|counters| counters.damaged += 1);
+                if !packet.is_control() {
+                    port.free_slot();
+                }
+                continue;
+            };
+            if !self.takes(queue) {
+                self.ethernet.queue(queue, |queue| queue.unclaimed += 1);
                 port.free_slot();
                 continue;
             }
+            let Packet { payload, path, .. } = packet;
+            if queue == MESSAGE_QUEUE && len == PAYLOAD_BYTES as u64 {
+                self.note_envelope(&payload, source, path);
+            }
             let payload = if len < payload.len() { payload.part(0, len) } else { payload };
-            self.ethernet.come.borrow_mut().push_back(Frame { source, kind, payload, path });
-            self.match_frames();
+            self.ethernet.queue(queue, |queue| queue.come.push_back(Frame { source, kind, payload, path }));
+            self.match_frames(queue);
         }
     }
 
+    /// Keeps the path of an envelope.
+    fn note_envelope(&self, payload: &Payload, source: NodeId, path: Path) {
+        let mut envelopes = self.ethernet.envelopes.borrow_mut();
+        if envelopes.len() == ENVELOPES {
+            envelopes.pop_front();
+        }
+        // Its first word is the rank it goes to, and behind the processes the one it comes from.
+        if let Ok(bytes) = payload.part(4, PAYLOAD_BYTES as u64 - 4).into_buffer() {
+            envelopes.push_back((bytes, source, path));
+        }
+    }
+
+    /// The path of an envelope up to the card's port; none where it is not known any more.
+    pub(in super::super) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
+        let (rank, rest) = envelope.split_first_chunk::<4>()?;
+        let from = NodeId(u32::from_le_bytes(*rank));
+        let mut envelopes = self.ethernet.envelopes.borrow_mut();
+        let at = envelopes.iter().position(|(bytes, source, _)| *source == from && bytes[..] == *rest)?;
+        envelopes.remove(at).map(|(_, _, path)| path)
+    }
+
+    /// Whether frames of a queue wait for a process. The first of a message between hosts starts those who take it.
+    fn takes(&self, queue: u8) -> bool {
+        let open = || self.ethernet.queue(queue, |queue| queue.open);
+        let starter = self.ethernet.starter.borrow().clone().filter(|_| queue == MESSAGE_QUEUE && !open());
+        if let Some(start) = starter {
+            start();
+        }
+        open()
+    }
+
     /// Gives frames that have come to processes that wait.
-    fn match_frames(self: &Rc<Card>) {
-        while !self.ethernet.come.borrow().is_empty() && !self.ethernet.receivers.borrow().is_empty() {
-            let frame = self.ethernet.come.borrow_mut().pop_front().expect("just seen");
-            let receiver = self.ethernet.receivers.borrow_mut().pop_front().expect("just seen");
+    fn match_frames(self: &Rc<Card>, queue: u8) {
+        let next = || {
+            self.ethernet.queue(queue, |queue| {
+                let both = !queue.come.is_empty() && !queue.receivers.is_empty();
+                if both { queue.receivers.pop_front().zip(queue.come.pop_front()) } else { None }
+            })
+        };
+        while let Some((receiver, frame)) = next() {
             self.sim.spawn(self.clone().give(receiver, frame));
         }
     }
@@ -297,10 +490,14 @@ impl Card {
     fn receive_frame(
         self: &Rc<Card>,
         place: Place,
+        queue: u8,
         head: u32,
         len: u32,
         source: u32,
     ) -> Result<Served, TrapKind> {
+        if !self.may_take(place, queue) {
+            return Ok(Served::Now(code::BAD_QUEUE as u32));
+        }
         if len > HEAD {
             return Ok(Served::Now(code::TOO_LARGE as u32));
         }
@@ -308,15 +505,22 @@ impl Card {
         self.nfp.check_local(place, source, 4)?;
         let context = self.called(place, &[], None);
         self.let_go(context);
-        self.ethernet.receivers.borrow_mut().push_back(Receiver { place, context, head, len, source });
-        self.match_frames();
+        let receiver = Receiver { place, context, queue, head, len, source };
+        self.ethernet.queue(queue, |queue| {
+            queue.open = true;
+            queue.receivers.push_back(receiver);
+        });
+        self.match_frames(queue);
         Ok(Served::Later)
     }
 
     /// A process gets a frame: its first bytes in local memory.
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
-        let Receiver { place, context, head, len, source } = receiver;
-        self.context(context, |call| call.path.follow(&frame.path));
+        let Receiver { place, context, queue, head, len, source } = receiver;
+        // A frame that came before its process has waited for it.
+        let mut path = frame.path;
+        path.advance(Stage::Receiver, self.context(context, |call| call.called));
+        self.context(context, |call| call.path = path);
         self.sim.delay(self.spec.clock.cycles(self.spec.port.receive)).await;
         self.context(context, |call| waited(&mut call.path, Stage::Process, &self.sim));
         let first = frame.payload.part(0, u64::from(len)).into_buffer().expect("frames have real bytes");
@@ -324,15 +528,18 @@ impl Card {
         self.nfp.write_local(place, source, &frame.source.0.to_le_bytes()).expect("checked at the call");
         let bytes = frame.payload.len() as u32;
         self.ethernet.count(|counters| counters.received += 1);
+        self.ethernet.queue(queue, |queue| queue.received += 1);
         self.ethernet.held.borrow_mut().insert(context.0, frame);
         self.end_port_call(place, context, bytes);
     }
 
-    /// Gives a process's frame up, if it has one.
-    fn let_go(&self, context: ContextId) -> Option<Frame> {
-        let frame = self.ethernet.held.borrow_mut().remove(&context.0)?;
-        self.ethernet.port.as_ref().expect("frames come through a port").free_slot();
-        Some(frame)
+    /// Gives a process's frame up. Returns whether it had one.
+    pub(super) fn let_go(&self, context: ContextId) -> bool {
+        let had = self.ethernet.held.borrow_mut().remove(&context.0).is_some();
+        if had {
+            self.ethernet.port.as_ref().expect("frames come through a port").free_slot();
+        }
+        had
     }
 
     /// Moves a part of the frame that a process has to a memory.
@@ -340,7 +547,7 @@ impl Card {
         let refuse = |code: i32| Served::Now(code as u32);
         let context = self.id(place);
         if bytes == 0 {
-            let had = self.let_go(context).is_some();
+            let had = self.let_go(context);
             return refuse(if had { 0 } else { code::NO_FRAME });
         }
         let Some(len) = self.ethernet.held.borrow().get(&context.0).map(|frame| frame.payload.len()) else {

@@ -31,7 +31,7 @@ mod spec;
 pub use device::{Device, Selected};
 pub use error::ChannelError;
 pub(super) use ethernet::header;
-pub use ethernet::{PortCounters, PortSpec};
+pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters};
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
 pub(crate) use spec::{read_channels, read_port};
 
@@ -90,6 +90,8 @@ pub struct Card {
     targets: RefCell<Vec<u32>>,
     contexts: RefCell<Vec<ContextCall>>,
     threads: RefCell<Vec<Rc<Thread>>>,
+    /// A thread of those is free.
+    thread_freed: Signal,
     /// Until when nobody looks at deadlines, and that this has changed.
     armed: Cell<Option<u64>>,
     deadlines: Signal,
@@ -98,6 +100,7 @@ pub struct Card {
     messages: Cell<u64>,
     counters: Cell<ChannelCounters>,
     ethernet: Ethernet,
+    recorder: Recorder,
 }
 
 impl Card {
@@ -131,12 +134,14 @@ impl Card {
             targets: RefCell::default(),
             contexts: RefCell::default(),
             threads: RefCell::default(),
+            thread_freed: Signal::new(sim),
             armed: Cell::default(),
             deadlines: Signal::new(sim),
             faults: RefCell::new(sim.rng("dma errors")),
             messages: Cell::default(),
             counters: Cell::default(),
             ethernet: Ethernet::new(sim, port, nodes, &spec.port),
+            recorder: recorder.clone(),
             sim: sim.clone(),
             nfp,
             memory,
@@ -198,7 +203,12 @@ impl Card {
         self.counters.set(counters);
     }
 
-    fn next_message(&self) -> MessageId {
+    /// What is kept of messages.
+    pub(super) const fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    pub(super) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
         MessageId { source: self.sim.node(), sequence }

@@ -131,7 +131,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
         message: MessageId { source: sim.node(), sequence: sequence.into() },
         channel: Channel::Data,
         offset: 0,
-        header: header(station, CARD, kind, &payload),
+        header: header(station, (CARD, 0), kind, &payload),
         payload,
         path,
     };

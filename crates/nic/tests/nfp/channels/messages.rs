@@ -4,7 +4,7 @@ use super::random::cases;
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
-use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW};
+use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW, number};
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -12,22 +12,22 @@ use std::rc::Rc;
 
 /// A host with its card in a network.
 #[derive(Clone)]
-struct Node {
-    sim: Sim,
-    card: Rc<Card>,
-    memory: Rc<Memory>,
-    messenger: Rc<Messenger>,
+pub(super) struct Node {
+    pub(super) sim: Sim,
+    pub(super) card: Rc<Card>,
+    pub(super) memory: Rc<Memory>,
+    pub(super) messenger: Rc<Messenger>,
 }
 
 impl Node {
     /// Memory with these bytes in it.
-    fn buffer(&self, bytes: &[u8]) -> u64 {
+    pub(super) fn buffer(&self, bytes: &[u8]) -> u64 {
         let address = self.memory.allocate(bytes.len() as u64).unwrap().address();
         self.memory.write(address, bytes).unwrap();
         address
     }
 
-    fn bytes(&self, address: u64, len: usize) -> Vec<u8> {
+    pub(super) fn bytes(&self, address: u64, len: usize) -> Vec<u8> {
         self.memory.read(address, len as u64).unwrap().into_buffer().unwrap().to_vec()
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn card(
 }
 
 /// Two hosts on a link.
-fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
+pub(super) fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config { seed, ..Config::default() });
     let nodes = [world.add_node(), world.add_node()];
     let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
@@ -62,7 +62,7 @@ fn node(world: &World<Symbol>, spec: &NfpSpec, id: NodeId, port: (Port, u32)) ->
     Node { sim, card, memory, messenger }
 }
 
-fn pattern(len: usize, seed: usize) -> Vec<u8> {
+pub(super) fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + i / 241 + seed * 7) as u8).collect()
 }
 
@@ -233,6 +233,36 @@ fn the_parts_of_a_ping_pong_add_up() {
     }
 }
 
+/// Also of the first message, with which the processes of both cards start, and of those that meet what gives windows back.
+#[test]
+fn the_path_of_every_round_trip_is_its_initiators() {
+    for late in [0, 3] {
+        let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+        a.sim.clone().spawn_program("ping", async move {
+            let address = a.buffer(&[0; 8]);
+            a.sim.delay(Duration::from_us(10)).await;
+            for round in 0..40 {
+                let begun = a.sim.now();
+                let mut path = Path::from(begun);
+                let posted = a.messenger.post(&path, None, None, address, 8).unwrap();
+                a.messenger.send(&mut path, 1, 0, address, 8).await.unwrap();
+                a.messenger.received(&mut path, posted).await.unwrap();
+                assert_eq!((path.origin(), path.at()), (begun, a.sim.now()), "round {round}, {late} us late");
+            }
+        });
+        b.sim.clone().spawn_program("pong", async move {
+            let (address, mut path) = (b.buffer(&[0; 8]), Path::from(Time::ZERO));
+            b.sim.delay(Duration::from_us(10 + late)).await;
+            for _ in 0..40 {
+                let posted = b.messenger.post(&path, None, None, address, 8).unwrap();
+                b.messenger.received(&mut path, posted).await.unwrap();
+                b.messenger.send(&mut path, 0, 0, address, 8).await.unwrap();
+            }
+        });
+        world.run().unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |shards: usize, seed: u64| {
@@ -262,6 +292,68 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(1, 6), first);
 }
 
+/// Until the first message, the microengines are everybody's.
+#[test]
+fn messages_start_with_the_first_of_them() {
+    for receives_first in [false, true] {
+        let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+        let late = b.clone();
+        let cards = [a.card.clone(), b.card.clone()];
+        a.sim.clone().spawn_program("sender", async move {
+            assert!(!a.messenger.is_started());
+            a.sim.delay(Duration::from_us(10)).await;
+            let (address, mut path) = (a.buffer(&pattern(20, 1)), Path::from(a.sim.now()));
+            a.messenger.send(&mut path, 1, 5, address, 20).await.unwrap();
+            assert!(a.messenger.is_started());
+        });
+        b.sim.clone().spawn_program("receiver", async move {
+            let address = b.buffer(&[0; 20]);
+            if !receives_first {
+                b.sim.delay(Duration::from_us(500)).await;
+            }
+            let mut path = Path::from(b.sim.now());
+            let posted = b.messenger.post(&path, Some(0), Some(5), address, 20).unwrap();
+            b.messenger.received(&mut path, posted).await.unwrap();
+            assert_eq!(b.bytes(address, 20), pattern(20, 1));
+        });
+        late.sim.clone().spawn_program("looks on", async move {
+            late.sim.delay(Duration::from_us(5)).await;
+            assert_eq!(late.messenger.is_started(), receives_first);
+            late.sim.delay(Duration::from_us(400)).await;
+            assert!(late.messenger.is_started(), "the message has come");
+        });
+        world.run().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(cards.map(|card| card.port_counters().unclaimed), [0, 0]);
+    }
+}
+
+#[test]
+fn messages_need_their_microengines() {
+    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let spec = crate::spec(&[]);
+    let wait = crate::program(
+        &spec,
+        &[nicety_hpu::asm::addi(17, 0, number::WAIT_ANY as i32), nicety_hpu::asm::ecall()],
+    );
+    b.card.processor().load(57, &wait, 1).unwrap();
+    b.card.processor().start(57, 0, nicety_nic::nfp::map::CODE, &[1]);
+    let card = b.card.clone();
+    a.sim.clone().spawn_program("sender", async move {
+        let (address, mut path) = (a.buffer(&[0; 20]), Path::from(Time::ZERO));
+        a.messenger.send(&mut path, 1, 5, address, 20).await.unwrap();
+    });
+    b.sim.clone().spawn_program("receiver", async move {
+        b.sim.delay(Duration::from_us(500)).await;
+        let error = b.messenger.post(&Path::from(b.sim.now()), None, None, 0, 0).map(|_| ()).unwrap_err();
+        assert_eq!(error, MessageError::Microengine { number: 57, first: 56, last: 59 });
+        assert!(
+            error.to_string().contains("need microengines 56 to 59, and a process runs on microengine 57")
+        );
+    });
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(card.port_counters().unclaimed, 1);
+}
+
 #[test]
 fn a_card_that_is_too_small_says_of_what() {
     for (key, text) in [
@@ -269,6 +361,7 @@ fn a_card_that_is_too_small_says_of_what() {
         ("hpu.contexts=4", "it needs 8 contexts of a microengine, and the card has 4 (hpu.contexts)"),
         ("memory.emem.size=1 MiB", "bytes of EMEM, and the card has 1048576 (memory.emem.size)"),
         ("limits.targets=17", "it needs 18 targets, and the card has 17 (limits.targets)"),
+        ("limits.threads=17", "it needs 18 threads, and the card has 17 (limits.threads)"),
     ] {
         let spec = crate::spec(&[key]);
         let mut world: World<Symbol> = World::new(Config::default());

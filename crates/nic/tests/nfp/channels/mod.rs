@@ -4,6 +4,7 @@
 
 mod direct;
 mod ends;
+mod failing;
 mod figures;
 mod indirect;
 mod messages;

@@ -5,7 +5,7 @@ use nicety_fabric::Symbol;
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_kernel::{Config, Sim, World};
-use nicety_nic::nfp::{Card, MemoryKind, NfpSpec, Outcome, Program, map, number};
+use nicety_nic::nfp::{Card, MemoryKind, NfpSpec, Outcome, Program, QueueCounters, map, number};
 use nicety_types::Duration;
 use std::rc::Rc;
 
@@ -116,5 +116,90 @@ fn frames_that_cannot_be_are_refused() {
         start(&a.card, &spec, &call(), arguments);
         world.run().unwrap();
         assert_eq!(returned(&a.card) as i32, result, "{arguments:x?}");
+    }
+}
+
+/// Sends a frame of eight bytes to each of these queues of the other card.
+fn send_to(card: &Card, spec: &NfpSpec, queues: &[u32]) {
+    let mut words = Vec::new();
+    for &queue in queues {
+        words.extend([addi(A0, ZERO, 1), addi(A5, ZERO, queue as i32), ecall()]);
+    }
+    words.push(ret());
+    start(card, spec, &words, [1, map::LOCAL, 8, 0, 0, 0, 0, number::ETH_SEND_TO]);
+}
+
+#[test]
+fn frames_belong_to_who_receives_from_their_queue() {
+    let spec = crate::spec(&[]);
+    let (mut world, [a, b]) = pair(&spec);
+    send_to(&a.card, &spec, &[0, 3, 3, 9, 0, 7, 3, 0, 0]);
+    // Three processes share queue 0, one takes from queue 3, and one opens queue 7 and takes nothing.
+    let again = [addi(S0, A0, 0), addi(A0, S0, 0), ecall(), j(-8)];
+    let receive = [map::LOCAL, 8, map::LOCAL + 32, 0, 0, 0, 0, number::ETH_RECEIVE];
+    for (core, arguments) in [
+        (56, receive),
+        (57, receive),
+        (59, receive),
+        (0, [map::LOCAL, 8, map::LOCAL + 32, 3, 0, 0, 0, number::ETH_RECEIVE_FROM]),
+    ] {
+        let program = Program::new(Image::from_words(map::CODE, &again, &spec.core), &spec).unwrap();
+        b.card.processor().load(core, &program, 1).unwrap();
+        b.card.processor().start(core, 0, map::CODE, &arguments);
+    }
+    let open = Program::new(Image::from_words(map::CODE, &call(), &spec.core), &spec).unwrap();
+    b.card.processor().load(1, &open, 1).unwrap();
+    b.card.processor().start(1, 0, map::CODE, &[7, 0, 0, 0, 0, 0, 0, number::ETH_OPEN]);
+    world.run().unwrap();
+    let seen: Vec<_> = b.card.queue_counters();
+    let of = |queue, received, unclaimed, waiting| QueueCounters { queue, received, unclaimed, waiting };
+    assert_eq!(seen, [of(0, 4, 0, 0), of(3, 3, 0, 0), of(7, 0, 0, 1), of(9, 0, 1, 0)]);
+    let counters = b.card.port_counters();
+    assert_eq!((counters.received, counters.unclaimed, counters.waiting, counters.damaged), (7, 1, 1, 0));
+    assert_eq!(a.card.port_counters().sent, 9);
+}
+
+#[test]
+fn a_queue_that_nobody_has_opened_keeps_no_place() {
+    let spec = crate::spec(&["buffer.packets=2"]);
+    let (mut world, [a, b]) = pair(&spec);
+    send_to(&a.card, &spec, &[[8; 20], [0; 20]].concat()[..22]);
+    world.run().unwrap();
+    let counters = b.card.port_counters();
+    assert_eq!((counters.unclaimed, counters.waiting), (20, 2));
+    assert_eq!(returned(&a.card), 0);
+}
+
+#[test]
+fn a_process_that_ends_gives_its_frame_up() {
+    let spec = crate::spec(&["buffer.packets=1"]);
+    let (mut world, [a, b]) = pair(&spec);
+    send_to(&a.card, &spec, &[0, 0, 0]);
+    let (card, receive) = (b.card.clone(), [map::LOCAL, 8, map::LOCAL + 32, 0, 0, 0, 0, number::ETH_RECEIVE]);
+    b.sim.spawn_program("three processes", async move {
+        for words in [&call()[..], &[ecall(), lw(A0, 0, ZERO)], &call()] {
+            start(&card, &spec, words, receive);
+            let ended = card.processor().finished(0, 0).await;
+            assert_eq!(ended.is_ok(), words == call(), "{ended:?}");
+        }
+    });
+    world.run().unwrap();
+    assert_eq!(b.card.port_counters().received, 3);
+}
+
+#[test]
+fn the_queue_of_messages_is_not_for_other_processes() {
+    for arguments in [
+        [map::LOCAL, 8, map::LOCAL + 32, 255, 0, 0, 0, number::ETH_RECEIVE_FROM],
+        [map::LOCAL, 8, map::LOCAL + 32, 256, 0, 0, 0, number::ETH_RECEIVE_FROM],
+        [255, 0, 0, 0, 0, 0, 0, number::ETH_OPEN],
+        [256, 0, 0, 0, 0, 0, 0, number::ETH_OPEN],
+        [1, map::LOCAL, 8, 0, 0, 256, 0, number::ETH_SEND_TO],
+    ] {
+        let spec = crate::spec(&[]);
+        let (mut world, [a, _]) = pair(&spec);
+        start(&a.card, &spec, &call(), arguments);
+        world.run().unwrap();
+        assert_eq!(returned(&a.card) as i32, -5, "{arguments:x?}");
     }
 }

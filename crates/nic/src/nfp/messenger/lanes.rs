@@ -1,0 +1,51 @@
+//! Lanes: channels of which each message has one, as long as its bytes move.
+
+use nicety_channels::Channel;
+use nicety_kernel::{Permit, Pool, Sim};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Some lanes.
+pub(super) struct Lanes {
+    channels: Vec<Channel>,
+    free: RefCell<Vec<usize>>,
+    pool: Pool,
+}
+
+/// A lane that a message has; dropped, it is free.
+pub(super) struct Lane {
+    lanes: Rc<Lanes>,
+    number: usize,
+    _permit: Permit,
+}
+
+impl Lanes {
+    pub(super) fn new(sim: &Sim, channels: Vec<Channel>) -> Rc<Lanes> {
+        let free = RefCell::new((0..channels.len()).rev().collect());
+        Rc::new(Lanes { pool: Pool::new(sim, channels.len()), channels, free })
+    }
+
+    /// Waits for a lane.
+    pub(super) async fn take(self: &Rc<Lanes>) -> Lane {
+        let permit = self.pool.acquire().await;
+        let number = self.free.borrow_mut().pop().expect("the pool has as many permits as there are lanes");
+        Lane { lanes: self.clone(), number, _permit: permit }
+    }
+}
+
+impl Lane {
+    pub(super) fn number(&self) -> u32 {
+        self.number as u32
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.lanes.channels[self.number]
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // Before its permit, which goes with the fields.
+        self.lanes.free.borrow_mut().push(self.number);
+    }
+}

@@ -1,0 +1,257 @@
+//! What has come, and who waits. It believes another host only what that may say: anything else is refused, and counted.
+
+use super::WINDOW;
+use super::envelope::{Envelope, Kind};
+use super::receive::Receive;
+use nicety_types::Path;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+/// Numbers of messages that are remembered, to know one that comes twice.
+const REMEMBERED: usize = 2 * WINDOW as usize;
+
+/// What there is between this host and another. Totals come round at 2^32.
+#[derive(Default)]
+struct Peer {
+    /// Messages that have come from it, that receives have taken, and of which it has been told so.
+    come: u32,
+    taken: u32,
+    told: u32,
+    /// The last messages that came.
+    seen: BTreeSet<u32>,
+    /// Messages that were sent to it, and of which it has said that they were taken.
+    sent: u32,
+    freed: u32,
+}
+
+/// A message whose bytes wait for the answer of its receiver.
+struct Awaited {
+    rank: u32,
+    /// The lane, and the path of the answer.
+    answer: Option<(u32, Path)>,
+}
+
+/// What an envelope comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// A message, for a receive or to wait for one.
+    Message,
+    /// The answer to a message of this host.
+    Answer,
+    /// So many messages more may be sent to its sender.
+    Room(u64),
+    /// Its sender may not say that.
+    Refused,
+}
+
+/// The mail of a host.
+pub(super) struct Mail {
+    own: u32,
+    peers: Vec<Peer>,
+    /// Messages that no receive has taken, in the order in which they came.
+    unexpected: VecDeque<(Envelope, Path)>,
+    /// Receives that wait for theirs, in the order in which they were posted.
+    posted: VecDeque<Rc<Receive>>,
+    /// Messages of this host, by number.
+    awaited: BTreeMap<u32, Awaited>,
+}
+
+impl Mail {
+    pub(super) fn new(own: u32, ranks: u32) -> Mail {
+        Mail {
+            own,
+            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            unexpected: VecDeque::new(),
+            posted: VecDeque::new(),
+            awaited: BTreeMap::new(),
+        }
+    }
+
+    /// An envelope has come.
+    pub(super) fn arrived(&mut self, envelope: Envelope, path: Path) -> Came {
+        let Envelope { rank, id, .. } = envelope;
+        let Some(peer) = self.peers.get_mut(rank as usize).filter(|_| rank != self.own) else {
+            return Came::Refused;
+        };
+        match envelope.kind {
+            Kind::Whole | Kind::Asking => {
+                let full = u64::from(peer.come.wrapping_sub(peer.told)) >= WINDOW;
+                if full || !peer.is_new(id) {
+                    return Came::Refused;
+                }
+                peer.come = peer.come.wrapping_add(1);
+                match self.posted.iter().position(|receive| receive.takes(&envelope)) {
+                    Some(at) => {
+                        let receive = self.posted.remove(at).expect("just found");
+                        receive.taken.set(Some((envelope, path)));
+                    }
+                    None => self.unexpected.push_back((envelope, path)),
+                }
+                Came::Message
+            }
+            Kind::Ready => match self.awaited.get_mut(&id) {
+                Some(awaited) if awaited.rank == rank && awaited.answer.is_none() => {
+                    awaited.answer = Some((envelope.lane, path));
+                    Came::Answer
+                }
+                _ => Came::Refused,
+            },
+            Kind::Taken => {
+                let more = id.wrapping_sub(peer.freed);
+                if more == 0 || more > peer.sent.wrapping_sub(peer.freed) {
+                    return Came::Refused;
+                }
+                peer.freed = id;
+                Came::Room(more.into())
+            }
+        }
+    }
+
+    /// A receive is posted: it takes the first message that has come for it, or waits.
+    pub(super) fn post(&mut self, receive: &Rc<Receive>) {
+        let here = self.unexpected.iter().position(|(envelope, _)| receive.takes(envelope));
+        match here.and_then(|index| self.unexpected.remove(index)) {
+            Some(envelope) => receive.taken.set(Some(envelope)),
+            None => self.posted.push_back(receive.clone()),
+        }
+    }
+
+    /// A receive has taken a message of a rank. Says how many it has taken, where the rank is to be told: when half of its
+    /// window has been taken.
+    pub(super) fn took(&mut self, rank: u32) -> Option<u32> {
+        let peer = &mut self.peers[rank as usize];
+        peer.taken = peer.taken.wrapping_add(1);
+        if u64::from(peer.taken.wrapping_sub(peer.told)) < WINDOW / 2 {
+            return None;
+        }
+        peer.told = peer.taken;
+        Some(peer.taken)
+    }
+
+    /// A message is handed to the card, for a rank.
+    pub(super) fn sends(&mut self, rank: u32) {
+        let sent = &mut self.peers[rank as usize].sent;
+        *sent = sent.wrapping_add(1);
+    }
+
+    /// The message that was to be handed over last has not been.
+    pub(super) fn unsends(&mut self, rank: u32) {
+        let sent = &mut self.peers[rank as usize].sent;
+        *sent = sent.wrapping_sub(1);
+    }
+
+    /// A message to a rank waits for an answer.
+    pub(super) fn await_answer(&mut self, id: u32, rank: u32) {
+        self.awaited.insert(id, Awaited { rank, answer: None });
+    }
+
+    /// Whether the answer to a message is here.
+    pub(super) fn is_answered(&self, id: u32) -> bool {
+        self.awaited.get(&id).is_some_and(|awaited| awaited.answer.is_some())
+    }
+
+    /// The answer to a message, which waits for none any more.
+    pub(super) fn answer(&mut self, id: u32) -> Option<(u32, Path)> {
+        self.awaited.remove(&id)?.answer
+    }
+}
+
+impl Peer {
+    /// Whether a message has not come before, as far as is remembered.
+    fn is_new(&mut self, id: u32) -> bool {
+        let full = self.seen.len() >= REMEMBERED;
+        if full && self.seen.first().is_some_and(|&oldest| id < oldest) {
+            return false;
+        }
+        let new = self.seen.insert(id);
+        if self.seen.len() > REMEMBERED {
+            self.seen.pop_first();
+        }
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::envelope::NO_LANE;
+    use super::*;
+    use nicety_types::Time;
+    use proptest::prelude::*;
+    use std::cell::{Cell, RefCell};
+
+    const PATH: Path = Path::from(Time::ZERO);
+
+    fn receive() -> Rc<Receive> {
+        Rc::new(Receive { source: None, tag: None, taken: Cell::new(None), done: RefCell::new(None) })
+    }
+
+    fn envelope(kind: Kind, rank: u32, id: u32) -> Envelope {
+        Envelope { id, ..Envelope::new(rank, kind) }
+    }
+
+    #[test]
+    fn what_a_host_may_not_say_is_refused() {
+        let mut mail = Mail::new(0, 3);
+        for rank in [0, 3, u32::MAX] {
+            assert_eq!(mail.arrived(envelope(Kind::Whole, rank, 1), PATH), Came::Refused, "{rank}");
+        }
+        // An answer to nothing, to another's message, and a second one.
+        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
+        mail.await_answer(7, 1);
+        assert_eq!(mail.arrived(envelope(Kind::Ready, 2, 7), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Answer);
+        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
+        assert!(mail.is_answered(7) && mail.answer(7).is_some());
+        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
+        // More taken than were sent, and what was said before.
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 1), PATH), Came::Refused);
+        (0..5).for_each(|_| mail.sends(1));
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 6), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 3), PATH), Came::Room(3));
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 3), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 2), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 5), PATH), Came::Room(2));
+    }
+
+    #[test]
+    fn a_host_that_ignores_its_window_fills_nobodys_memory() {
+        let mut mail = Mail::new(0, 2);
+        for id in 0..100 {
+            let expected = if u64::from(id) < WINDOW { Came::Message } else { Came::Refused };
+            assert_eq!(mail.arrived(envelope(Kind::Asking, 1, id), PATH), expected);
+        }
+        for _ in 0..WINDOW / 2 {
+            mail.post(&receive());
+        }
+        let told: Vec<_> = (0..WINDOW / 2).filter_map(|_| mail.took(1)).collect();
+        assert_eq!(told, [WINDOW as u32 / 2]);
+        assert_eq!(mail.arrived(envelope(Kind::Asking, 1, 200), PATH), Came::Message);
+        assert_eq!(mail.arrived(envelope(Kind::Asking, 1, 200), PATH), Came::Refused, "it comes twice");
+    }
+
+    proptest! {
+        /// Whatever comes, nothing grows beyond the windows, and no more room is given than was used.
+        #[test]
+        fn nothing_that_comes_is_believed_too_far(
+            envelopes in prop::collection::vec((0..5u32, 1..5u32, 0..40u32, any::<bool>()), 0..400)
+        ) {
+            let mut mail = Mail::new(0, 3);
+            let (mut sent, mut room) = ([0u64; 3], [0u64; 3]);
+            for (rank, kind, id, act) in envelopes {
+                let kind = [Kind::Whole, Kind::Asking, Kind::Ready, Kind::Taken][kind as usize - 1];
+                match mail.arrived(Envelope { lane: NO_LANE, ..envelope(kind, rank, id) }, PATH) {
+                    Came::Room(more) => room[rank as usize] += more,
+                    Came::Refused => {}
+                    _ => prop_assert!(rank == 1 || rank == 2),
+                }
+                if act {
+                    mail.sends(1);
+                    sent[1] += 1;
+                    mail.await_answer(id, 1);
+                }
+                prop_assert!((0..3).all(|rank| room[rank] <= sent[rank]));
+                prop_assert!(mail.unexpected.len() as u64 <= 2 * WINDOW);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A node without a card, which puts packets of its own on the link.
+
+use nicety_fabric::{Channel, HeaderBytes, LinkSpec, Packet, Port, Symbol};
+use nicety_kernel::{Config, World};
+use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload};
+use proptest::prelude::*;
+use std::rc::Rc;
+
+/// A packet that is put on the link.
+#[derive(Clone, Debug)]
+pub struct Forged {
+    pub header: Vec<u8>,
+    pub payload: Payload,
+    /// What the link knows of it beside its bytes.
+    pub source: u32,
+    pub message: (u32, u64),
+    pub offset: u64,
+    pub control: bool,
+    /// How long the node waits before, in nanoseconds.
+    pub pause: u64,
+}
+
+/// Two nodes on a link; the first has the card whose port this gives, the second the forger's.
+pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
+    let mut world = World::new(Config::default());
+    let (card, forger) = (world.add_node(), world.add_node());
+    let (a, b) = nicety_fabric::pair(&mut world, card, forger, spec);
+    (world, a, b)
+}
+
+/// Sends packets, and takes whatever comes. Every place of the card's buffer has to be free for another one in the end.
+pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32) {
+    let (sim, port) = (world.sim(NodeId(1)), Rc::new(port));
+    let receiver = port.clone();
+    sim.spawn(async move {
+        loop {
+            if !receiver.receive().await.is_control() {
+                receiver.free_slot();
+            }
+        }
+    });
+    let last = Forged {
+        header: vec![0xff; 3],
+        payload: Payload::empty(),
+        source: 1,
+        message: (1, u64::MAX / 2),
+        offset: 0,
+        control: false,
+        pause: 200_000,
+    };
+    let all = packets.into_iter().chain((0..2 * places).map(move |_| last.clone()));
+    let node = sim.clone();
+    sim.spawn_program("forger", async move {
+        for forged in all {
+            node.delay(Duration::from_ns(forged.pause)).await;
+            let flight = Flight::resting(Path::from(node.now()));
+            let turn = match forged.control {
+                true => port.control_turn(flight).await,
+                false => port.turn(flight).await,
+            };
+            let (source, sequence) = forged.message;
+            let handed = port.launch(
+                Packet {
+                    source: NodeId(forged.source),
+                    destination: NodeId(0),
+                    message: MessageId { source: NodeId(source), sequence },
+                    channel: if forged.control { Channel::Control } else { Channel::Data },
+                    offset: forged.offset,
+                    header: HeaderBytes::new(&forged.header),
+                    payload: forged.payload,
+                    path: flight.path,
+                },
+                turn,
+            );
+            node.until(handed.at()).await;
+        }
+    });
+}
+
+/// A few of all numbers, and some that are on the edge of something.
+pub fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 0..4u64,
+        4 => 0..300u64,
+        1 => prop::sample::select(vec![u64::MAX, u64::MAX - 1, 1 << 32, (1 << 32) - 1, 1 << 63, 4096, 65_536]),
+        1 => any::<u64>(),
+    ]
+}
+
+/// A packet with this header and payload.
+pub fn forged(
+    header: impl Strategy<Value = Vec<u8>>,
+    payload: impl Strategy<Value = Vec<u8>>,
+) -> impl Strategy<Value = Forged> {
+    let phantom = prop_oneof![9 => Just(None), 1 => (0..5000u64).prop_map(Some)];
+    let message = (prop_oneof![9 => Just(1u32), 1 => 0..3u32], 0..6u64);
+    let pause = prop_oneof![Just(0), 0..3000u64];
+    let control = prop_oneof![19 => Just(false), 1 => Just(true)];
+    let source = prop_oneof![9 => Just(1u32), 1 => any::<u32>()];
+    (header, payload, phantom, message, prop_oneof![2 => Just(0), 1 => number()], pause, (control, source))
+        .prop_map(|(header, payload, phantom, message, offset, pause, (control, source))| {
+            let payload = phantom.map_or_else(|| Payload::copy_of(&payload), Payload::phantom);
+            Forged { header, payload, source, message, offset, control, pause }
+        })
+}
+
+/// Bytes that are anything.
+pub fn noise() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..=96)
+}
+
+/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+pub fn config(usual: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}

@@ -1,0 +1,119 @@
+//! QNIX: headers of 24 bytes.
+
+use super::forger::{self, Forged, config, forged, noise, number};
+use nicety_fabric::Symbol;
+use nicety_host::{Cpus, Kernel, Memory};
+use nicety_kernel::World;
+use nicety_nic::CardSpec;
+use nicety_nic::qnix::{Card, Endpoint, How, Process, Receive, Send, Statistics};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
+use proptest::prelude::*;
+use std::rc::Rc;
+
+fn header(from: u64, to: u64, bytes: u64, tag: u64) -> Vec<u8> {
+    let words = [(from as u32).to_le_bytes(), (to as u32).to_le_bytes()].concat();
+    [words, bytes.to_le_bytes().to_vec(), tag.to_le_bytes().to_vec()].concat()
+}
+
+/// A card whose process has posted receives of all kinds, and a forger.
+fn run(packets: Vec<Forged>) -> Statistics {
+    let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
+    let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
+    let CardSpec::Qnix(spec) = nicety_nic::read(&spec).unwrap().0 else { panic!("another design") };
+    let spec = Rc::new(*spec);
+    let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
+    let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
+    let memory = Rc::new(Memory::new(spec.node.host.memory));
+    let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
+    let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
+    let card = Card::install(&sim, spec.clone(), memory, kernel, port, 2, &recorder);
+    let process = Rc::new(Process::new(&card, 0));
+    let own = process.set_up(1 << 16).unwrap();
+    let node = sim.clone();
+    sim.spawn_program("receiver", async move {
+        let mut path = Path::from(Time::ZERO);
+        let buffer = process.alloc(200).unwrap();
+        for (room, from, tag) in
+            [(0, None, Some(1)), (100, Some(1), None), (200, None, Some(0)), (7, Some(0), None)]
+        {
+            let from = from.map(|vni| Endpoint { node: NodeId(1), vni });
+            let receive = Receive { address: buffer.address(), bytes: room, from, tag, how: How::Auto };
+            process.receive(own, receive, &mut path).await.unwrap();
+        }
+        // Much later, and to itself: the card works as before.
+        node.delay(Duration::from_us(50_000)).await;
+        let mut path = Path::from(node.now());
+        let (out, back) = (process.alloc(5000).unwrap(), process.alloc(5000).unwrap());
+        out.bytes().unwrap().write(0, &[9; 5000]);
+        let to = Endpoint { node: NodeId(0), vni: own };
+        for tag in 0..5 {
+            let receive = Receive {
+                address: back.address(),
+                bytes: 5000,
+                from: Some(to),
+                tag: Some(100),
+                how: How::Auto,
+            };
+            let receive = process.receive(own, receive, &mut path).await.unwrap();
+            let send = Send { address: out.address(), bytes: 5000 - tag, to, tag: 100, how: How::Auto };
+            process.send(own, send, &mut path).await.unwrap();
+            assert_eq!(process.wait(own, receive, &mut path).await.unwrap().bytes, 5000 - tag);
+        }
+        let mut bytes = vec![0; 5000];
+        back.bytes().unwrap().read(0, &mut bytes);
+        assert_eq!(bytes, [9; 5000]);
+    });
+    forger::send(&world, other, packets, 4);
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+    card.statistics()
+}
+
+proptest! {
+    #![proptest_config(config(64))]
+
+    #[test]
+    fn forged_packets_are_counted(
+        packets in prop::collection::vec(
+            forged(
+                prop_oneof![
+                    1 => noise(),
+                    9 => (number(), 0..2u64, number(), 0..3u64).prop_map(|(f, t, b, g)| header(f, t, b, g)),
+                ],
+                prop_oneof![prop::collection::vec(any::<u8>(), 0..300), prop::collection::vec(any::<u8>(), 0..4)],
+            ),
+            0..40,
+        )
+    ) {
+        run(packets);
+    }
+}
+
+#[test]
+fn repeated_cut_and_overlong_messages_are_dropped() {
+    let packet = |message: u64, offset: u64, bytes: u64, payload: usize| Forged {
+        header: header(0, 0, bytes, 0),
+        payload: Payload::copy_of(&vec![3; payload]),
+        source: 1,
+        message: (1, message),
+        offset,
+        control: false,
+        pause: 20_000,
+    };
+    let counted = run(vec![
+        packet(0, 0, 10, 10),
+        // The same again, a packet more, one that is longer than its message, and parts of none.
+        packet(0, 0, 10, 10),
+        packet(0, 10, 10, 10),
+        packet(1, 0, 10, 11),
+        packet(2, 5, 10, 5),
+        packet(3, 0, u64::MAX, 100),
+        packet(4, u64::MAX, 10, 10),
+        // One that goes on with more than it said.
+        packet(5, 0, 12, 10),
+        packet(5, 10, 12, 10),
+        packet(5, 10, 12, 2),
+    ]);
+    // And eight packets behind them that are none.
+    assert_eq!((counted.unusable, counted.packets_received), (7 + 8, 3 + 5 * 2));
+}
