@@ -111,7 +111,7 @@ def test_a_run_shows_its_faults(tmp_path: Path) -> None:
         await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), handlers=handlers)
         await host.barrier()
 
-    run = nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
+    run = nicety.Cluster(2, "spin-discrete", allow_failures="fail").run({0: sender, 1: receiver})
     (fault,) = shown(run).items
     assert "payload handler returned FAIL" in fault
     assert run.nodes[1].faults == [fault]
