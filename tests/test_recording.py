@@ -345,3 +345,30 @@ def test_files_that_cannot_be_are_refused_at_once(
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith(f"nicety: {message}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("card", ["nfp-4000", "qnix"])
+def test_every_card_records_its_messages(card: str) -> None:
+    sizes = [8, 4096, 100_000]
+
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(sizes[-1])
+        for size in sizes:
+            if host.rank == 0:
+                await host.send(buffer[:size], to=1, tag=size)
+            else:
+                await host.recv(buffer[:size])
+
+    run = nicety.Cluster(2, card, recording="messages").run(main)
+    rows = pl.DataFrame(pa.table(run.messages)).to_dicts()
+    assert [(row["source"], row["target"], row["kind"], row["size_bytes"], row["outcome"]) for row in rows] == [
+        (0, 1, "send", size, "received") for size in sizes
+    ]
+    stages = [name for name in rows[0] if name.endswith("_ps") and name not in TIMES]
+    for row in rows:
+        assert sum(row[stage] for stage in stages) == row["latency_ps"] == row["completed_ps"] - row["posted_ps"]
+        assert row["posted_ps"] < row["matched_ps"] <= row["completed_ps"] <= row["noticed_ps"]
+    assert run.breakdown().messages == len(sizes)
+
+
+TIMES = {"posted_ps", "first_byte_ps", "matched_ps", "completed_ps", "noticed_ps", "latency_ps"}

@@ -1,7 +1,6 @@
 //! Whatever comes over a link, a card neither panics nor loses a place of its packet buffer: what cannot be used is dropped and
 //! counted, and what is good goes on as before.
 
-#[allow(dead_code, reason = "a part of it is used here")]
 mod support;
 
 #[path = "untrusted/forger.rs"]

@@ -59,8 +59,8 @@ impl ReceiveCommand {
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 pub(super) enum Progress {
     Pending,
-    /// Its doorbell is set.
-    Done(Completed, Path),
+    /// Its doorbell is set, for this message.
+    Done(Completed, Path, MessageId),
 }
 
 /// Which of the two an operation is.

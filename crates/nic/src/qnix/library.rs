@@ -259,12 +259,15 @@ impl Process {
         self.check_operation(vni, operation)?;
         let message = self.message(operation);
         let done = self.done(vni, operation);
-        if let Some((_, its)) = &done {
+        if let Some((_, its, _)) = &done {
             path.follow(its);
         }
         self.card.kernel.cpus().notice(path, message).await;
         match done {
-            Some((completed, _)) => Ok(Some(self.finish(vni, operation, completed, path).await?)),
+            Some((completed, _, come)) => {
+                self.card.recorder.message_noticed(come, self.card.sim.now());
+                Ok(Some(self.finish(vni, operation, completed, path).await?))
+            }
             None => Ok(None),
         }
     }
@@ -286,10 +289,11 @@ impl Process {
             let text = move || format!("the doorbell of a {what} (process {process}, interface {vni})");
             describe(text, rung.wait_until(|| self.done(vni, operation).is_some())).await;
         }
-        let (completed, its) =
+        let (completed, its, come) =
             self.done(vni, operation).ok_or(QnixError::NoOperation { operation: operation.0 })?;
         path.follow(&its);
         self.card.kernel.cpus().notice(path, self.message(operation)).await;
+        self.card.recorder.message_noticed(come, self.card.sim.now());
         self.finish(vni, operation, completed, path).await
     }
 
@@ -297,9 +301,9 @@ impl Process {
         self.operations.borrow().get(&operation.0).map(|local| local.message)
     }
 
-    fn done(&self, vni: u32, operation: Operation) -> Option<(Completed, Path)> {
+    fn done(&self, vni: u32, operation: Operation) -> Option<(Completed, Path, MessageId)> {
         let done = self.card.interface(vni, |interface| match interface.operations.get(&operation.0) {
-            Some((_, Progress::Done(completed, path))) => Some((*completed, *path)),
+            Some((_, Progress::Done(completed, path, message))) => Some((*completed, *path, *message)),
             _ => None,
         });
         done.flatten()

@@ -214,7 +214,7 @@ impl Card {
         let Doorbell { vni, operation, completed, .. } = doorbell;
         let rung = self.interface(vni, |interface| {
             let entry = interface.operations.get_mut(&operation)?;
-            entry.1 = Progress::Done(completed, path);
+            entry.1 = Progress::Done(completed, path, message);
             Some((entry.0, interface.rung.clone()))
         });
         if let Some(Some((kind, rung))) = rung {
