@@ -68,7 +68,8 @@ def main(folder: Path = ROOT / "target/docs") -> None:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("generate.py", "__pycache__"))
     for name in DOCUMENTS:
-        shutil.copy(ROOT / name, pages)
+        # Their links are those of the repository, where docs/ is a folder.
+        (pages / name).write_text((ROOT / name).read_text().replace("](docs/", "]("))
     for page in pages.rglob("*.md"):
         page.write_text(expand(page.read_text()))
     shutil.copy(ROOT / "mkdocs.yml", folder)

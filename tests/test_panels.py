@@ -67,8 +67,8 @@ def test_a_title_names_no_unit_but_the_axis_does() -> None:
 
 @pytest.mark.parametrize("most", [0.7, 2.2, 11.3, 94.0, 4321.0])
 def test_ticks_are_round(most: float) -> None:
-    figure, axes = plots._figure(4, 4)
-    plots._value_axis(axes, [most / 3, most], "Something")
+    figure, axes = plots.empty_figure(4, 4)
+    plots.value_axis(axes, [most / 3, most], "Something")
     figure.draw_without_rendering()
     one, other, *_ = axes.get_yticks()
     first = f"{other - one:.3e}"[:5]

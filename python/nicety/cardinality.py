@@ -16,10 +16,8 @@ from nicety import _native
 from nicety._checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, text, whole
 from nicety._typed import checked
 from nicety.compiler import compile_handlers, library_source
-from nicety.errors import InputError
 
 Progress = Callable[[int, int], None]
-_WAYS = ("port", "channels")
 
 
 class ContextRow(TypedDict):
@@ -187,8 +185,6 @@ def count_sources(
     Raises:
         InputError: no capture, none with a source address, or an argument that cannot be.
     """
-    if through not in _WAYS:
-        raise InputError(f"through {through!r}: packets come through the port, or addresses through channels")
     request = json.dumps(
         {
             "file": text(fspath(capture), "a capture", "capture.pcap"),

@@ -63,6 +63,8 @@ def count(
     Raises:
         InputError: where the capture is damaged, after what was read before has been printed.
     """
+    if through not in {"port", "channels"}:
+        raise InputError(f"--through {through}: packets come through the port, or addresses through channels")
     with progress("reading") as bar:
         report = count_sources(
             capture,
