@@ -193,7 +193,7 @@ def bulk_messages(options: Options) -> Measured:
     spread = max(
         row["stddev_bytes_per_s"] / row["bandwidth_bytes_per_s"]
         for row in report["rows"]
-        if row["processes"] == 8 and row["size_bytes"] < _RISES  # noqa: PLR2004
+        if row["processes"] == 8 and row["size_bytes"] < _RISES  # noqa: PLR2004, the paper's eight
     )
     memory = (
         f"the card's memory holds it, whose width no source gives: with 4 to 16 bytes a cycle in place of 8 it is "
