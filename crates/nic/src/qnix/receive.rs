@@ -122,6 +122,12 @@ impl Card {
                 self.count(|counted| counted.unusable += 1);
                 continue;
             }
+            if [packet.source, packet.message.source].contains(&self.node) {
+                // The card stages what it sends to itself: this would pass for a part of such a message.
+                self.count(|counted| counted.unusable += 1);
+                self.port.free_slot();
+                continue;
+            }
             self.arrived(Arrived { packet, slot: Slot::Link });
         }
     }

@@ -117,3 +117,19 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     // And eight packets behind them that are none.
     assert_eq!((counted.unusable, counted.packets_received), (7 + 8, 3 + 5 * 2));
 }
+
+/// The first message that the card will send to itself has begun to come, with the same number, before it does.
+#[test]
+fn messages_in_the_cards_own_name_are_dropped() {
+    let packet = |source: u32, message: (u32, u64)| Forged {
+        header: header(0, 0, 10, 1),
+        payload: Payload::copy_of(&[3; 5]),
+        source,
+        message,
+        offset: 0,
+        control: false,
+        pause: 20_000,
+    };
+    let counted = run(vec![packet(1, (0, 0)), packet(0, (0, 1)), packet(0, (1, 2)), packet(1, (1, 3))]);
+    assert_eq!((counted.unusable, counted.packets_received), (3 + 8, 1 + 5 * 2));
+}
