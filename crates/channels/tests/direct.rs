@@ -1,8 +1,6 @@
 //! Direct messages, step by step: what each end asks for, and when it lets a program go on.
 
-mod ends;
-
-use ends::*;
+use crate::ends::*;
 use nicety_channels::*;
 
 #[test]

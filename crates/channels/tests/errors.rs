@@ -1,8 +1,6 @@
 //! Calls that are refused, each with what it says, and that nothing has changed then.
 
-mod ends;
-
-use ends::*;
+use crate::ends::*;
 use nicety_channels::*;
 
 const HOST: Buffer = Buffer { address: 0, bytes: 100 };

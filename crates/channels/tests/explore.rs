@@ -3,9 +3,7 @@
 //! Every state is visited. No sequence of steps comes back to a state it has left, so every run ends; and where it
 //! ends, no two ends of a channel both wait, they agree on what passed, and the managers are free.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_channels::Kind::{Direct, Indirect};
 use nicety_channels::{Failure, Kind};
 use std::collections::hash_map::Entry;

@@ -1,8 +1,6 @@
 //! Indirect messages, step by step: pages, lists, DMAs, retries.
 
-mod ends;
-
-use ends::*;
+use crate::ends::*;
 use nicety_channels::*;
 
 /// Seven pages of 4096 bytes and 100 more, at bus addresses 0x10000, 0x20000, ...

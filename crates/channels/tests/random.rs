@@ -1,8 +1,6 @@
 //! Random programs on many channels, in random orders, against a model that knows nothing of mailboxes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_channels::*;
 use proptest::prelude::*;
 

@@ -1,11 +1,9 @@
 //! Fat trees, by hand: how long a way is, where packets go up, what is built, and what cannot be.
 
-mod switch_support;
-
+use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
 use nicety_fabric::{FatTree, NetworkStatistics, SwitchSpec, Topology, UpRouting};
 use nicety_kernel::{Config, World};
 use nicety_types::{NodeId, Stage};
-use switch_support::{Net, Received, SPIN, Send, at, ps, send};
 
 const LINK: u64 = 33_400;
 const SWITCH: u64 = 50_000;

@@ -1,14 +1,12 @@
 //! Random traffic through random fat trees: every pair is connected by a way of the right length, nothing is lost,
 //! doubled, reordered or stuck however small the buffers, and shards make no difference.
 
-mod switch_support;
-
+use crate::switch_support::{Net, Received, Send, at, ps};
 use nicety_fabric::{FatTree, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec, Topology, UpRouting};
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Stage};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use switch_support::{Net, Received, Send, at, ps};
 
 #[derive(Clone, Debug)]
 struct Traffic {

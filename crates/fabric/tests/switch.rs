@@ -1,14 +1,12 @@
 //! Switches, by hand: when packets come, who waits for whom, and what for.
 
-mod switch_support;
-
+use crate::switch_support::{Net, Received, SPIN, Send, at, ps, run, send};
 use nicety_fabric::{
     Delivery, FatTree, LinkSpec, NetworkSpec, Port, PortStatistics, Routing, RoutingTable, Switch,
     SwitchSpec, Terminal, Topology, link,
 };
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, NodeId, Path, Stage};
-use switch_support::{Net, Received, SPIN, Send, at, ps, run, send};
 
 /// Serialisation of 4 KiB.
 const PACKET: u64 = 81_920;

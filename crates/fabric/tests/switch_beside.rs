@@ -1,13 +1,11 @@
 //! What is beside a switch: the launcher's barriers, which it cannot delay, and what packets carry through it.
 
-mod switch_support;
-
+use crate::switch_support::{Net, SPIN, at, ps, send};
 use nicety_fabric::{HeaderBytes, Launcher, Topology, pair};
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
-use switch_support::{Net, SPIN, at, ps, send};
 
 /// When each of these hosts left each barrier, having come to the first at these times.
 fn barriers(arrive: &[u64], shards: usize, busy: bool) -> Vec<(u32, u32, Time)> {

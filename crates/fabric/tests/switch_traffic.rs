@@ -1,13 +1,11 @@
 //! Random traffic through a switch: nothing is lost, doubled, reordered or stuck, and shards make no difference.
 
-mod switch_support;
-
+use crate::switch_support::{Net, Received, Send, at, ps};
 use nicety_fabric::{LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Path};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use switch_support::{Net, Received, Send, at, ps};
 
 #[derive(Clone, Debug)]
 struct Traffic {

@@ -1,8 +1,6 @@
 //! What instructions cost, and that slices of any length add up to the same.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{AddressSpace, Core, CycleCosts, Exit, Misaligned, OrderPoint, Region, TrapKind};
 

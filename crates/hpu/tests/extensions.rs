@@ -1,8 +1,6 @@
 //! Every instruction of Zba, Zbb and Zbs, by cases worked out by hand, and what the `isa` has to name.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Extension, Illegal, Isa, TrapKind};
 

@@ -1,8 +1,6 @@
 //! Every instruction of RV32IMAC and Zicsr, by cases worked out by hand.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{Context, Core, Exit, Extension, Isa};
 

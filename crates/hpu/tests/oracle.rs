@@ -3,9 +3,8 @@
 //! Left out is what differs by design: counters; misaligned accesses, which QEMU executes; own stores between LR and
 //! SC, where QEMU's SC fails if they changed the word.
 
-mod common;
-
-use common::{Load, Random, cases, data, elf};
+use crate::common;
+use crate::common::{Load, Random, cases, data, elf};
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image, bare};
 use std::io::Write;

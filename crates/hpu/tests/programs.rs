@@ -1,8 +1,7 @@
 //! Real programs: compiled C with line tables, and ELF files made by hand or damaged.
 
-mod common;
-
-use common::{Load, cases, code, data, elf};
+use crate::common;
+use crate::common::{Load, cases, code, data, elf};
 use nicety_hpu::asm::bytes as bytes_of;
 use nicety_hpu::asm::*;
 use nicety_hpu::bare::{self, BareResult};

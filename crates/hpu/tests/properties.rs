@@ -1,8 +1,6 @@
 //! What holds for any code: nothing panics, and slices do not show.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{
     AddressSpace, Context, Core, CycleCosts, Exit, Image, Isa, Misaligned, Region, Reservations, Trap,

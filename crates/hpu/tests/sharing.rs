@@ -1,8 +1,6 @@
 //! Several cores on one memory: LR/SC, AMOs and locks under many interleavings.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, OrderPoint, Region, Reservations};
 use proptest::prelude::*;

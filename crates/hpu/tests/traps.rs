@@ -1,8 +1,6 @@
 //! Everything a handler can do wrong, and the ways a slice ends on purpose.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{
     Access, AddressSpace, Context, Core, DeviceAccess, Exit, Extension, Illegal, Image, Isa, Nearest,

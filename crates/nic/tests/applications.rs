@@ -1,7 +1,7 @@
 //! Applications on one card: memory, protection, budgets and what is accounted for.
 
-mod support;
-
+use crate::support::code::{Code, number, payload, program, result, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, Attach, CallError, Card, HandlerError, Handlers, HpuMemoryId, State,
@@ -11,8 +11,6 @@ use nicety_portals::{EventKind, FailType, Me, PutRequest};
 use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
-use support::code::{Code, number, payload, program, result, word};
-use support::*;
 
 /// Adds one to the first word of the state, and shows the host what was there before.
 fn count() -> Handlers {

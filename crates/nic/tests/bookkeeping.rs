@@ -1,15 +1,13 @@
 //! What a card takes for a packet it gives back: slots, shares of the packet buffer; and whom flow control concerns.
 
-mod support;
-
+use crate::support::code::{Code, payload, program, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{ApplicationConfig, Attach, Generated, State};
 use nicety_portals::{AckRequest, EventKind, FailType, List, Md, Me, PtOptions, PutRequest};
 use nicety_types::NodeId;
 use std::cell::Cell;
 use std::rc::Rc;
-use support::code::{Code, payload, program, word};
-use support::*;
 
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;

@@ -1,11 +1,9 @@
 //! What hosts ask of their cards: acknowledgements, queues that are full, and calls that cannot be.
 
-mod support;
-
+use crate::support::*;
 use nicety_nic::spin::CallError;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, MdOptions, Me, MeOptions, PutRequest};
 use nicety_types::NodeId;
-use support::*;
 
 #[test]
 fn acknowledgements_come_back() {

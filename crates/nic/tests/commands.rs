@@ -1,15 +1,13 @@
 //! The commands that handlers give to the card: results, effects, and how long each keeps the handler.
 
-mod support;
-
+use crate::support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{CallError, Fault, Handlers, LINES_KEPT, Printed, RefusedCommand};
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
-use support::*;
 
 /// Contents of the entry's host memory before the handler runs: words 64 and up are the handler's to work on.
 fn host_memory() -> Vec<u8> {

@@ -1,15 +1,13 @@
 //! Contexts of messages for handlers: what happens to one more than there are.
 
-mod support;
-
+use crate::support::code::{Code, number, payload, program, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, Handlers, State};
 use nicety_portals::{AckRequest, EventKind, FailType, List, Md, Me, PtOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
-use support::code::{Code, number, payload, program, word};
-use support::*;
 
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;

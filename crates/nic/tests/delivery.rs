@@ -1,8 +1,9 @@
 //! What holds for any traffic: every byte once, no deadlock, bytes before their event, paths that add up, and
 //! the same run for any number of shards.
 
-mod support;
-
+use crate::support;
+use crate::support::code::{Code, echo, number, payload, program, put};
+use crate::support::*;
 use nicety_fabric::{FaultStatistics, Faults, LinkFaults, NetworkStatistics, Outage, Place, Rates};
 use nicety_kernel::Config;
 use nicety_nic::transport::TransportStatistics;
@@ -11,8 +12,6 @@ use nicety_types::{Duration, Path, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, echo, number, payload, program, put};
-use support::*;
 
 /// How a message is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,13 @@
 //! Handlers: their order, what their results do, how they fail, and the cores they run on.
 
-mod support;
-
+use crate::support::code::{Code, echo, number, payload, program, put, result, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{CallError, Fault, Handlers, map};
 use nicety_portals::{Event, EventKind, FailType};
 use nicety_types::Stage;
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, echo, number, payload, program, put, result, word};
-use support::*;
 
 /// Texts that handlers print: where they lie in the state.
 const HEADER: i32 = 64;

@@ -1,12 +1,10 @@
 //! Handlers that leave their match entry open: messages of which the host hears nothing, until one ends for good.
 
-mod support;
-
+use crate::support::code::{Code, program, result};
+use crate::support::*;
 use nicety_nic::spin::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
-use support::code::{Code, program, result};
-use support::*;
 
 /// A handler that returns one value for a message whose first byte is not zero, and another for the last, whose is.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {

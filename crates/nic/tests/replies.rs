@@ -1,8 +1,8 @@
 //! Gets and atomics: times by hand, to the picosecond, and what is in memory after. Nanoseconds in the comments; the
 //! numbers are those of spin-discrete.
 
-mod support;
-
+use crate::support::code::{Code, number, program, put, result, word};
+use crate::support::*;
 use nicety_host::Allocation;
 use nicety_hpu::asm::*;
 use nicety_portals::{
@@ -12,8 +12,6 @@ use nicety_portals::{
 use nicety_types::NodeId;
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, number, program, put, result, word};
-use support::*;
 
 const COUNTED: MdOptions = MdOptions::EVENT_CT_REPLY.union(MdOptions::EVENT_SEND_DISABLE);
 const TARGET: NodeId = NodeId(1);

@@ -1,13 +1,11 @@
 //! Times by hand, to the picosecond. Nanoseconds in the comments; the numbers are those of spin-discrete.
 
-mod support;
-
+use crate::support::code::{Code, echo, number, payload, put};
+use crate::support::*;
 use nicety_portals::{EventKind, Md, PutRequest};
 use nicety_types::{NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, echo, number, payload, put};
-use support::*;
 
 /// What programs report back.
 type Notes<T> = Rc<RefCell<Vec<T>>>;

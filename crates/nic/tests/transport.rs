@@ -1,7 +1,6 @@
 //! Reliable transport in time, worked out by hand to the picosecond; and what a card without it does about a bad network.
 
-mod support;
-
+use crate::support::*;
 use nicety_fabric::{Faults, LinkFaults, NodeFailure, Place, Rates};
 use nicety_host::Allocation;
 use nicety_kernel::{Config, RunError};
@@ -13,7 +12,6 @@ use nicety_portals::{
 };
 use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
-use support::*;
 
 /// Packets of one direction that are lost.
 fn lose(from: u32, drop: &[u64]) -> LinkFaults {

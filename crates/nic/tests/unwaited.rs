@@ -1,15 +1,13 @@
 //! Transfers that handlers do not wait for: the processor is free, and packet, message and completion wait in its place.
 
-mod support;
-
+use crate::support::code::{Code, number, payload, program, result, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::Handlers;
 use nicety_portals::{EventKind, FailType, PutRequest};
 use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::code::{Code, number, payload, program, result, word};
-use support::*;
 
 /// The first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. One message behind it is matched 30
 /// later.

@@ -1,8 +1,6 @@
 //! When the host sees bytes: not before they have crossed the bus, and never after the event that tells of them.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 #[test]
 fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {

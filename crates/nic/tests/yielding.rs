@@ -1,7 +1,7 @@
 //! Handlers that yield: who goes first, when they go on, and what is accounted for.
 
-mod support;
-
+use crate::support::code::{Code, number, payload, waited, word};
+use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, HandlerStatistics, Handlers, State};
 use nicety_portals::{EventKind, Me};
@@ -9,8 +9,6 @@ use nicety_types::Time;
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use support::code::{Code, number, payload, waited, word};
-use support::*;
 
 /// Stores the counter that goes on between handlers: 2 cycles, the first of which it shows.
 fn time(code: Code, offset: i32) -> Code {

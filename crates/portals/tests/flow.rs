@@ -1,8 +1,6 @@
 //! Flow control ('Flow Control', `PTL_PT_FLOWCTRL`).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 use nicety_types::NodeId;
 use proptest::prelude::*;

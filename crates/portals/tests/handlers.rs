@@ -1,8 +1,6 @@
 //! What a card with handlers asks of the interface beside `arrive` and `complete`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 #[test]

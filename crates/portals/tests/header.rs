@@ -1,8 +1,7 @@
 //! The bytes of a header.
 
-mod common;
-
-use common::put;
+use crate::common;
+use crate::common::put;
 use nicety_portals::*;
 use nicety_types::NodeId;
 use proptest::prelude::*;

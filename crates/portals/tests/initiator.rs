@@ -1,8 +1,6 @@
 //! The initiator: descriptors, puts, and the SEND and ACK that end them ('Data Movement Operations').
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 const ALL: MdOptions = MdOptions::EVENT_CT_SEND.union(MdOptions::EVENT_CT_ACK);

@@ -1,8 +1,6 @@
 //! Every resource has a limit and an error at it; every handle goes stale.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 const SMALL: Limits = Limits {

@@ -1,8 +1,6 @@
 //! The rules of matching, one hand-computed case each. Topics are those of the Portals 4.x specification.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 use nicety_types::NodeId;
 

@@ -1,8 +1,6 @@
 //! The overflow list and its unexpected headers ('Overflow List', 'PtlMEAppend').
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 const ONCE: MeOptions = MeOptions::USE_ONCE;

@@ -1,8 +1,6 @@
 //! Gets, fetch-and-atomics and swaps: what a reply answers ('PtlGet', 'PtlFetchAtomic', 'PtlSwap').
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 fn able() -> Bench {

@@ -1,8 +1,6 @@
 //! Searches of the unexpected headers ('PtlMESearch'), and entries that the card holds open.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 /// Two messages with match bits 1 of 8 and 9 bytes, and one with match bits 2.

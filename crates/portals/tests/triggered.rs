@@ -1,8 +1,6 @@
 //! Triggered operations ('Triggered Operations').
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use nicety_portals::*;
 
 fn with_md() -> (Bench, MdHandle) {

@@ -1,8 +1,6 @@
 //! A host and a card with everything between them, in which each step that takes time in reality is a choice:
 //! which of the things under way ends next. Tests choose by hand, at random, or in every possible way.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use nicety_channels::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

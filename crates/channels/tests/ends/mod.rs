@@ -1,6 +1,6 @@
 //! One host, one card and one open channel, led through the protocol by hand.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each of the two test programs uses its part")]
 
 use nicety_channels::*;
 

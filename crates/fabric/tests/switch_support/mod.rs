@@ -1,6 +1,6 @@
 //! Hosts around a switch, with cards that send what they are told and write down what comes.
 
-#![allow(dead_code, reason = "each test binary uses some of it")]
+#![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
 use nicety_fabric::{
     Channel, HeaderBytes, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,

@@ -1,5 +1,5 @@
 //! A machine to run hand-made code on: code, a stack, a memory of 4 KiB.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, reason = "the tests and the benchmark each use a part of it")]
 
 use nicety_hpu::asm::*;
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Region, Reservations, Trap};

@@ -1,7 +1,7 @@
 //! Cycle counts, worked out by hand from the shipped spec: an instruction 1, a return 3, a switch 2; CLS 37 to read and
 //! 38 to write, a signal 10.
 
-use crate::{Rig, program, spec};
+use crate::nfp::{Rig, program, spec};
 use nicety_hpu::asm::*;
 use nicety_nic::nfp::{ContextCounters, CoreCounters, MemoryCounters, MemoryKind, Outcome, map, number};
 

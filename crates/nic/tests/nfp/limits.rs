@@ -1,6 +1,6 @@
 //! What a microengine cannot hold or do, and what it says.
 
-use crate::{Rig, program, spec, try_spec};
+use crate::nfp::{Rig, program, spec, try_spec};
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_nic::nfp::{Outcome, Program, map, number};

@@ -2,7 +2,7 @@
 //!
 //! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
 
-use crate::spec;
+use crate::nfp::spec;
 use nicety_nic::nfp::{crc32, pcsa, tsp};
 use pcsa::{Counted, Frame};
 use tsp::{Best, Climber, Distances, TspJob};

@@ -1,6 +1,6 @@
 //! What holds for every program.
 
-use crate::{Rig, program, spec};
+use crate::nfp::{Rig, program, spec};
 use nicety_hpu::asm::*;
 use nicety_nic::nfp::{MemoryKind, map, number};
 use proptest::prelude::*;

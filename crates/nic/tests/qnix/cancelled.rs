@@ -1,6 +1,6 @@
 //! Calls that are dropped on the way, or fail there: whatever they held is free again.
 
-use crate::support::{Rig, User, at};
+use super::support::{Rig, User, at};
 use nicety_host::Memory;
 use nicety_kernel::timeout;
 use nicety_nic::qnix::{How, Operation, QnixError};
@@ -92,7 +92,7 @@ async fn program(user: User, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(24)) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(super::cases(24)) })]
 
     #[test]
     fn what_a_dropped_call_held_is_free_again(steps in steps()) {

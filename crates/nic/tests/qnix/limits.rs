@@ -1,6 +1,6 @@
 //! What the paper limits, and what a process may not do.
 
-use crate::support::{Rig, at, spec};
+use super::support::{Rig, at, spec};
 use nicety_nic::qnix::{How, QnixError};
 use std::rc::Rc;
 

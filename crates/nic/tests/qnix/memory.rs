@@ -1,6 +1,6 @@
 //! The card's memory: what interfaces take, what waits in it, and what happens when it is full.
 
-use crate::support::{Rig, at, spec};
+use super::support::{Rig, at, spec};
 use nicety_kernel::RunError;
 use nicety_nic::qnix::How;
 use nicety_types::Duration;

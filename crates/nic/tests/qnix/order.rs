@@ -1,6 +1,6 @@
 //! What waits for a DMA channel goes in the order in which it came.
 
-use crate::support::{Rig, at};
+use super::support::{Rig, at};
 use nicety_nic::qnix::How;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Times, to the picosecond, worked out by hand. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, a
 //! look 40 ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
 
-use crate::support::{Rig, at};
+use super::support::{Rig, at};
 use nicety_nic::qnix::How;
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ const START: Time = Time::from_ps(100_000_000);
 fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
-    let sender = async move |user: crate::support::User| {
+    let sender = async move |user: super::support::User| {
         user.open().await.unwrap();
         let buffer = match pools {
             true => (user.pool(1 << 20).await.unwrap().address(), bytes),

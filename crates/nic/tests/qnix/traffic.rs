@@ -1,6 +1,6 @@
 //! Many processes: every byte, every order, no matter what waits for what.
 
-use crate::support::{Rig, User, at};
+use super::support::{Rig, User, at};
 use nicety_nic::qnix::How;
 use nicety_types::Duration;
 use proptest::prelude::*;

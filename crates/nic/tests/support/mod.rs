@@ -1,6 +1,6 @@
 //! Two cards on a pair, host programs as async blocks, handlers in hand-assembled code.
 
-#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
 pub mod code;
 

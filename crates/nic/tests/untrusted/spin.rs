@@ -1,8 +1,8 @@
 //! Portals: headers of 64 bytes, with reliable transport in front of them or without.
 
 use super::forger::{self, Forged, config, forged, noise, number};
-use super::support::code::{Code, payload, program};
-use super::support::{Node, PT, counted, entry, spec};
+use crate::support::code::{Code, payload, program};
+use crate::support::{Node, PT, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;

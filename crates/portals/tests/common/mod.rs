@@ -1,6 +1,6 @@
 //! An interface with one portal table entry, and messages to it.
 
-#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
 use nicety_portals::*;
 use nicety_types::NodeId;

@@ -1,6 +1,6 @@
 //! The naive reference model of a target.
 
-use crate::values::*;
+use crate::model::values::*;
 use nicety_portals::*;
 use nicety_types::NodeId;
 

@@ -1,6 +1,6 @@
 //! Headers, events and effects, as the model compares them.
 
-use crate::reference::NODE;
+use crate::model::reference::NODE;
 use nicety_portals::*;
 use nicety_types::NodeId;
 

@@ -28,7 +28,7 @@ fn expected(error: &MessageError) -> bool {
 /// the last one. Returns how many sends and receives failed.
 fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, u32) {
     let (may_fail, errors) = (errors > 0, format!("dma.errors={errors} %"));
-    let (mut world, nodes) = pair(&crate::spec(&[&errors, "driver.retries=0"]), seed);
+    let (mut world, nodes) = pair(&crate::nfp::spec(&[&errors, "driver.retries=0"]), seed);
     let failed = [Rc::new(Cell::new(0)), Rc::new(Cell::new(0))];
     for node in nodes {
         let (me, other) = (node.sim.node().0, 1 - node.sim.node().0);
@@ -119,7 +119,7 @@ fn a_transfer_that_fails_ends_its_message_at_both_hosts() {
 
 #[test]
 fn a_receive_that_is_too_small_lets_its_sender_go() {
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     a.sim.clone().spawn_program("sender", async move {
         let (address, mut path) = (a.buffer(&[0; 5000]), Path::from(Time::ZERO));
         let error = a.messenger.send(&mut path, 1, 3, address, 5000).await.unwrap_err();
@@ -139,7 +139,7 @@ fn a_receive_that_is_too_small_lets_its_sender_go() {
 
 #[test]
 fn messages_need_a_thread_for_each_channel_and_no_more() {
-    let (mut world, nodes) = pair(&crate::spec(&["limits.threads=18"]), 1);
+    let (mut world, nodes) = pair(&crate::nfp::spec(&["limits.threads=18"]), 1);
     for node in nodes {
         for number in 0..12u32 {
             let (node, other): (Node, u32) = (node.clone(), 1 - node.sim.node().0);

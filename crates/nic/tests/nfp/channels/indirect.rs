@@ -135,7 +135,7 @@ fn the_managers_steps_recur_for_each_list() {
 
 #[test]
 fn lists_that_fail_are_sent_again() {
-    let mut host = Host::seeded(&crate::spec(&["dma.errors=20 %", "driver.retries=100"]), 3);
+    let mut host = Host::seeded(&crate::nfp::spec(&["dma.errors=20 %", "driver.retries=100"]), 3);
     host.process(0, "channels_echo_ind", &[7, 100_000, 1, map::EMEM]);
     let memory = host.memory.clone();
     host.thread(move |device, sim| async move {

@@ -69,7 +69,7 @@ pub(super) fn pattern(len: usize, seed: usize) -> Vec<u8> {
 #[test]
 fn messages_of_all_sizes_arrive() {
     let sizes = [0, 1, 31, 32, 33, 56, 1484, 1485, 4096, 65_536, 65_537, 300_000];
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     let (sender, b_card) = (a.clone(), b.card.clone());
     a.sim.spawn_program("sender", async move {
         let mut path = Path::from(Time::ZERO);
@@ -98,7 +98,7 @@ fn messages_of_all_sizes_arrive() {
 
 #[test]
 fn receives_take_messages_in_any_order() {
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     for tag in 0..4u32 {
         let sender = a.clone();
         a.sim.spawn_program(format!("sender {tag}"), async move {
@@ -121,7 +121,7 @@ fn receives_take_messages_in_any_order() {
 
 #[test]
 fn both_may_send_at_once() {
-    let (mut world, nodes) = pair(&crate::spec(&[]), 1);
+    let (mut world, nodes) = pair(&crate::nfp::spec(&[]), 1);
     for node in nodes {
         node.sim.clone().spawn_program("both", async move {
             let (me, mut path) = (node.sim.node().0, Path::from(Time::ZERO));
@@ -137,7 +137,7 @@ fn both_may_send_at_once() {
 
 #[test]
 fn who_does_not_receive_holds_up_its_sender_and_nobody_else() {
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     let sent = Rc::new(Cell::new(0));
     let (sender, count) = (a.clone(), sent.clone());
     a.sim.spawn_program("sender", async move {
@@ -171,7 +171,7 @@ fn who_does_not_receive_holds_up_its_sender_and_nobody_else() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let (mut world, [a, b]) = pair(&crate::spec(&["limits.message=4096 B"]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&["limits.message=4096 B"]), 1);
     let sender = a.clone();
     a.sim.spawn_program("sender", async move {
         let (address, mut path) = (sender.buffer(&[0; 5000]), Path::from(Time::ZERO));
@@ -202,7 +202,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn the_parts_of_a_ping_pong_add_up() {
     for size in [8u64, 4096] {
-        let (mut world, nodes) = pair(&crate::spec(&[]), 1);
+        let (mut world, nodes) = pair(&crate::nfp::spec(&[]), 1);
         for node in nodes {
             node.sim.clone().spawn_program("ping-pong", async move {
                 let (me, address) = (node.sim.node().0, node.buffer(&vec![0; size as usize]));
@@ -237,7 +237,7 @@ fn the_parts_of_a_ping_pong_add_up() {
 #[test]
 fn the_path_of_every_round_trip_is_its_initiators() {
     for late in [0, 3] {
-        let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+        let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
         a.sim.clone().spawn_program("ping", async move {
             let address = a.buffer(&[0; 8]);
             a.sim.delay(Duration::from_us(10)).await;
@@ -266,7 +266,7 @@ fn the_path_of_every_round_trip_is_its_initiators() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |shards: usize, seed: u64| {
-        let spec = crate::spec(&["dma.errors=5 %"]);
+        let spec = crate::nfp::spec(&["dma.errors=5 %"]);
         let mut world: World<Symbol> = World::new(Config { seed, shards, ..Config::default() });
         let nodes = [world.add_node(), world.add_node()];
         let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
@@ -296,7 +296,7 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn messages_start_with_the_first_of_them() {
     for receives_first in [false, true] {
-        let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+        let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
         let late = b.clone();
         let cards = [a.card.clone(), b.card.clone()];
         a.sim.clone().spawn_program("sender", async move {
@@ -329,9 +329,9 @@ fn messages_start_with_the_first_of_them() {
 
 #[test]
 fn messages_need_their_microengines() {
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
-    let spec = crate::spec(&[]);
-    let wait = crate::program(
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
+    let spec = crate::nfp::spec(&[]);
+    let wait = crate::nfp::program(
         &spec,
         &[nicety_hpu::asm::addi(17, 0, number::WAIT_ANY as i32), nicety_hpu::asm::ecall()],
     );
@@ -363,7 +363,7 @@ fn a_card_that_is_too_small_says_of_what() {
         ("limits.targets=17", "it needs 18 targets, and the card has 17 (limits.targets)"),
         ("limits.threads=17", "it needs 18 threads, and the card has 17 (limits.threads)"),
     ] {
-        let spec = crate::spec(&[key]);
+        let spec = crate::nfp::spec(&[key]);
         let mut world: World<Symbol> = World::new(Config::default());
         let nodes = [world.add_node(), world.add_node()];
         let (a, _b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);
@@ -378,7 +378,7 @@ fn a_card_that_is_too_small_says_of_what() {
 #[test]
 fn chunks_overlap() {
     const BYTES: usize = 4 << 20;
-    let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
+    let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     let sender = a.clone();
     a.sim.spawn_program("sender", async move {
         let (address, mut path) = (sender.buffer(&pattern(BYTES, 1)), Path::from(Time::ZERO));
@@ -401,7 +401,7 @@ type Sent = (u32, u32, usize, u32);
 
 /// Three hosts around a switch post receives for all of these, each in an order of its own, and send; the end of the run.
 fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
-    let spec = crate::spec(&[]);
+    let spec = crate::nfp::spec(&[]);
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
     let ids = [world.add_node(), world.add_node(), world.add_node()];
     let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };

@@ -12,7 +12,7 @@ mod port;
 mod random;
 mod script;
 
-use crate::spec;
+use crate::nfp::spec;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
 use nicety_nic::nfp::{Card, Device, NfpSpec, Outcome, Program};

@@ -49,7 +49,7 @@ fn a_frame_takes_its_time() {
     for (head, body, in_memory) in
         [(16u32, 1484u32, 325 + 185), (4, 0, 0), (46, 0, 0), (47, 0, 0), (0, 8, 325)]
     {
-        let spec = crate::spec(&[]);
+        let spec = crate::nfp::spec(&[]);
         let (mut world, [a, b]) = pair(&spec);
         a.card.processor().memory(MemoryKind::Emem, 0).poke(64, &[9; 1484]).unwrap();
         let send = [1, map::LOCAL, head, map::EMEM + 64, body, 0, 0, number::ETH_SEND];
@@ -75,7 +75,7 @@ fn a_frame_takes_its_time() {
 
 #[test]
 fn what_nobody_takes_waits_at_its_sender() {
-    let spec = crate::spec(&["buffer.packets=2"]);
+    let spec = crate::nfp::spec(&["buffer.packets=2"]);
     let (mut world, [a, b]) = pair(&spec);
     let again = |first: u32| {
         [addi(T0, ZERO, 10), addi(A0, first, 0), ecall(), addi(T0, T0, -1), bne(T0, ZERO, -12), ret()]
@@ -111,7 +111,7 @@ fn frames_that_cannot_be_are_refused() {
         ([0, 0, 0, 0, 0, 0, 0, number::NODE], 0),
         ([1, 0, 0, 0, 0, 0, 0, number::NODE], 2),
     ] {
-        let spec = crate::spec(&[]);
+        let spec = crate::nfp::spec(&[]);
         let (mut world, [a, _]) = pair(&spec);
         start(&a.card, &spec, &call(), arguments);
         world.run().unwrap();
@@ -131,7 +131,7 @@ fn send_to(card: &Card, spec: &NfpSpec, queues: &[u32]) {
 
 #[test]
 fn frames_belong_to_who_receives_from_their_queue() {
-    let spec = crate::spec(&[]);
+    let spec = crate::nfp::spec(&[]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[0, 3, 3, 9, 0, 7, 3, 0, 0]);
     // Three processes share queue 0, one takes from queue 3, and one opens queue 7 and takes nothing.
@@ -161,7 +161,7 @@ fn frames_belong_to_who_receives_from_their_queue() {
 
 #[test]
 fn a_queue_that_nobody_has_opened_keeps_no_place() {
-    let spec = crate::spec(&["buffer.packets=2"]);
+    let spec = crate::nfp::spec(&["buffer.packets=2"]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[[8; 20], [0; 20]].concat()[..22]);
     world.run().unwrap();
@@ -172,7 +172,7 @@ fn a_queue_that_nobody_has_opened_keeps_no_place() {
 
 #[test]
 fn a_process_that_ends_gives_its_frame_up() {
-    let spec = crate::spec(&["buffer.packets=1"]);
+    let spec = crate::nfp::spec(&["buffer.packets=1"]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[0, 0, 0]);
     let (card, receive) = (b.card.clone(), [map::LOCAL, 8, map::LOCAL + 32, 0, 0, 0, 0, number::ETH_RECEIVE]);
@@ -196,7 +196,7 @@ fn the_queue_of_messages_is_not_for_other_processes() {
         [256, 0, 0, 0, 0, 0, 0, number::ETH_OPEN],
         [1, map::LOCAL, 8, 0, 0, 256, 0, number::ETH_SEND_TO],
     ] {
-        let spec = crate::spec(&[]);
+        let spec = crate::nfp::spec(&[]);
         let (mut world, [a, _]) = pair(&spec);
         start(&a.card, &spec, &call(), arguments);
         world.run().unwrap();

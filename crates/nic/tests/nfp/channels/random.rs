@@ -45,7 +45,7 @@ fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
 fn outcome(channels: &[Vec<Exchange>], managers: u8, errors: bool, seed: u64) -> (Time, String) {
     let managers = [format!("managers.read={managers}"), format!("managers.write={managers}")];
     let errors = if errors { "dma.errors=4 %" } else { "dma.errors=0" };
-    let spec = crate::spec(&[&managers[0], &managers[1], errors, "driver.retries=50"]);
+    let spec = crate::nfp::spec(&[&managers[0], &managers[1], errors, "driver.retries=50"]);
     let mut host = Host::seeded(&spec, seed);
     (0..channels.len().div_ceil(2)).for_each(|core| host.load(core, 2));
     let log = Rc::new(RefCell::new(Vec::new()));

@@ -1,0 +1,9 @@
+//! All tests of the crate but those that count allocations: one program is built and linked sooner than many.
+
+mod fat_tree;
+mod fat_tree_traffic;
+mod faults;
+mod switch;
+mod switch_beside;
+mod switch_support;
+mod switch_traffic;

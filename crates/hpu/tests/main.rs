@@ -1,0 +1,12 @@
+//! All tests of the crate but those that count allocations: one program is built and linked sooner than many.
+
+mod common;
+mod cycles;
+mod extensions;
+mod floats;
+mod instructions;
+mod oracle;
+mod programs;
+mod properties;
+mod sharing;
+mod traps;

@@ -1,0 +1,22 @@
+//! All tests of the crate but those that count allocations: one program is built and linked sooner than many.
+
+mod applications;
+mod bookkeeping;
+mod calls;
+mod commands;
+mod contexts;
+mod delivery;
+mod handlers;
+mod nfp;
+mod pending;
+mod qnix;
+mod replies;
+mod spec;
+mod support;
+mod timing;
+mod transport;
+mod transport_flow;
+mod untrusted;
+mod unwaited;
+mod visibility;
+mod yielding;
