@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety
+from nicety.results import LEVELS
 from sizes import examples
 
 SOURCE = """\
@@ -389,3 +391,47 @@ def test_runs_with_channels_do_not_depend_on_shards(program: nicety.Processes) -
 
     assert run(1).results == run(3).results
     assert run(1).nodes == run(2).nodes
+
+
+def test_messages_are_recorded(program: nicety.Processes) -> None:
+    async def main(host: nicety.Host) -> int:
+        host.start(program, "plus_one", microengine=0, args=(1, 8, 3))
+        host.start(program, "copy", microengine=1, args=(2, 50_000, 0x8000_0000))
+        device = host.open()
+        short, long = await device.subscribe(1), await device.subscribe(2)
+        for _ in range(3):
+            await short.send(bytes(8))
+            await short.receive(8)
+        buffer = host.alloc(50_000)
+        await long.send_ind(buffer)
+        await host.compute(ns=100_000)
+        await long.receive_ind(buffer)
+        return host.now_ps
+
+    runs = {level: nicety.Cluster(1, "nfp-4000", recording=level).run(main) for level in LEVELS}
+    assert len({run.results[0] for run in runs.values()}) == 1
+    frame = pl.DataFrame(runs["messages"].messages)
+    assert frame.equals(pl.DataFrame(runs["everything"].messages))
+    names = ["source", "target", "kind", "started_by", "size_bytes", "outcome"]
+    there, back = [0, 0, "direct", "host", 8, "received"], [0, 0, "direct", "process", 8, "received"]
+    bulk = [[0, 0, "indirect", by, 50_000, "received"] for by in ("host", "process")]
+    assert [list(row) for row in frame.select(names).rows()] == [there, back] * 3 + bulk
+    stages = frame.columns[frame.columns.index("latency_ps") + 1 :]
+    assert frame.select(pl.sum_horizontal(stages)).to_series().equals(frame["latency_ps"])
+    assert (frame["noticed_ps"] == frame["completed_ps"]).all()
+    breakdown = runs["messages"].breakdown()
+    assert breakdown.messages == 8
+    assert round(breakdown.total_ns * 1000) == frame["latency_ps"].sum()
+
+
+def test_messages_between_hosts_are_one_row_each() -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(100_000)
+        if host.rank == 0:
+            await host.send(buffer, to=1)
+        else:
+            await host.recv(buffer)
+
+    messages = nicety.Cluster(2, "nfp-4000").run(main).messages
+    assert messages.column("kind") == ["send"]
+    assert messages.column("size_bytes") == [100_000]

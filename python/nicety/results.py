@@ -122,6 +122,7 @@ class Recorded:
         Columns: `source` and `sequence` name the message, `target`, `kind`, `started_by`, `cause_source` and
         `cause_sequence` (the message whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`,
         `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and the stages of that.
+        Messages between a host and its own card's processes have the node as source and target.
         """
         return self._from("messages", "messages").messages()
 

@@ -36,7 +36,7 @@ pub struct Message {
     pub posted: Time,
     /// When its first byte went on the link.
     pub first_byte: Option<Time>,
-    /// When its first packet had been matched.
+    /// When its first packet had been matched; of a message on a channel, when its mailbox had come to the other end.
     pub matched: Option<Time>,
     /// When its completion was visible to the host it was for; none where it was dropped, or still under way at the end.
     pub completed: Option<Time>,
@@ -168,7 +168,7 @@ fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
         by: sent.by,
         posted: sent.base.at(),
         first_byte: sent.first_byte,
-        matched: arrived.map(|row| row.matched),
+        matched: arrived.and_then(|row| row.matched),
         completed: completed.map(|path| path.at()),
         noticed: arrived.and_then(|row| row.noticed),
         outcome: arrived.map_or("under way", |row| row.outcome),

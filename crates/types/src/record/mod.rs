@@ -123,6 +123,8 @@ pub enum Starter {
     Handler(MessageId),
     /// The card, of itself: an acknowledgement.
     Card,
+    /// A process on the card.
+    Process,
 }
 
 impl Starter {
@@ -133,6 +135,7 @@ impl Starter {
             Starter::Trigger => "trigger",
             Starter::Handler(_) => "handler",
             Starter::Card => "card",
+            Starter::Process => "process",
         }
     }
 }
@@ -161,8 +164,8 @@ pub struct Sent {
 pub struct Arrived {
     /// The message.
     pub message: MessageId,
-    /// When its first packet had been matched, whatever came of it.
-    pub matched: Time,
+    /// When its first packet had been matched, whatever came of it; none where it was taken back before that.
+    pub matched: Option<Time>,
     /// The message's own path up to its completion: its last event or count is visible to the host. None for what the
     /// target dropped.
     pub completed: Option<Path>,

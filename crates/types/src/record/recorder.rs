@@ -156,8 +156,22 @@ impl Recorder {
         self.at(Level::Messages, |tables| {
             if tables.keeps(message) {
                 tables.arriving.insert(message, tables.records.arrived.len());
-                let row = Arrived { message, matched: at, completed: None, noticed: None, outcome };
+                let row = Arrived { message, matched: Some(at), completed: None, noticed: None, outcome };
                 tables.records.arrived.push(row);
+            }
+        });
+    }
+
+    /// A message has failed that nobody receives any more; `outcome` says how.
+    #[inline]
+    pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
+        self.at(Level::Messages, |tables| {
+            let records = &mut tables.records;
+            if let Some(row) = tables.arriving.remove(&message) {
+                records.arrived[row].outcome = outcome;
+            } else if message.sequence < tables.rows as u64 {
+                let row = Arrived { message, matched: None, completed: None, noticed: None, outcome };
+                records.arrived.push(row);
             }
         });
     }

@@ -10,7 +10,7 @@ use nicety_channels::{
     Buffer, Completion, ContextId, Deadline, Error, Failure, Guard, PAYLOAD_BYTES, TargetId, Want,
 };
 use nicety_hpu::TrapKind;
-use nicety_types::{Path, Stage, Time};
+use nicety_types::{MessageId, Path, Stage, Time};
 use std::rc::{Rc, Weak};
 
 /// What a call gives back to the process; `nfp.h` has the same numbers.
@@ -49,11 +49,19 @@ pub(super) struct ContextCall {
     into: Vec<u32>,
     /// Where the guards of a selection are in local memory.
     guards: Option<u32>,
+    /// The message that it writes, where that is recorded.
+    pub(super) message: Option<MessageId>,
 }
 
 impl Default for ContextCall {
     fn default() -> ContextCall {
-        ContextCall { path: Path::from(Time::ZERO), called: Time::ZERO, into: Vec::new(), guards: None }
+        ContextCall {
+            path: Path::from(Time::ZERO),
+            called: Time::ZERO,
+            into: Vec::new(),
+            guards: None,
+            message: None,
+        }
     }
 }
 
@@ -145,6 +153,7 @@ impl Card {
             call.into.clear();
             call.into.extend_from_slice(into);
             call.guards = guards;
+            call.message = None;
         });
         context
     }
@@ -252,13 +261,16 @@ impl Card {
         path: Option<Path>,
     ) {
         let (place, at) = (self.place(context), self.nfp.resumes_at());
-        let (into, guards) = self.context(context, |call| {
+        let (into, guards, message) = self.context(context, |call| {
             if let Some(path) = path {
                 call.path.follow(&path);
             }
             call.path.advance(Stage::Manager, at);
-            (call.into.get(usize::from(guard)).copied(), call.guards)
+            (call.into.get(usize::from(guard)).copied(), call.guards, call.message.take())
         });
+        if let (Some(message), Err(failure)) = (message, &result) {
+            self.failed(message, failure);
+        }
         let code = match &result {
             Ok(_) => code::OK,
             Err(failure) => failed(failure),

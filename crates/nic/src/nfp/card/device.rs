@@ -210,6 +210,9 @@ impl Device {
         describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
         let outcome = caller.outcome().expect("a call that is done has an outcome");
         *path = outcome.path;
+        if let Some(message) = outcome.received {
+            card.recorder.message_noticed(message, card.sim.now());
+        }
         Ok((outcome.result?, outcome.opened))
     }
 }

@@ -4,13 +4,14 @@
 //! in a wait queue until the interrupt's handler has something for it. What a message needs of its thread, be it the
 //! next list of pages or an answer, the thread does, and not the handler.
 
+use super::record::Taken;
 use super::{Card, ChannelError, waited};
 use nicety_channels::{
-    Body, Buffer, Channel, Completion, Deadline, Direction, Error, Failure, Guard, Host, HostEffect,
+    Body, Buffer, Channel, Completion, Deadline, Direction, Error, Failure, Guard, Host, HostEffect, Kind,
     MAILBOX_BYTES, Mailbox, Message, PAGE_BYTES, Page, Payload, TargetId, ThreadId,
 };
 use nicety_kernel::Signal;
-use nicety_types::{Path, Stage, Time};
+use nicety_types::{MessageId, Path, Stage, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -36,6 +37,15 @@ pub(super) enum Request {
 impl Request {
     const fn is_indirect(&self) -> bool {
         matches!(self, Request::SendIndirect(..) | Request::ReceiveIndirect(..))
+    }
+
+    /// The message that the call sends: its kind, and its bytes.
+    fn sends(&self) -> Option<(Kind, u64)> {
+        match self {
+            Request::Send(_, payload) => Some((Kind::Direct, payload.len() as u64)),
+            Request::SendIndirect(_, buffer) => Some((Kind::Indirect, buffer.bytes.into())),
+            _ => None,
+        }
     }
 
     fn begin(
@@ -95,11 +105,19 @@ pub(super) struct Thread {
     freed: Signal,
 }
 
-/// A call's result, the channel that it opened, and the path to its end.
+/// A call's result, the channel that it opened, the message that it received, and the path to its end.
 pub(super) struct Outcome {
     pub(super) result: Result<Ended, ChannelError>,
     pub(super) opened: Option<Channel>,
+    pub(super) received: Option<MessageId>,
     pub(super) path: Path,
+}
+
+/// How a call ended that was begun.
+struct Through {
+    ended: Ended,
+    opened: Option<Channel>,
+    received: Option<MessageId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,16 +201,16 @@ impl Card {
         mut path: Path,
     ) {
         let outcome = self.go_through(&thread, id, request, deadline, &mut path).await;
-        let (result, opened) = match outcome {
-            Ok((ended, opened)) => (Ok(ended), opened),
-            Err(error) => (Err(error.into()), None),
+        let (result, opened, received) = match outcome {
+            Ok(Through { ended, opened, received }) => (Ok(ended), opened, received),
+            Err(error) => (Err(error.into()), None, None),
         };
         if thread.state.get() == ThreadState::Abandoned {
             thread.state.set(ThreadState::Free);
             thread.freed.notify_all();
             return;
         }
-        thread.outcome.replace(Some(Outcome { result, opened, path }));
+        thread.outcome.replace(Some(Outcome { result, opened, received, path }));
         thread.state.set(ThreadState::Done);
         thread.ended.notify_all();
     }
@@ -204,7 +222,8 @@ impl Card {
         request: Request,
         deadline: Deadline,
         path: &mut Path,
-    ) -> Result<(Ended, Option<Channel>), Error> {
+    ) -> Result<Through, Error> {
+        let base = *path;
         let (cpus, spec) = (self.kernel.cpus(), &self.spec.channels);
         cpus.spend(spec.library, Stage::Library, path).await;
         self.kernel.call(path).await;
@@ -214,11 +233,14 @@ impl Card {
         let opened = self.on_host(Some((id, &request)), Some(*path), |host, effects| {
             request.begin(host, id, deadline, effects)
         })?;
+        // The message that it sends, the one that it receives, and what released it last.
+        let (mut sent, mut taken, mut released): (_, Option<Taken>, _) = (None, None, None);
         loop {
             let Some(effect) = thread.work.borrow_mut().pop_front() else {
                 thread.given.wait_until(|| !thread.work.borrow().is_empty()).await;
-                if let Some(release) = thread.release.take() {
-                    path.follow(&release);
+                released = thread.release.take().filter(|release| release.at() > path.at());
+                if let Some(release) = &released {
+                    path.follow(release);
                 }
                 waited(path, Stage::Receiver, &self.sim);
                 self.kernel.wake(path).await;
@@ -231,8 +253,25 @@ impl Card {
                     self.kernel.unpin(pages, path).await;
                     self.count(|counters| counters.pinned -= pages);
                 }
-                HostEffect::Post { mailbox, bytes } => self.post(mailbox, bytes, path).await,
-                HostEffect::Wake { guard, result, .. } => return Ok(((guard, result), opened)),
+                HostEffect::Post { mailbox, bytes } => {
+                    match request.sends() {
+                        Some((kind, bytes)) if sent.is_none() => {
+                            sent = Some(self.posted(mailbox, kind, bytes, &base));
+                        }
+                        None if taken.is_none() => {
+                            taken = self.taken(mailbox, &bytes, path, released.as_ref());
+                        }
+                        _ => {}
+                    }
+                    self.post(mailbox, bytes, path).await;
+                }
+                HostEffect::Wake { guard, result, .. } => {
+                    if let (Some(Some(message)), Err(failure)) = (sent, &result) {
+                        self.failed(message, failure);
+                    }
+                    let received = taken.filter(|_| result.is_ok()).map(|taken| self.received(&taken, path));
+                    return Ok(Through { ended: (guard, result), opened, received });
+                }
                 HostEffect::Retry { .. } | HostEffect::Drop { .. } => unreachable!("counted where they come"),
             }
         }
@@ -305,6 +344,9 @@ impl Card {
             path.advance(Stage::InterruptQueued, Time::from_ps(handler.at().ps() - own.ps()));
             for (stage, time) in handler.stages().filter(|(stage, _)| *stage != Stage::InterruptQueued) {
                 path.advance(stage, handler.at().min(path.at() + time));
+            }
+            if mailbox.direction == Direction::ToHost {
+                self.came(mailbox, &path);
             }
             path
         });

@@ -1,10 +1,11 @@
 //! What the card's managers do, each step with its time: on the clock of the microengines, on the bus, in the memories.
 
 use super::super::memory::{Memory, MemoryKind, Reference};
+use super::record::{Carried, Leaving};
 use super::{Card, waited};
 use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
 use nicety_host::Notice;
-use nicety_types::{Path, Payload, Segment, Stage, Time};
+use nicety_types::{MessageId, Path, Payload, Segment, Stage, Time};
 use std::rc::Rc;
 
 /// What is kept for a mailbox.
@@ -20,12 +21,27 @@ pub(super) struct Lane {
     pub(super) outbox: [u8; MAILBOX_BYTES],
     /// The thread at the host's end.
     pub(super) owner: Option<nicety_channels::ThreadId>,
+    /// A message to the host that a manager has begun to collect.
+    pub(super) leaving: Option<Leaving>,
+    /// The message in it, where that is recorded.
+    pub(super) carried: Option<Carried>,
+    /// Whether what passes is part of messages between hosts, which are recorded whole.
+    pub(super) unrecorded: bool,
 }
 
 impl Default for Lane {
     fn default() -> Lane {
         let path = Path::from(Time::ZERO);
-        Lane { path, rung: path, raised: path, outbox: [0; MAILBOX_BYTES], owner: None }
+        Lane {
+            path,
+            rung: path,
+            raised: path,
+            outbox: [0; MAILBOX_BYTES],
+            owner: None,
+            leaving: None,
+            carried: None,
+            unrecorded: false,
+        }
     }
 }
 
@@ -73,6 +89,7 @@ impl Card {
             CardEffect::Collect { manager, context } => {
                 let mailbox = self.mailbox_of(manager);
                 let mut path = self.context(context, |call| call.path);
+                self.lane(mailbox, |lane| lane.leaving = Some(Leaving { context, base: path }));
                 path.advance(Stage::Receiver, self.lane(mailbox, |lane| lane.path.at()));
                 waited(&mut path, Stage::ManagerQueued, &self.sim);
                 let cycles = self.spec.channels.managers.collect;
@@ -87,13 +104,17 @@ impl Card {
             CardEffect::Push { manager, mailbox, bytes } => {
                 let mut path = self.lane(mailbox, |lane| lane.path);
                 waited(&mut path, Stage::ManagerQueued, &self.sim);
-                self.sim.spawn(self.clone().push(manager, mailbox, bytes, path));
+                let message = self.leaves(mailbox, &bytes);
+                self.sim.spawn(self.clone().push(manager, mailbox, bytes, message, path));
             }
             CardEffect::Interrupt => {
                 let (_, path) = step.expect("an interrupt follows a push");
                 self.sim.spawn(self.clone().interrupt(path.at()));
             }
             CardEffect::Signal { context, guard, result } => {
+                if let (Ok(_), Some((mailbox, path))) = (result, step) {
+                    self.delivered(mailbox, path);
+                }
                 self.end_call(context, guard, result, step.map(|(_, path)| path));
             }
             CardEffect::Drop { .. } => self.count(|counters| counters.dropped += 1),
@@ -134,10 +155,16 @@ impl Card {
         let found = self.lane(mailbox, |lane| lane.outbox);
         let path = transfer.packet(0).await.landed();
         self.sim.until(path.at()).await;
-        if let Ok(Message { body: Body::Subscribe(_), .. }) = Message::decode(&found) {
-            // A process that wrote before has waited for the channel until now.
-            let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
-            self.lane(to_host, |lane| lane.path = path);
+        match Message::decode(&found).map(|message| message.body) {
+            Ok(Body::Subscribe(_)) => {
+                // A process that wrote before has waited for the channel until now.
+                let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
+                self.lane(to_host, |lane| lane.path = path);
+            }
+            Ok(Body::Direct(_) | Body::Pages(_)) if mailbox.direction == Direction::ToCard => {
+                self.came(mailbox, &path);
+            }
+            _ => {}
         }
         let step = Some((mailbox, path));
         let fetched = self.on_card(step, |card, effects| card.fetched(manager, &found, effects));
@@ -150,16 +177,22 @@ impl Card {
         manager: ManagerId,
         mailbox: Mailbox,
         bytes: [u8; MAILBOX_BYTES],
+        message: Option<MessageId>,
         mut path: Path,
     ) {
         self.work(self.spec.channels.managers.push, &mut path).await;
-        let message = self.next_message();
-        let written = self.bus.write(message, mailbox_address(mailbox), MAILBOX_BYTES as u64, path);
+        let (crossing, size) = (self.next_message(), MAILBOX_BYTES as u64);
+        let written = self.bus.write(crossing, mailbox_address(mailbox), size, path);
         let mut raised = self.bus.post(Notice::Event, written.path);
         raised.advance(Stage::Deposit, written.landed);
         self.sim.until(written.landed).await;
         self.count(|counters| counters.pushed += 1);
-        self.lane(mailbox, |lane| lane.raised = raised);
+        self.lane(mailbox, |lane| {
+            lane.raised = raised;
+            if let Some(message) = message {
+                lane.carried = Some(Carried::new(message));
+            }
+        });
         self.host.borrow_mut().deposit(mailbox, &bytes).expect("the host has the channels that the card has");
         let step = Some((mailbox, raised));
         self.on_card(step, |card, effects| card.done(manager, effects)).expect(BEGUN);

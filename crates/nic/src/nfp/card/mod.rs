@@ -7,6 +7,7 @@
 //! | `managers.rs` | what the managers do: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's end: threads, the shared interrupt, pinned pages |
 //! | `ethernet.rs` | the port: frames that processes send and take |
+//! | `record.rs` | what is recorded of messages on channels |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
 //! | `setup.rs` | channels that are there from the start |
 //! | `error.rs` | [`ChannelError`] |
@@ -25,6 +26,7 @@ mod driver;
 mod error;
 mod ethernet;
 mod managers;
+mod record;
 mod setup;
 mod spec;
 

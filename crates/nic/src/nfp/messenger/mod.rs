@@ -176,8 +176,10 @@ impl Messenger {
             entries,
         };
         let connect = |offset: u32| {
-            card.connect(TARGETS + offset)
-                .unwrap_or_else(|error| panic!("before all other channels: {error}"))
+            let channel = card.connect(TARGETS + offset);
+            let channel = channel.unwrap_or_else(|error| panic!("before all other channels: {error}"));
+            card.leave_unrecorded(channel);
+            channel
         };
         let (out, come) = (connect(0), connect(1));
         let lanes = |first: u32| Lanes::new(sim, (first..first + LANES as u32).map(connect).collect());

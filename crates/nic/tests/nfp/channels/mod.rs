@@ -10,13 +10,14 @@ mod indirect;
 mod messages;
 mod port;
 mod random;
+mod recording;
 mod script;
 
 use crate::nfp::spec;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
 use nicety_nic::nfp::{Card, Device, NfpSpec, Outcome, Program};
-use nicety_types::{Path, Recorder, Time};
+use nicety_types::{Level, Path, Recorder, Time};
 use std::rc::Rc;
 
 const CHANNELS: &[u8] = include_bytes!("../../data/channels.elf");
@@ -28,6 +29,7 @@ pub(crate) struct Host {
     pub(crate) card: Rc<Card>,
     pub(crate) memory: Rc<Memory>,
     pub(crate) program: Rc<Program>,
+    pub(crate) recorder: Recorder,
 }
 
 impl Host {
@@ -35,16 +37,24 @@ impl Host {
         Host::seeded(&spec(overrides), 1)
     }
 
+    /// One whose messages are recorded.
+    pub(crate) fn recorded(overrides: &[&str]) -> Host {
+        Host::with(&spec(overrides), 1, &Recorder::new(Level::Messages, 10_000))
+    }
+
     pub(crate) fn seeded(spec: &NfpSpec, seed: u64) -> Host {
+        Host::with(spec, seed, &Recorder::off())
+    }
+
+    pub(crate) fn with(spec: &NfpSpec, seed: u64, recorder: &Recorder) -> Host {
         let mut world = World::new(Config { seed, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
-        let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
-        let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-        let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), &off);
+        let cpus = Rc::new(Cpus::new(&sim, spec.node.host, recorder));
+        let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), recorder);
         let program = Program::load(CHANNELS, spec).unwrap();
-        Host { world, sim, card, memory, program }
+        Host { world, sim, card, memory, program, recorder: recorder.clone() }
     }
 
     /// Starts a process of `channels.c` on a microengine, alone there.

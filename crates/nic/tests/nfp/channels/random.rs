@@ -1,10 +1,11 @@
 //! Random programs at both ends of several channels: every byte arrives, nothing stays held, the same seed gives the same
 //! run.
 
+use super::recording::rows;
 use super::script::Step;
 use super::{Host, from};
 use nicety_nic::nfp::{Device, MemoryKind};
-use nicety_types::{Duration, Time};
+use nicety_types::{Duration, Level, Recorder, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,11 +43,17 @@ fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
 }
 
 /// Runs the channels' programs, two contexts to a microengine; when everything was over, and what each thread saw.
-fn outcome(channels: &[Vec<Exchange>], managers: u8, errors: bool, seed: u64) -> (Time, String) {
+fn outcome(
+    channels: &[Vec<Exchange>],
+    managers: u8,
+    errors: bool,
+    seed: u64,
+    recorder: &Recorder,
+) -> (Time, String) {
     let managers = [format!("managers.read={managers}"), format!("managers.write={managers}")];
     let errors = if errors { "dma.errors=4 %" } else { "dma.errors=0" };
     let spec = crate::nfp::spec(&[&managers[0], &managers[1], errors, "driver.retries=50"]);
-    let mut host = Host::seeded(&spec, seed);
+    let mut host = Host::with(&spec, seed, recorder);
     (0..channels.len().div_ceil(2)).for_each(|core| host.load(core, 2));
     let log = Rc::new(RefCell::new(Vec::new()));
     for (number, exchanges) in channels.iter().cloned().enumerate() {
@@ -128,8 +135,18 @@ proptest! {
         errors in any::<bool>(),
         seed in 0..1000u64,
     ) {
-        let first = outcome(&channels, managers, errors, seed);
-        prop_assert_eq!(outcome(&channels, managers, errors, seed), first);
+        let first = outcome(&channels, managers, errors, seed, &Recorder::off());
+        let recorder = Recorder::new(Level::Messages, 10_000);
+        prop_assert_eq!(outcome(&channels, managers, errors, seed, &recorder), first);
+        // Each is recorded once, and its stages add up.
+        let rows = rows(&recorder);
+        prop_assert!(rows.iter().all(|row| row.outcome == "received" && row.stages.is_some()), "{:?}", rows);
+        let mut found: Vec<_> = rows.iter().map(|row| (row.to_card, row.indirect, row.bytes)).collect();
+        let each = channels.iter().flatten().map(|e| (e.to_card, e.indirect, u64::from(e.size)));
+        let mut expected: Vec<_> = each.collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(found, expected);
     }
 
     /// With timeouts at both ends some messages do not pass; both ends agree which.
@@ -140,7 +157,7 @@ proptest! {
         card in prop::collection::vec((0..60_000u32, 0..80_000u32), 1..12),
         threads in prop::collection::vec((0..90_000u32, 0..130_000u32), 1..12),
     ) {
-        let mut host = Host::new(&[]);
+        let mut host = Host::recorded(&[]);
         let mut steps = vec![Step::Register(1)];
         for &(cycles, timeout) in &card {
             steps.push(Step::Compute(cycles));
@@ -178,5 +195,9 @@ proptest! {
         let done = results.clone().filter(|&result| result == 0).count();
         prop_assert!(results.clone().all(|result| result == 0 || result == -3), "{:?}", results.collect::<Vec<_>>());
         prop_assert_eq!(done, *passed.borrow());
+        let rows = rows(&host.recorder);
+        prop_assert_eq!(rows.iter().filter(|row| row.stages.is_some()).count(), done);
+        let outcome = |row: &super::recording::Row| if row.stages.is_some() { "received" } else { "timed out" };
+        prop_assert!(rows.iter().all(|row| row.outcome == outcome(row)), "{:?}", rows);
     }
 }

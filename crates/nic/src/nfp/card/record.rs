@@ -1,0 +1,159 @@
+//! What is recorded of messages on channels: when each was posted, when it came, and where its time went.
+//!
+//! A message to the card is one from the first mailbox that its thread posts, and complete when the process that reads it
+//! goes on. One to the host is one from when a manager collects it, its time running from the process's call, and complete
+//! when the thread comes back from the call that receives it. The acknowledgement to the sender belongs to no message.
+//!
+//! What passes on channels for messages between hosts is not recorded here: it would be counted twice.
+
+use super::Card;
+use nicety_channels::{
+    Body, ContextId, Direction, Failure, Kind, MAILBOX_BYTES, Mailbox, Message, Reply, Status,
+};
+use nicety_types::{Level, MessageId, Path, Stage, Starter};
+
+/// A message to the host that a manager collects.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    /// Its writer.
+    pub(super) context: ContextId,
+    /// The writer's path when it called.
+    pub(super) base: Path,
+}
+
+/// A message in a mailbox.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    message: MessageId,
+    /// Its path until its mailbox had come to the other end.
+    come: Option<Path>,
+}
+
+impl Carried {
+    pub(super) const fn new(message: MessageId) -> Carried {
+        Carried { message, come: None }
+    }
+}
+
+/// A message that a thread of the host receives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    message: MessageId,
+    /// Where it waited for the thread: its path until the thread came for it, and the thread's then.
+    waited: Option<(Path, Path)>,
+}
+
+impl Card {
+    /// What passes in a channel is part of messages between hosts.
+    pub(in super::super) fn leave_unrecorded(&self, channel: nicety_channels::Channel) {
+        for direction in [Direction::ToCard, Direction::ToHost] {
+            self.lane(Mailbox { channel: channel.index(), direction }, |lane| lane.unrecorded = true);
+        }
+    }
+
+    /// Numbers a message; none where it is not recorded. Numbers are the same whatever is recorded.
+    fn begin_message(
+        &self,
+        mailbox: Mailbox,
+        (kind, bytes): (Kind, u64),
+        by: Starter,
+        base: &Path,
+    ) -> Option<MessageId> {
+        if self.lane(mailbox, |lane| lane.unrecorded) {
+            return None;
+        }
+        let message = self.next_message();
+        let kind = match kind {
+            Kind::Direct => "direct",
+            Kind::Indirect => "indirect",
+        };
+        self.recorder.sent(message, self.sim.node(), bytes, kind, by, base);
+        self.recorder.keeps(Level::Messages).then_some(message)
+    }
+
+    /// A thread posts the first mailbox of a message to the card.
+    pub(super) fn posted(&self, mailbox: Mailbox, kind: Kind, bytes: u64, base: &Path) -> Option<MessageId> {
+        let message = self.begin_message(mailbox, (kind, bytes), Starter::Host, base);
+        self.lane(mailbox, |lane| lane.carried = message.map(Carried::new));
+        message
+    }
+
+    /// A mailbox is to be written to the host: the message that it brings, if a manager has just collected one.
+    pub(super) fn leaves(&self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Option<MessageId> {
+        let Leaving { context, base } = self.lane(mailbox, |lane| lane.leaving.take())?;
+        let what = match Message::decode(bytes).ok()?.body {
+            Body::Direct(payload) => (Kind::Direct, payload.len() as u64),
+            Body::Offer(bytes) => (Kind::Indirect, bytes.into()),
+            _ => return None,
+        };
+        let message = self.begin_message(mailbox, what, Starter::Process, &base)?;
+        self.context(context, |call| call.message = Some(message));
+        Some(message)
+    }
+
+    /// The mailbox of a message has come to the other end.
+    pub(super) fn came(&self, mailbox: Mailbox, path: &Path) {
+        self.lane(mailbox, |lane| {
+            if let Some(carried) = lane.carried.as_mut().filter(|carried| carried.come.is_none()) {
+                carried.come = Some(*path);
+                self.recorder.message_matched(carried.message, self.sim.now(), "not received");
+            }
+        });
+    }
+
+    /// The process that reads a message goes on with it.
+    pub(super) fn delivered(&self, mailbox: Mailbox, mut path: Path) {
+        if mailbox.direction == Direction::ToCard
+            && let Some(Carried { message, .. }) = self.lane(mailbox, |lane| lane.carried.take())
+        {
+            path.advance(Stage::Manager, self.nfp.resumes_at());
+            self.recorder.message_completed(message, &path, "received");
+            self.recorder.message_noticed(message, path.at());
+        }
+    }
+
+    /// A receiving thread posts a mailbox: the message that it takes with that, if it does. `released` is what the thread
+    /// was woken by, and follows.
+    pub(super) fn taken(
+        &self,
+        mailbox: Mailbox,
+        bytes: &[u8; MAILBOX_BYTES],
+        path: &Path,
+        released: Option<&Path>,
+    ) -> Option<Taken> {
+        let takes = self.lane(mailbox, |lane| lane.carried.is_some())
+            && match Message::decode(bytes).ok()?.body {
+                Body::Pages(_) => true,
+                // One that its writer has withdrawn is answered too.
+                Body::Reply(Reply { status, .. }) => status != Status::Cancelled,
+                _ => false,
+            };
+        let Carried { message, come } = self.lane(mailbox, |lane| lane.carried.take_if(|_| takes))?;
+        let waited = come.filter(|come| Some(come) != released).map(|mut own| {
+            own.advance(Stage::Receiver, path.at());
+            (own, *path)
+        });
+        Some(Taken { message, waited })
+    }
+
+    /// A thread comes back with a message.
+    pub(super) fn received(&self, taken: &Taken, path: &Path) -> MessageId {
+        let own = taken.waited.and_then(|(own, begun)| own.continued(&begun, path));
+        self.recorder.message_completed(taken.message, &own.unwrap_or(*path), "received");
+        taken.message
+    }
+
+    /// A message has failed, and its sender is told.
+    pub(super) fn failed(&self, message: MessageId, failure: &Failure) {
+        let outcome = match failure {
+            Failure::SizeMismatch { .. } => "size mismatch",
+            Failure::KindMismatch { .. } => "kind mismatch",
+            Failure::Timeout => "timed out",
+            Failure::Dma { .. } => "DMA failed",
+            Failure::Pin => "not pinned",
+            Failure::Closed => "closed",
+            Failure::UnknownTarget(_) | Failure::TargetTaken(_) => "no channel",
+        };
+        self.recorder.message_failed(message, outcome);
+    }
+}

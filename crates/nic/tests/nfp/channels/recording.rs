@@ -1,0 +1,249 @@
+//! What is recorded of messages: each once, with stages that add up, and no run takes another time for it.
+
+use super::script::Step;
+use super::{Host, from};
+use nicety_nic::nfp::map;
+use nicety_types::{Duration, Recorder, Stage, Starter, Time};
+
+const TARGET: u32 = 7;
+
+/// A recorded message.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) to_card: bool,
+    pub(super) indirect: bool,
+    pub(super) bytes: u64,
+    pub(super) outcome: &'static str,
+    pub(super) posted: Time,
+    /// When its mailbox had come, it was complete, and that was noticed.
+    came: Option<Time>,
+    completed: Option<Time>,
+    noticed: Option<Time>,
+    /// Where the time between went, which adds up to it; none where it was not received.
+    pub(super) stages: Option<Vec<(Stage, u64)>>,
+}
+
+/// The messages in the order in which they were posted.
+pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
+    let records = recorder.take();
+    assert!(records.left_out.is_empty());
+    assert!(records.sent.iter().all(|sent| sent.target == sent.message.source));
+    let row = |sent: &nicety_types::Sent| {
+        let mut all = records.arrived.iter().filter(|row| row.message == sent.message);
+        let (arrived, again) = (all.next(), all.next());
+        assert!(again.is_none(), "it is recorded twice: {again:?}");
+        let completed = arrived.and_then(|row| row.completed);
+        let stages = completed.map(|path| {
+            assert_eq!(path.origin(), sent.base.origin());
+            let since = |&stage: &Stage| (stage, path.total(stage).ps() - sent.base.total(stage).ps());
+            let stages: Vec<_> = Stage::ALL.iter().map(since).filter(|(_, time)| *time > 0).collect();
+            let sum = stages.iter().map(|(_, time)| time).sum::<u64>();
+            assert_eq!(sum, path.at().since(sent.base.at()).ps());
+            stages
+        });
+        Row {
+            to_card: sent.by == Starter::Host,
+            indirect: sent.kind == "indirect",
+            bytes: sent.bytes,
+            outcome: arrived.map_or("under way", |row| row.outcome),
+            posted: sent.base.at(),
+            came: arrived.and_then(|row| row.matched),
+            completed: completed.map(|path| path.at()),
+            noticed: arrived.and_then(|row| row.noticed),
+            stages,
+        }
+    };
+    records.sent.iter().map(row).collect()
+}
+
+/// Picoseconds that so many bytes take on PCI Express, generation 3 x8.
+const fn wire(bytes: u64) -> u64 {
+    (bytes * 130_000).div_ceil(8 * 128)
+}
+
+/// A message to a process that waits, worked out by hand as in `direct.rs`: what the thread does, the doorbell, fetch (75
+/// cycles of 5000/3 ps) and delivery (89), and a signal that takes 10 cycles from the next one on.
+#[test]
+fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
+    let mut host = Host::recorded(&[]);
+    host.process(0, "channels_read", &[TARGET, 56, 2]);
+    host.thread(|device, sim| async move {
+        let mut path = from(&sim);
+        let channel = device.subscribe(&mut path, TARGET).await.unwrap();
+        device.send(&mut path, channel, &[1; 56], None).await.unwrap();
+        sim.delay(Duration::from_us(50)).await;
+        device.send(&mut from(&sim), channel, &[2; 56], None).await.unwrap();
+    });
+    host.run();
+    let rows = rows(&host.recorder);
+    assert_eq!(rows.len(), 2);
+    let row = &rows[1];
+    assert_eq!((row.to_card, row.indirect, row.bytes, row.outcome), (true, false, 56, "received"));
+    let posted = row.posted.ps();
+    let came = posted
+        + 50_000
+        + 60_000
+        + 5_400_000
+        + (wire(28) + 250_000)
+        + 125_000
+        + (wire(24) + 250_000 + wire(84) + 250_000);
+    let given = came + 148_334;
+    let cycle = (given * 3).div_ceil(5000) + 10;
+    let completed = (cycle * 5000).div_ceil(3);
+    assert_eq!(row.came, Some(Time::from_ps(came)));
+    assert_eq!(
+        (row.completed, row.noticed),
+        (Some(Time::from_ps(completed)), Some(Time::from_ps(completed)))
+    );
+    let expected = [
+        (Stage::Library, 50_000),
+        (Stage::SystemCall, 60_000),
+        (Stage::Driver, 5_400_000),
+        (Stage::Bus, wire(28) + 250_000),
+        (Stage::Manager, 125_000 + completed - came),
+        (Stage::Fetch, wire(24) + 250_000 + wire(84) + 250_000),
+    ];
+    assert_eq!(row.stages.as_deref(), Some(&expected[..]));
+}
+
+/// The other way: collection and push by a manager, the written mailbox with the interrupt behind it, its handler, the thread's
+/// wake-up, and the answer that it posts before it comes back.
+#[test]
+fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
+    let mut host = Host::recorded(&[]);
+    host.one_script(&[Step::Register(TARGET), Step::Compute(90_000), Step::Write(TARGET, 56, 1, None)]);
+    host.thread(|device, sim| async move {
+        let channel = device.subscribe(&mut from(&sim), TARGET).await.unwrap();
+        device.receive(&mut from(&sim), channel, 56, None).await.unwrap();
+        assert!(sim.now() > Time::from_ps(150_000_000), "it came first");
+    });
+    host.run();
+    let rows = rows(&host.recorder);
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((row.to_card, row.indirect, row.bytes, row.outcome), (false, false, 56, "received"));
+    let expected = [
+        (Stage::Driver, 5_400_000),
+        (Stage::Manager, 148_334 + 125_000),
+        (Stage::Deposit, wire(88) + wire(28) + 250_000),
+        (Stage::Interrupt, 3_920_000),
+        (Stage::Wake, 3_800_000),
+    ];
+    assert_eq!(row.stages.as_deref(), Some(&expected[..]));
+    let came = row.posted.ps() + expected[1].1 + expected[2].1 + expected[3].1;
+    assert_eq!(row.came, Some(Time::from_ps(came)));
+    let completed = Time::from_ps(came + 9_200_000);
+    assert_eq!((row.completed, row.noticed), (Some(completed), Some(completed)));
+}
+
+/// One that waits for its thread has waited for the receiver, until the thread is in the kernel; from then on its time is the
+/// thread's.
+#[test]
+fn a_message_that_waits_for_its_thread_says_so() {
+    let mut host = Host::recorded(&[]);
+    host.one_script(&[Step::Register(TARGET), Step::Write(TARGET, 8, 1, None)]);
+    host.thread(|device, sim| async move {
+        let channel = device.subscribe(&mut from(&sim), TARGET).await.unwrap();
+        sim.until(Time::from_ps(500_000_000)).await;
+        device.receive(&mut from(&sim), channel, 8, None).await.unwrap();
+    });
+    host.run();
+    let row = &rows(&host.recorder)[0];
+    let stages = row.stages.as_ref().unwrap();
+    let came = row.came.unwrap().ps();
+    assert_eq!(row.completed.unwrap().ps(), 500_000_000 + 110_000 + 5_400_000);
+    assert!(stages.contains(&(Stage::Driver, 5_400_000)), "{stages:?}");
+    let waited = stages.iter().find(|(stage, _)| *stage == Stage::Receiver).unwrap().1;
+    // Before it came it waited for its channel.
+    assert!(waited > 500_110_000 - came && waited < 500_110_000, "{waited}");
+    assert!(!stages.iter().any(|(stage, _)| *stage == Stage::Wake || *stage == Stage::Library), "{stages:?}");
+}
+
+/// Two lists of pages each way, also where the thread comes late: one message, whose stages hold what every list takes.
+#[test]
+fn bulk_is_one_message_whatever_its_lists() {
+    const BYTES: u32 = 7 * 4096;
+    for (process, late) in
+        [("channels_read_ind", false), ("channels_write_ind", false), ("channels_write_ind", true)]
+    {
+        let mut took = Vec::new();
+        for mut host in [Host::new(&[]), Host::recorded(&[])] {
+            host.process(0, process, &[TARGET, BYTES, 3, map::EMEM]);
+            let memory = host.memory.clone();
+            host.thread(move |device, sim| async move {
+                let channel = device.subscribe(&mut from(&sim), TARGET).await.unwrap();
+                let buffer = memory.allocate(BYTES.into()).unwrap().address();
+                for _ in 0..3 {
+                    let wait = if late { 1_000 } else { 0 };
+                    sim.delay(Duration::from_us(wait)).await;
+                    let mut path = from(&sim);
+                    match process {
+                        "channels_read_ind" => {
+                            device.send_indirect(&mut path, channel, buffer, BYTES, None).await
+                        }
+                        _ => device.receive_indirect(&mut path, channel, buffer, BYTES, None).await,
+                    }
+                    .unwrap();
+                }
+            });
+            took.push(host.run());
+            let rows = rows(&host.recorder);
+            if took.len() == 1 {
+                assert!(rows.is_empty());
+                continue;
+            }
+            assert_eq!(rows.len(), 3, "{process}");
+            for row in &rows {
+                assert_eq!((row.indirect, row.bytes, row.outcome), (true, BYTES.into(), "received"));
+                let stages = row.stages.as_ref().unwrap();
+                let total = |stage| stages.iter().find(|(s, _)| *s == stage).map_or(0, |(_, time)| *time);
+                // Each list is a mailbox of its own, put together and posted by the thread.
+                let lists = 2 * (5_400_000 + 51_000);
+                match row.to_card {
+                    true => assert_eq!(total(Stage::Driver), 10_229_000 + lists),
+                    false => assert!(total(Stage::Driver) >= lists, "{stages:?}"),
+                }
+                assert!(total(Stage::CardMemory) > 0 && total(Stage::Fetch) > 0, "{stages:?}");
+                assert_eq!(total(Stage::Receiver) > 900_000_000, late, "{stages:?}");
+            }
+        }
+        assert_eq!(took[0], took[1], "recording changes nothing");
+    }
+}
+
+/// Messages that no one receives have an outcome and no latency.
+#[test]
+fn what_fails_is_recorded_as_such() {
+    let mut host = Host::recorded(&[]);
+    host.one_script(&[
+        Step::Register(TARGET),
+        Step::Read(TARGET, 8, 1, None),
+        Step::Write(TARGET, 8, 1, None),
+        Step::Write(TARGET, 8, 1, Some(50_000)),
+    ]);
+    let memory = host.memory.clone();
+    host.thread(move |device, sim| async move {
+        let mut path = from(&sim);
+        let channel = device.subscribe(&mut path, TARGET).await.unwrap();
+        device.send(&mut path, channel, &[1; 4], None).await.unwrap_err();
+        let buffer = memory.allocate(8).unwrap().address();
+        device.receive_indirect(&mut path, channel, buffer, 8, None).await.unwrap_err();
+        // No pages, no message; then one that nobody reads.
+        device.send_indirect(&mut path, channel, u64::MAX / 2, 8, None).await.unwrap_err();
+        device.send(&mut path, channel, &[1; 4], Some(Duration::from_us(200))).await.unwrap_err();
+    });
+    host.run();
+    let rows = rows(&host.recorder);
+    let mut found: Vec<_> = rows.iter().map(|row| (row.to_card, row.indirect, row.outcome)).collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            (false, false, "kind mismatch"),
+            (false, false, "timed out"),
+            (true, false, "size mismatch"),
+            (true, false, "timed out")
+        ]
+    );
+    assert!(rows.iter().all(|row| row.completed.is_none() && row.noticed.is_none()));
+}
