@@ -56,7 +56,7 @@ fn windows_in_every_mode_and_both_ways() {
             let request = Request {
                 pattern: pattern.into(),
                 iterations: Some(2),
-                window: Some(if pattern == "pair" { 64 } else { 6 }),
+                window: Some(if pattern == "pair" { 16 } else { 3 }),
                 ..request(benchmark, &["qnix"], &MODES, sizes)
             };
             let report = measure(&request).unwrap();
