@@ -60,6 +60,7 @@ def _bandwidth(options: Options, overrides: tuple[str, ...] = ()) -> Report:
         modes="dma",
         sizes=[_PAGE, 64 << 10, _MOST],
         iterations=1,
+        window=16 if options.quick else None,
         overrides=overrides,
         seed=options.seed,
     )
