@@ -257,8 +257,11 @@ NICETY_INLINE uint32_t PtlHandlerHPU(void) {
 }
 
 /* Prints to the simulation's log, with time, node and HPU. Conversions: d i u x X o c s p and %, with flags, width,
- * precision and the lengths hh h l ll z; no floating point. The formatting itself costs the handler nothing. */
-__attribute__((format(printf, 1, 2), unused, noinline)) static int printf(const char *format, ...) {
+ * precision and the lengths hh h l ll z; no floating point. A call costs hpu.cycles.printf and hpu.cycles.printf_byte. */
+#ifdef NICETY_STDIO_H
+#define printf nicety_printf /* that of stdio.h is for bare programs */
+#endif
+__attribute__((format(__printf__, 1, 2), unused, noinline)) static int printf(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int written = nicety_command(NICETY_PRINTF, (uint32_t)(uintptr_t)format, (uint32_t)(uintptr_t)arguments, 0, 0, 0);

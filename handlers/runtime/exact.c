@@ -10,8 +10,39 @@
 #pragma weak sqrt
 #pragma weak sqrtf
 #pragma weak trunc
+#pragma weak truncf
 #pragma weak floor
+#pragma weak floorf
 #pragma weak ceil
+#pragma weak ceilf
+#pragma weak round
+#pragma weak roundf
+#pragma weak lround
+#pragma weak lroundf
+#pragma weak llround
+#pragma weak llroundf
+#pragma weak rint
+#pragma weak rintf
+#pragma weak nearbyint
+#pragma weak nearbyintf
+#pragma weak lrint
+#pragma weak lrintf
+#pragma weak llrint
+#pragma weak llrintf
+#pragma weak modf
+#pragma weak modff
+#pragma weak frexp
+#pragma weak frexpf
+#pragma weak ldexp
+#pragma weak ldexpf
+#pragma weak scalbn
+#pragma weak scalbnf
+#pragma weak fdim
+#pragma weak fdimf
+#pragma weak fmax
+#pragma weak fmaxf
+#pragma weak fmin
+#pragma weak fminf
 
 typedef union {
     double value;
@@ -102,4 +133,81 @@ double floor(double x) {
 double ceil(double x) {
     double whole = trunc(x);
     return whole < x ? copysign(whole + 1, x) : whole;
+}
+
+double round(double x) {
+    double whole = trunc(x);
+    return fabs(x - whole) >= 0.5 ? whole + copysign(1, x) : copysign(whole, x);
+}
+
+/* To the nearest, of two to the even one: there is no other mode. */
+double rint(double x) {
+    if (exponent_of((number){x}.bits) >= BIAS + FRACTION) return x;
+    double above = copysign((double)HIDDEN, x);
+    return copysign(x + above - above, x);
+}
+double nearbyint(double x) { return rint(x); }
+
+long lround(double x) { return (long)round(x); }
+long long llround(double x) { return (long long)round(x); }
+long lrint(double x) { return (long)rint(x); }
+long long llrint(double x) { return (long long)rint(x); }
+
+double modf(double x, double *whole) {
+    *whole = trunc(x);
+    return copysign(fabs(x) == INFINITY ? 0 : x - *whole, x);
+}
+
+double frexp(double x, int *exponent) {
+    *exponent = 0;
+    if (x == 0 || exponent_of((number){x}.bits) == SPECIAL) return x;
+    int lifted = 0;
+    if (exponent_of((number){x}.bits) == 0) {
+        x *= 0x1p54;
+        lifted = 54;
+    }
+    uint64_t bits = (number){x}.bits;
+    *exponent = exponent_of(bits) - (BIAS - 1) - lifted;
+    return ((number){.bits = (bits & ~((uint64_t)SPECIAL << FRACTION)) | (uint64_t)(BIAS - 1) << FRACTION}).value;
+}
+
+/* 2^exponent, for one of a normal number. */
+static double power(int exponent) { return ((number){.bits = (uint64_t)(exponent + BIAS) << FRACTION}).value; }
+
+double ldexp(double x, int exponent) {
+    /* More than twice these steps are zero or infinity in any case. */
+    for (int step = 0; step < 2 && exponent > BIAS; step++, exponent -= BIAS) x *= power(BIAS);
+    /* Each step but the last leaves all 53 bits, so that only the last one rounds. */
+    const int down = 1 - BIAS + FRACTION + 1;
+    for (int step = 0; step < 2 && exponent < 1 - BIAS; step++, exponent -= down) x *= power(down);
+    exponent = exponent > BIAS ? BIAS : exponent < 1 - BIAS ? 1 - BIAS : exponent;
+    return x * power(exponent);
+}
+double scalbn(double x, int exponent) { return ldexp(x, exponent); }
+
+double fdim(double x, double y) { return x != x || y != y ? x + y : x > y ? x - y : 0; }
+double fmax(double x, double y) { return x != x || y > x || (y == x && signbit(x)) ? y : x; }
+double fmin(double x, double y) { return x != x || y < x || (y == x && signbit(y)) ? y : x; }
+
+/* A float is a double, and each result that is exact is a float again. */
+float truncf(float x) { return (float)trunc(x); }
+float floorf(float x) { return (float)floor(x); }
+float ceilf(float x) { return (float)ceil(x); }
+float roundf(float x) { return (float)round(x); }
+float rintf(float x) { return (float)rint(x); }
+float nearbyintf(float x) { return (float)rint(x); }
+long lroundf(float x) { return (long)round(x); }
+long long llroundf(float x) { return (long long)round(x); }
+long lrintf(float x) { return (long)rint(x); }
+long long llrintf(float x) { return (long long)rint(x); }
+float frexpf(float x, int *exponent) { return (float)frexp(x, exponent); }
+float ldexpf(float x, int exponent) { return (float)ldexp(x, exponent); }
+float scalbnf(float x, int exponent) { return (float)ldexp(x, exponent); }
+float fmaxf(float x, float y) { return (float)fmax(x, y); }
+float fminf(float x, float y) { return (float)fmin(x, y); }
+float fdimf(float x, float y) { return x != x || y != y ? x + y : x > y ? x - y : 0; }
+
+float modff(float x, float *whole) {
+    *whole = truncf(x);
+    return copysignf(fabsf(x) == INFINITY ? 0 : x - *whole, x);
 }

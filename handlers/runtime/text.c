@@ -1,5 +1,6 @@
 /* text.c: strings, as the C standard has them. Linked into programs that call one of these functions. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
@@ -114,7 +115,15 @@ char *strtok(char *restrict text, const char *restrict separators) {
     return strtok_r(text, separators, &left);
 }
 
-char *strerror(int number) { return number == 0 ? "no error" : "error"; }
+char *strerror(int number) {
+    switch (number) {
+    case 0: return "no error";
+    case EINVAL: return "invalid argument";
+    case EDOM: return "argument without a result";
+    case ERANGE: return "result out of range";
+    default: return "error";
+    }
+}
 
 size_t strnlen(const char *text, size_t most) {
     const char *end = memchr(text, 0, most);

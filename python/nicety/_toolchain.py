@@ -116,9 +116,16 @@ class Toolchain:
             target[0] = target[0].partition("_")[0]
         return [*target, *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
 
-    def library_flags(self) -> list[str]:
-        """Options that bring in the compiler's own library, for what ours lacks: floating point in software."""
-        return [] if self.kind == "clang" else ["-lgcc"]
+    def library_flags(self, *, mathematics: bool) -> list[str]:
+        """Options that bring in the compiler's own library, for what ours lacks: floating point in software.
+
+        Args:
+            mathematics: a function of math.h as well.
+        """
+        if self.kind == "clang":
+            return []
+        # zig has those in this library and in its standard library.
+        return ["-lm", "-lgcc"] if mathematics and self.kind == "gcc" else ["-lgcc"]
 
     def start(self, arguments: Sequence[str]) -> int:
         """Run the compiler and pass its messages on to stderr, names out of files escaped; return its exit status.

@@ -31,7 +31,8 @@ __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
 _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
-_LIBRARY = ("text.c", "standard.c", "exact.c")
+# Those that call others come before them.
+_LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
 
@@ -185,14 +186,21 @@ class _Build:
         arguments = self.toolchain.link_flags(self.isa, layout)
         # A program of handlers alone starts nowhere.
         arguments += ["-Wl,-e,_start" if starts else "-Wl,-e,0", *map(str, objects), *map(str, runtime)]
-        for unit in map(self._runtime, _LIBRARY) if needed - provided else ():
+        for name in _LIBRARY:
+            if not needed - provided:
+                break
+            if name.endswith(".zig") and self.toolchain.kind != "zig":
+                continue
+            unit = self._runtime(name)
             symbols_of_unit = read_symbols(unit.read_bytes())
-            if needed & symbols_of_unit.defined:
+            if (needed - provided) & symbols_of_unit.defined:
                 arguments.append(str(unit))
                 provided |= symbols_of_unit.defined
                 needed |= symbols_of_unit.undefined
         if needed - provided:
-            arguments += self.toolchain.library_flags()
+            header = (self.library / "runtime" / "include" / "math.h").read_text()
+            mathematics = (needed - provided) & set(re.findall(r"(\w+)\(", header))
+            arguments += self.toolchain.library_flags(mathematics=bool(mathematics))
         if self.toolchain.start([*arguments, "-o", str(program)]) != 0:
             names = ", ".join(map(str, sources))
             raise CompileError(f"{names}: does not link; the linker's messages are above")
@@ -202,8 +210,9 @@ class _Build:
         toolchain = self.toolchain
         runtime = self.library / "runtime"
         flags = [*toolchain.compile_flags(self.isa), *RUNTIME_FLAGS[toolchain.kind]]
-        # Debug information that names no folder of this machine.
+        # Debug information that names no folder of this machine: zig's standard library lies in one.
         flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
+        flags += ["-g0"] if name.endswith(".zig") else []
         key = digest([toolchain.version, *toolchain.argv, *flags, self.library.name, name])
         units = cache_dir() / "runtime" / key
         unit = find(units, ".o")

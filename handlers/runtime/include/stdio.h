@@ -1,12 +1,44 @@
-/* stdio.h: what a bare program writes to stdout (`nicety hpu run`). Handlers have printf, in nicety.h. */
+/* stdio.h: text to stdout (`nicety hpu run`), which stderr is too, and text in memory. There are no files and no input.
+ * What prints is for bare programs: handlers have the printf of nicety.h, and of this header what writes to memory. */
 #ifndef NICETY_STDIO_H
 #define NICETY_STDIO_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #define EOF (-1)
+#define BUFSIZ 128
+
+typedef struct nicety_stream FILE;
+/* The numbers that a bare program's system call has for them. */
+#define stdout ((FILE *)1)
+#define stderr ((FILE *)2)
+
+#define NICETY_FORMAT(text, first) __attribute__((format(__printf__, text, first)))
+
+/* Conversions: d i u x X o c s p f F e E g G and %, with flags, width, precision and the lengths hh h l ll j z t; what else
+ * a format has (%a, %n, long double) is printed as it stands. A double is rounded once, to the nearest decimal. */
+int snprintf(char *restrict to, size_t size, const char *restrict format, ...) NICETY_FORMAT(3, 4);
+int vsnprintf(char *restrict to, size_t size, const char *restrict format, va_list arguments) NICETY_FORMAT(3, 0);
+int sprintf(char *restrict to, const char *restrict format, ...) NICETY_FORMAT(2, 3);
+int vsprintf(char *restrict to, const char *restrict format, va_list arguments) NICETY_FORMAT(2, 0);
+
+#ifndef NICETY_H
+int printf(const char *restrict format, ...) NICETY_FORMAT(1, 2);
+#endif
+int vprintf(const char *restrict format, va_list arguments) NICETY_FORMAT(1, 0);
+int fprintf(FILE *restrict stream, const char *restrict format, ...) NICETY_FORMAT(2, 3);
+int vfprintf(FILE *restrict stream, const char *restrict format, va_list arguments) NICETY_FORMAT(2, 0);
 
 int putchar(int character);
 int puts(const char *text);
+int fputc(int character, FILE *stream);
+int putc(int character, FILE *stream);
+int fputs(const char *restrict text, FILE *restrict stream);
+size_t fwrite(const void *restrict from, size_t size, size_t count, FILE *restrict stream);
+/* Nothing is kept back: this does nothing. */
+int fflush(FILE *stream);
+/* `text`, a colon and what errno means. */
+void perror(const char *text);
 
 #endif

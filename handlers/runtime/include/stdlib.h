@@ -25,7 +25,7 @@ div_t div(int dividend, int divisor);
 ldiv_t ldiv(long dividend, long divisor);
 lldiv_t lldiv(long long dividend, long long divisor);
 
-/* A number that does not fit is the nearest that does; there is no errno. */
+/* A number that does not fit is the nearest that does, and errno is ERANGE; a text without one is 0, and EINVAL. */
 int atoi(const char *text);
 long atol(const char *text);
 long long atoll(const char *text);

@@ -1,0 +1,16 @@
+/* time.h: the processor's clock. How long a cycle is depends on the card (hpu.clock), so a program that wants seconds
+ * is compiled with, for example, -D CLOCKS_PER_SEC=2500000000u. There is no calendar. */
+#ifndef NICETY_TIME_H
+#define NICETY_TIME_H
+
+#include <stddef.h>
+
+typedef unsigned long long clock_t;
+typedef long long time_t;
+
+/* Cycles that the program has taken. */
+clock_t clock(void);
+/* -1: no calendar. */
+time_t time(time_t *now);
+
+#endif
