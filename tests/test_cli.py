@@ -120,17 +120,18 @@ def test_cc_does_not_overwrite_its_source(nicety: Callable, tmp_path: Path) -> N
 def test_hpu_run(nicety: Callable) -> None:
     assert nicety("cc", PROGRAMS / "language.c", "-o", "p.elf").status == 0
     result = nicety("hpu", "run", "p.elf")
-    assert result.status == 0
+    assert result.status == 1
+    assert result.stderr == "nicety: p.elf: it ended with exit code 42\n"
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[:2] == [["checked"], ["exit_code", "42"]]
     assert [line[0] for line in lines[2:]] == ["instructions", "cycles", "trap"]
 
     result = nicety("hpu", "run", "p.elf", "--json")
-    assert result.status == 0
+    assert result.status == 1
     report = result.json()
     assert (report["exit_code"], report["trap"]) == (42, None)
     assert 0 < report["instructions"] <= report["cycles"]
-    assert result.stderr == "checked\n"
+    assert result.stderr == "checked\nnicety: p.elf: it ended with exit code 42\n"
 
 
 def test_hpu_run_to_a_limit(nicety: Callable, tmp_path: Path) -> None:

@@ -119,8 +119,9 @@ def _run_program(
 ) -> None:
     """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
 
-    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 0 whatever the exit code, and 1 where the
-    program trapped or used up its cycles. With --json the program's output goes to stderr.
+    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 where the program trapped, used up its
+    cycles or ended with another exit code than 0; what a function named with --entry returns is no exit code. With
+    --json the program's output goes to stderr.
     """
     from nicety.cli.hpu import run_program
 

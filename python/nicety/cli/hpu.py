@@ -18,7 +18,7 @@ from nicety.tables import align
 
 
 def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str | None, *, as_json: bool) -> None:
-    """Run a bare program and report what it came to; leave with status 1 where it trapped."""
+    """Run a bare program and report what it came to; leave with status 1 where it trapped or its exit code is not 0."""
     try:
         elf = file.read_bytes()
     except OSError as error:
@@ -57,6 +57,10 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     if report["trap"] is not None:
         limited = report["cycles"] >= report["cycle_limit"] and max_cycles is None
         note(f"{file}: {report['trap']}" + ("; --max-cycles sets another limit" if limited else ""))
+        raise typer.Exit(1)
+    # A function that was named gives a value, and no verdict.
+    if entry is None and report["exit_code"] != 0:
+        note(f"{file}: it ended with exit code {report['exit_code']}")
         raise typer.Exit(1)
 
 
