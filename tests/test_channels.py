@@ -424,6 +424,25 @@ def test_messages_are_recorded(program: nicety.Processes) -> None:
     assert round(breakdown.total_ns * 1000) == frame["latency_ps"].sum()
 
 
+def test_a_host_sends_itself_messages() -> None:
+    async def main(host: nicety.Host) -> bool:
+        there, back = host.alloc(100_000), host.alloc(100_000)
+        there.array[:] = np.arange(100_000) % 251
+        pending = await host.post_recv(back, source=host.rank)
+        await host.send(there, to=host.rank)
+        await pending
+        await host.send(there[0:20], to=host.rank, tag=5)
+        received = await host.recv(back)
+        assert (received.source, received.tag, received.length_bytes) == (host.rank, 5, 20)
+        return bytes(back.array) == bytes(there.array)
+
+    for nodes in (1, 2):
+        run = nicety.Cluster(nodes, "nfp-4000").run(main)
+        assert list(run.results.values()) == [True] * nodes
+        assert run.messages.column("outcome") == ["received"] * 2 * nodes
+        assert run.nodes[0].port.frames_sent == 0
+
+
 def test_messages_between_hosts_are_one_row_each() -> None:
     async def main(host: nicety.Host) -> None:
         buffer = host.alloc(100_000)

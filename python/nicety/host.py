@@ -86,7 +86,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         return Buffer(self, made["buffer"], made["address"], memory, 0, length_bytes)
 
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
-        """Send a buffer to another rank's `recv` of the same tag; it may be used again afterwards.
+        """Send a buffer to a rank's `recv` of the same tag, one's own included; it may be used again afterwards.
 
         On a Portals card the receive has to be there when the message comes: `post_recv`. Elsewhere the message waits.
 

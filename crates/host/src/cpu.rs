@@ -32,6 +32,10 @@ pub struct HostSpec {
     pub line_fills: u64,
 }
 
+/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes, which any core
+/// with vectors of 128 bits does.
+const COPIED_A_CYCLE: u64 = 16;
+
 /// A computation that goes through memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -96,6 +100,32 @@ impl Cpus {
         }
         let lines = memory.touch(spec.cache, spec.line, &work.reads, &work.writes);
         self.compute(self.duration(work.compute, lines), path).await;
+        Ok(())
+    }
+
+    /// Copies, or what of a copy goes through this memory: the other end is the library's own, and in the cache. Takes what
+    /// going through both takes, and a cycle for 16 bytes; the bytes are the caller's business.
+    ///
+    /// # Errors
+    /// As [`Cpus::work`].
+    pub async fn copy(
+        &self,
+        memory: &Memory,
+        from: Option<u64>,
+        to: Option<u64>,
+        bytes: u64,
+        stage: Stage,
+        path: &mut Path,
+    ) -> Result<(), MemoryError> {
+        let spec = &self.spec;
+        let range = |at: u64| at..at + bytes;
+        let (reads, writes) = (from.map(range), to.map(range));
+        for bytes in reads.iter().chain(&writes) {
+            memory.check(bytes.start, bytes.end - bytes.start)?;
+        }
+        let lines = memory.touch(spec.cache, spec.line, reads.as_slice(), writes.as_slice());
+        let compute = spec.clock.cycles(bytes.div_ceil(COPIED_A_CYCLE));
+        self.spend(self.duration(compute, lines), stage, path).await;
         Ok(())
     }
 

@@ -291,13 +291,37 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds them all.
     pub fn read(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
-        let payload = self.at(address, len, |allocation, offset| match &allocation.bytes {
-            None => Payload::phantom(len),
-            Some(bytes) => Payload::real(Buffer::filled_by(len as usize, |to| bytes.read(offset, to))),
-        })?;
+        let payload = self.peek(address, len)?;
         let traffic = self.traffic.get();
         self.traffic.set(Traffic { read: traffic.read + len, ..traffic });
         Ok(payload)
+    }
+
+    /// Reads bytes that a CPU has gone through, whose traffic has been counted with that.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    pub fn peek(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
+        self.at(address, len, |allocation, offset| match &allocation.bytes {
+            None => Payload::phantom(len),
+            Some(bytes) => Payload::real(Buffer::filled_by(len as usize, |to| bytes.read(offset, to))),
+        })
+    }
+
+    /// Writes a payload that a CPU has gone through, as [`Memory::peek`] reads one.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where no allocation holds it all.
+    pub fn poke(&self, address: u64, payload: &Payload) -> Result<(), MemoryError> {
+        self.at(address, payload.len(), |allocation, offset| {
+            let mut at = offset;
+            for segment in payload.segments() {
+                if let (Some(bytes), Segment::Real(from)) = (&allocation.bytes, segment) {
+                    bytes.write(at, from);
+                }
+                at += segment.len() as usize;
+            }
+        })
     }
 
     /// Writes bytes for the card. A phantom payload leaves real memory as it is, and a real one is lost in phantom

@@ -184,8 +184,7 @@ impl From<MessageError> for Error {
             MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
                 Error::Input(text)
             }
-            MessageError::ToItself { .. }
-            | MessageError::NoRoom { .. }
+            MessageError::NoRoom { .. }
             | MessageError::Refused { .. }
             | MessageError::Abandoned { .. }
             | MessageError::Memory(_)

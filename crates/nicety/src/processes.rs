@@ -128,8 +128,9 @@ struct Started {
 pub(crate) struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
-    /// What brings messages from rank to rank, where there are several, or why there is none.
-    messenger: Result<Rc<Messenger>, Error>,
+    messenger: Rc<Messenger>,
+    /// Why it brings no messages to other ranks and from them.
+    unfit: Option<Error>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -141,17 +142,19 @@ pub(crate) struct ProcessTable {
 impl ProcessTable {
     /// A card without processes. Those that forward messages between the ranks start with the first message.
     pub(crate) fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
-        let messenger = match ranks {
-            0 | 1 => Err("there is no other rank; a cluster of one has no messages".to_owned()),
-            _ => Messenger::install(sim, &card, ranks)
-                .map_err(|error| format!("messages between hosts do not fit the card: {error}")),
+        let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
+            Ok(messenger) => (messenger, None),
+            Err(error) => {
+                let why = Error::Input(format!("messages between hosts do not fit the card: {error}"));
+                (Messenger::local(sim, &card, ranks), Some(why))
+            }
         };
-        let messenger = messenger.map_err(Error::Input);
         let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
         ProcessTable {
             sim: sim.clone(),
             messenger,
+            unfit,
             loaded: RefCell::new((0..cores).map(|_| None).collect()),
             started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
             count: RefCell::new(0),
@@ -161,9 +164,15 @@ impl ProcessTable {
         }
     }
 
-    /// What brings messages from rank to rank.
-    pub(crate) fn messenger(&self) -> Result<&Rc<Messenger>, Error> {
-        self.messenger.as_ref().map_err(Error::clone)
+    /// What brings messages to a rank or from it, or from any.
+    ///
+    /// # Errors
+    /// When those of other ranks do not fit the card; a rank's messages to itself always do.
+    pub(crate) fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, Error> {
+        match &self.unfit {
+            Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
+            _ => Ok(&self.messenger),
+        }
     }
 
     /// What the port did.
@@ -171,7 +180,7 @@ impl ProcessTable {
         PortReport {
             counters: self.card.port_counters(),
             queues: self.card.queue_counters(),
-            refused: self.messenger.as_ref().map_or_else(|_| MessengerCounters::default(), |m| m.counters()),
+            refused: self.messenger.counters(),
         }
     }
 
@@ -197,8 +206,7 @@ impl ProcessTable {
                 arguments.len()
             ));
         }
-        let forwards = self.messenger.as_ref().is_ok_and(|messenger| messenger.is_started());
-        if forwards && Messenger::microengines(spec.cores).contains(&microengine) {
+        if self.messenger.is_started() && Messenger::microengines(spec.cores).contains(&microengine) {
             return wrong(format!(
                 "{name}: microengines {} to {} forward messages between the ranks of a cluster, which has begun; take \
                  another one",

@@ -1,4 +1,4 @@
-//! What a host sends to itself turns round on its card.
+//! What a host sends to itself turns round on its card, or does not go there.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
@@ -129,7 +129,7 @@ fn every_operation_can_be_on_itself() {
 // `send` and `recv` are the same on every card.
 #[test]
 fn a_host_sends_itself_messages_on_every_card() {
-    for card in ["spin-discrete", "spin-integrated", "qnix"] {
+    for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000"] {
         for ranks in [1, 2] {
             let ran = run(card, &[], ranks, async |host| {
                 for len in [0, 8, 5000, 70_000] {
@@ -150,6 +150,30 @@ fn a_host_sends_itself_messages_on_every_card() {
             }
         }
     }
+}
+
+// A card with too few microengines for other ranks' messages has its host's own.
+#[test]
+fn messages_to_itself_need_no_microengine() {
+    let overrides = ["hpu.cores=3", "hpu.island=3"];
+    let ran = run("nfp-4000", &overrides, 2, async |host| {
+        let (from, into) = (host.alloc(100)?, host.alloc(100)?);
+        from.write(0, &bytes(100));
+        let pending = host.post_recv(&into, Some(host.rank()), None).await?;
+        host.send(&from, host.rank(), 4).await?;
+        host.received(pending).await?;
+        assert_eq!(into.read(0, 100), bytes(100));
+        for result in [
+            host.send(&from, 1 - host.rank(), 4).await.err(),
+            host.post_recv(&into, None, None).await.err(),
+            host.post_recv(&into, Some(1 - host.rank()), None).await.err(),
+        ] {
+            let text = result.expect("it needs the other rank").to_string();
+            assert!(text.contains("messages between hosts do not fit the card"), "{text}");
+        }
+        Ok(())
+    });
+    assert!(ran.is_ok(), "{ran:?}");
 }
 
 // The packets of a stream of messages wait for places, and none is lost or passes another.

@@ -141,6 +141,10 @@ fn where_messages_end_is_told() {
     );
     let (status, text) = run(2, 8, 8, 2).unwrap_err();
     assert!(status == 2 && text.contains("there is no rank 2"), "{text}");
-    let (status, text) = run(1, 8, 8, 0).unwrap_err();
-    assert!(status == 2 && text.contains("there is no other rank"), "{text}");
+    let (status, text) = run(1, 8, 8, 1).unwrap_err();
+    assert!(status == 2 && text.contains("there is no rank 1; the cluster has ranks 0 to 0"), "{text}");
+    assert_eq!(run(1, 8, 8, 0), Ok(()), "a short one waits for its receive");
+    let (status, text) = run(1, 80, 8, 0).unwrap_err();
+    let waits = "waits since 50 ns for rank 0, itself, to receive its message of 80 bytes, tag 7";
+    assert!(status == 1 && text.contains(waits), "{text}");
 }

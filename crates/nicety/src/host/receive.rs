@@ -116,7 +116,7 @@ impl Host {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         if let NodeCard::Nfp(card) = &self.inner.card {
             let (address, room) = (buffer.address(), buffer.len());
-            let posted = card.messenger()?.post(&self.path(), source, tag, address, room)?;
+            let posted = card.messenger(source)?.post(&self.path(), source, tag, address, room)?;
             return Ok(PendingRecv(Pending::Posted(posted)));
         }
         let user_ptr = self.messages()?.1.next_request();
@@ -151,7 +151,7 @@ impl Host {
         match pending.0 {
             Pending::Entry(entry) => self.received_at(entry, start).await,
             Pending::Posted(posted) => {
-                let messenger = self.nfp()?.messenger()?;
+                let messenger = self.nfp()?.messenger(Some(self.rank()))?;
                 let arrival = self.on_path(async |path| messenger.received(path, posted).await).await?;
                 self.called("recv", start);
                 Ok(Received { source: arrival.source, tag: arrival.tag, length: arrival.bytes })

@@ -49,11 +49,11 @@ impl Host {
         if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
     }
 
-    /// Sends a buffer to another rank's `recv` of the same tag. Returns when the buffer may be used again.
+    /// Sends a buffer to a rank's `recv` of the same tag, its own included. Returns when the buffer may be used again.
     ///
     /// On a Portals card: a put, and the wait for its SEND event; the receive has to be posted when the message comes:
     /// [`Host::post_recv`]. On a flow processor: a channel to the processes that forward messages, which have it wait until
-    /// its receive is there. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
+    /// its receive is there, or to itself by the library alone. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
     /// message without a receive waits in the card's memory.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Host {
         match &self.inner.card {
             NodeCard::Spin(_) => self.put_message(buffer, to, tag).await?,
             NodeCard::Nfp(card) => {
-                let messenger = card.messenger()?;
+                let messenger = card.messenger(Some(to))?;
                 let (address, bytes) = (buffer.address(), buffer.len());
                 self.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await?;
             }

@@ -4,12 +4,8 @@ use super::{Buffer, Host};
 use crate::Error;
 use crate::error::END_OF_TIME;
 use nicety_host::Work;
-use nicety_types::Duration;
+use nicety_types::{Duration, Path, Stage};
 use std::ops::Range;
-
-/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes, which any core
-/// with vectors of 128 bits does.
-const COPIED_A_CYCLE: u64 = 16;
 
 impl Buffer {
     /// Its addresses in host memory.
@@ -62,12 +58,12 @@ impl Host {
                 to.len()
             )));
         }
-        let work = Work {
-            compute: self.duration(Duration::ZERO, from.len().div_ceil(COPIED_A_CYCLE))?,
-            reads: vec![from.addresses()],
-            writes: vec![to.addresses()],
+        let (cpus, memory) = (&self.inner.cpus, &self.inner.memory);
+        let copy = async |path: &mut Path| {
+            cpus.copy(memory, Some(from.address()), Some(to.address()), from.len(), Stage::Compute, path)
+                .await
         };
-        self.work(&work).await?;
+        self.timed("compute", copy).await?;
         to.write(0, &from.read(0, from.len()));
         Ok(())
     }

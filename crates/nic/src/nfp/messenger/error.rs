@@ -25,11 +25,6 @@ pub enum MessageError {
         /// How many there are.
         ranks: u32,
     },
-    /// A rank that is the sender's own.
-    ToItself {
-        /// The rank.
-        rank: u32,
-    },
     /// More bytes than the spec's `limits.message`.
     TooLong {
         /// How many.
@@ -76,9 +71,6 @@ impl fmt::Display for MessageError {
         match self {
             MessageError::Rank { rank, ranks } => {
                 write!(f, "there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1)
-            }
-            MessageError::ToItself { rank } => {
-                write!(f, "rank {rank} cannot send to itself: no link leads from a card back to it")
             }
             MessageError::TooLong { bytes, limit } => {
                 write!(f, "a message of {bytes} bytes; the card takes at most {limit} (limits.message)")

@@ -67,7 +67,7 @@ impl Mail {
         }
     }
 
-    /// An envelope has come.
+    /// An envelope has come from the network, where no one speaks for this host.
     pub(super) fn arrived(&mut self, envelope: Envelope, path: Path) -> Came {
         let Envelope { rank, id, .. } = envelope;
         let Some(peer) = self.peers.get_mut(rank as usize).filter(|_| rank != self.own) else {
@@ -80,13 +80,7 @@ impl Mail {
                     return Came::Refused;
                 }
                 peer.come = peer.come.wrapping_add(1);
-                match self.posted.iter().position(|receive| receive.takes(&envelope)) {
-                    Some(at) => {
-                        let receive = self.posted.remove(at).expect("just found");
-                        receive.taken.set(Some((envelope, path)));
-                    }
-                    None => self.unexpected.push_back((envelope, path)),
-                }
+                self.hand(envelope, path);
                 Came::Message
             }
             Kind::Ready => match self.awaited.get_mut(&id) {
@@ -103,6 +97,27 @@ impl Mail {
                 }
                 peer.freed = id;
                 Came::Room(more.into())
+            }
+        }
+    }
+
+    /// Whether a receive waits for a message.
+    pub(super) fn awaits(&self, envelope: &Envelope) -> bool {
+        self.posted.iter().any(|receive| receive.takes(envelope))
+    }
+
+    /// A message, for the receive that waits for it or to wait for one. Says whether there was one. Those of the host to
+    /// itself come by this way alone.
+    pub(super) fn hand(&mut self, envelope: Envelope, path: Path) -> bool {
+        let waits = self.posted.iter().position(|receive| receive.takes(&envelope));
+        match waits.and_then(|at| self.posted.remove(at)) {
+            Some(receive) => {
+                receive.taken.set(Some((envelope, path)));
+                true
+            }
+            None => {
+                self.unexpected.push_back((envelope, path));
+                false
             }
         }
     }
@@ -177,12 +192,11 @@ mod tests {
     use super::*;
     use nicety_types::Time;
     use proptest::prelude::*;
-    use std::cell::{Cell, RefCell};
 
     const PATH: Path = Path::from(Time::ZERO);
 
     fn receive() -> Rc<Receive> {
-        Rc::new(Receive { source: None, tag: None, taken: Cell::new(None), done: RefCell::new(None) })
+        Rc::new(Receive::new(None, None))
     }
 
     fn envelope(kind: Kind, rank: u32, id: u32) -> Envelope {
@@ -195,6 +209,12 @@ mod tests {
         for rank in [0, 3, u32::MAX] {
             assert_eq!(mail.arrived(envelope(Kind::Whole, rank, 1), PATH), Came::Refused, "{rank}");
         }
+        // Nor does the network speak for this host when it has sent itself something.
+        assert!(!mail.hand(envelope(Kind::Asking, 0, 1), PATH));
+        for kind in [Kind::Whole, Kind::Asking, Kind::Ready, Kind::Taken] {
+            assert_eq!(mail.arrived(envelope(kind, 0, 1), PATH), Came::Refused, "{kind:?}");
+        }
+        assert_eq!(mail.unexpected.len(), 1);
         // An answer to nothing, to another's message, and a second one.
         assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
         mail.await_answer(7, 1);

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `envelope.rs` | what goes from host to host about a message |
 //! | `receive.rs` | a receive, from its post to its bytes |
+//! | `here.rs` | messages of a host to itself |
 //! | `mail.rs` | what has come, who waits for it, and what another host may say |
+//! | `network.rs` | the processes and channels that lead to other hosts |
 //! | `lanes.rs`, `error.rs` | the channels that bytes move through; why a message fails |
 //!
 //! The processes start with the first message: when the host sends or receives one, or one comes. Until then the microengines
@@ -13,6 +15,8 @@
 //! A message of at most [`INLINE`] bytes goes inside its envelope. For any other the envelope asks the receiving host,
 //! which answers, once the receive is there, through which lane the bytes may come; then the sender gives them
 //! to its card in chunks.
+//!
+//! A message to the host itself never reaches the card: `here.rs`. So a host without others has a messenger too.
 //!
 //! # What is bounded
 //! A host has at most [`WINDOW`] envelopes under way to each other one that no receive has taken; past that
@@ -25,24 +29,26 @@
 
 mod envelope;
 mod error;
+mod here;
 mod lanes;
 mod mail;
+mod network;
 mod receive;
 
 pub use error::{Arrival, MessageError};
 pub use receive::Posted;
 
 use super::card::{Card, ChannelError, Device};
-use super::{Memory, MemoryKind, Program, ProgramError, map};
 use envelope::{Envelope, Kind, NO_LANE};
-use lanes::Lanes;
+use here::Here;
 use mail::{Came, Mail};
-use nicety_channels::{Channel, Failure};
-use nicety_kernel::{Credits, Guard, Permit, Server, Signal, Sim, describe};
+use network::Network;
+use nicety_channels::Failure;
+use nicety_kernel::{Credits, Guard, Permit, Signal, Sim, describe};
 use nicety_types::{MessageId, NodeId, Path, Stage, Starter};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// Most bytes of a message that goes inside its envelope.
@@ -50,24 +56,11 @@ pub const INLINE: u64 = 32;
 /// Envelopes to one host that no receive has taken.
 pub const WINDOW: u64 = 16;
 
-/// As in `forward.c`.
+/// Lanes of a card in each direction, and bytes of a chunk; as in `forward.c`.
 const LANES: usize = 8;
-const SLOTS: u32 = 2;
 const CHUNK: u32 = 65_536;
-const TOLD: u32 = 16;
-const ENTRY: u32 = 64;
-/// Microengines that it runs on.
-const MICROENGINES: usize = 4;
-/// Its first target.
-const TARGETS: u32 = 0xffff_0000;
-/// Envelopes from one host that its card may hold: messages, answers to as many, and what gives windows back.
-const ENTRIES: u32 = 4 * WINDOW as u32;
-/// Bytes that its microengines share, the first word of which counts the frames that it refused.
-const SHARED: u32 = 64;
 /// Bytes of the message that ends one of which the host has given up a part.
 const OVER: u32 = 4;
-
-const PROGRAM: &[u8] = include_bytes!("../forward.elf");
 
 /// What was not believed, of what came for messages between hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,31 +88,18 @@ struct Leaving {
     turn: Guard,
 }
 
-/// What the card's processes are started with.
-struct Plan {
-    program: Rc<Program>,
-    /// The first of their microengines.
-    first: usize,
-    /// Where their memory begins in EMEM, and what they share.
-    memory: u32,
-    shared: u64,
-    entries: u32,
-}
-
-/// The host's end of messages from host to host.
+/// The host's end of messages from host to host, and of those to itself.
 pub struct Messenger {
     sim: Sim,
+    /// The host's rank.
+    own: u32,
     device: Device,
-    plan: Plan,
-    started: Cell<bool>,
-    out: Channel,
-    come: Channel,
-    /// One thread at a time hands an envelope to the card.
-    turn: Server,
-    sending: Rc<Lanes>,
-    handing: Rc<Lanes>,
+    /// The way to other hosts; none where there are none.
+    network: Option<Network>,
     windows: Vec<Credits>,
     mail: RefCell<Mail>,
+    /// Messages of this host to itself that no receive is through with, by number.
+    here: RefCell<BTreeMap<u32, Here>>,
     changed: Signal,
     refused: Cell<u64>,
     /// What went wrong where nobody waited for it.
@@ -127,142 +107,29 @@ pub struct Messenger {
 }
 
 impl Messenger {
-    /// The microengines that it runs on: the last four.
-    pub fn microengines(cores: usize) -> Range<usize> {
-        cores.saturating_sub(MICROENGINES)..cores
+    /// A messenger among `ranks` hosts, without a way to the others.
+    pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
+        Rc::new(Messenger::new(sim, card, ranks, None))
     }
 
-    /// Prepares a card for messages among `ranks` hosts, and opens the channels for them. It takes no time, and nothing runs
-    /// before the first message.
-    ///
-    /// # Errors
-    /// When the card has too little of something for them, such as microengines.
-    ///
-    /// # Panics
-    /// When channels have been opened.
-    pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
-        let spec = card.spec();
-        let program = Program::load(PROGRAM, spec)?;
-        let cores = Messenger::microengines(spec.cores);
-        let entries = (ENTRIES * ranks).next_power_of_two();
-        let bytes = 2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + entries * ENTRY + SHARED;
-        let size = spec.memory(MemoryKind::Emem).size;
-        let channels = 2 + 2 * LANES as u64;
-        for (what, key, needed, there) in [
-            ("microengines", "hpu.cores", MICROENGINES as u64, spec.cores as u64),
-            ("contexts of a microengine", "hpu.contexts", LANES as u64, spec.contexts as u64),
-            ("bytes of EMEM", "memory.emem.size", bytes.into(), size.into()),
-            ("channels", "limits.channels", channels, spec.channels.channels.into()),
-            ("targets", "limits.targets", channels, spec.channels.targets.into()),
-            // One for each channel, so that none waits for a thread of another message.
-            ("threads", "limits.threads", channels, spec.channels.threads.into()),
-        ] {
-            if needed > there {
-                return Err(ProgramError::Room { what, key, needed, there });
-            }
-        }
-        for (_, contexts) in Messenger::processes() {
-            program.stack(contexts.len())?;
-            for (name, _) in contexts {
-                program.image().require(name).map_err(ProgramError::Image)?;
-            }
-        }
-        let offset = (size - bytes) / 64 * 64;
-        let plan = Plan {
-            program,
-            first: cores.start,
-            memory: map::EMEM + offset,
-            shared: u64::from(offset + bytes - SHARED),
-            entries,
-        };
-        let connect = |offset: u32| {
-            let channel = card.connect(TARGETS + offset);
-            let channel = channel.unwrap_or_else(|error| panic!("before all other channels: {error}"));
-            card.leave_unrecorded(channel);
-            channel
-        };
-        let (out, come) = (connect(0), connect(1));
-        let lanes = |first: u32| Lanes::new(sim, (first..first + LANES as u32).map(connect).collect());
-        let messenger = Rc::new(Messenger {
+    fn new(sim: &Sim, card: &Rc<Card>, ranks: u32, network: Option<Network>) -> Messenger {
+        let own = sim.node().0;
+        Messenger {
             sim: sim.clone(),
+            own,
             device: card.open().patient(),
-            plan,
-            started: Cell::new(false),
-            out,
-            come,
-            turn: Server::new(sim),
-            sending: lanes(2),
-            handing: lanes(2 + LANES as u32),
+            network,
             windows: (0..ranks).map(|_| Credits::new(sim, WINDOW)).collect(),
-            mail: RefCell::new(Mail::new(sim.node().0, ranks)),
+            mail: RefCell::new(Mail::new(own, ranks)),
+            here: RefCell::default(),
             changed: Signal::new(sim),
             refused: Cell::new(0),
             failed: Cell::new(None),
-        });
-        let weak = Rc::downgrade(&messenger);
-        card.on_message(move || {
-            // Where another process is in the way, the frame is nobody's.
-            let _ = weak.upgrade().map(|messenger| messenger.start());
-        });
-        Ok(messenger)
-    }
-
-    /// The processes of each microengine: their functions, and the lane of each.
-    fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
-        let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
-        let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];
-        [(0, port), (1, each("forward_load")), (2, each("forward_send")), (3, each("forward_hand"))]
-    }
-
-    /// Whether its processes run.
-    pub fn is_started(&self) -> bool {
-        self.started.get()
-    }
-
-    /// Starts its processes, unless they run. It takes no time.
-    ///
-    /// # Errors
-    /// When something else runs on their microengines.
-    pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
-        if self.started.get() {
-            return Ok(());
         }
-        let (card, plan) = (self.device.card(), &self.plan);
-        let nfp = card.processor();
-        let (first, last) = (plan.first, plan.first + MICROENGINES - 1);
-        if let Some(number) = (first..=last).find(|&core| nfp.is_live(core)) {
-            return Err(MessageError::Microengine { number, first, last });
-        }
-        self.started.set(true);
-        let arguments = [TARGETS, plan.memory, plan.entries, first as u32];
-        self.emem().poke(plan.shared, &[0; SHARED as usize]).expect("its memory is in EMEM");
-        for (core, contexts) in Messenger::processes() {
-            nfp.load(first + core, &plan.program, contexts.len()).expect("looked at when it was prepared");
-            for (context, (name, lane)) in contexts.into_iter().enumerate() {
-                let entry = plan.program.image().require(name).expect("looked at when it was prepared");
-                nfp.start(first + core, context, entry, &[&arguments[..], &[lane]].concat());
-            }
-        }
-        card.forward_to(first);
-        self.sim.spawn(self.clone().serve());
-        Ok(())
-    }
-
-    fn emem(&self) -> &Memory {
-        self.device.card().processor().memory(MemoryKind::Emem, 0)
-    }
-
-    /// What was not believed.
-    pub fn counters(&self) -> MessengerCounters {
-        let frames = match self.started.get() {
-            true => self.emem().peek_u32(self.plan.shared).expect("its memory is in EMEM").into(),
-            false => 0,
-        };
-        MessengerCounters { frames, envelopes: self.refused.get() }
     }
 
     /// Sends the `bytes` bytes of host memory from `address` on to a rank. Returns when they may be used again: those
-    /// that are not inside the envelope when the receiving card has them.
+    /// that are not inside the envelope when the receiving card has them, or this host's own receive.
     ///
     /// # Errors
     /// When there is no such rank, the memory is not the host's, a channel failed, or the receiver has too little room for a
@@ -280,14 +147,13 @@ impl Messenger {
         if to >= ranks {
             return Err(MessageError::Rank { rank: to, ranks });
         }
-        if to == self.sim.node().0 {
-            return Err(MessageError::ToItself { rank: to });
-        }
         if bytes > u64::from(limit) {
             return Err(MessageError::TooLong { bytes, limit });
         }
         card.memory().check(address, bytes)?;
-        self.start()?;
+        if to != self.own {
+            self.start()?;
+        }
         let message = card.next_message();
         card.recorder().sent(message, NodeId(to), bytes, "send", Starter::Host, path);
         let window = describe(
@@ -299,12 +165,15 @@ impl Messenger {
         let kind = if bytes <= INLINE { Kind::Whole } else { Kind::Asking };
         let id = message.sequence as u32;
         let mut envelope = Envelope { tag, bytes: bytes as u32, id, ..Envelope::new(to, kind) };
+        if to == self.own {
+            return self.send_here(path, envelope, address, window).await;
+        }
         if kind == Kind::Whole
             && let Ok(inside) = card.memory().read(address, bytes)?.into_buffer()
         {
             envelope.inside[..bytes as usize].copy_from_slice(&inside);
         }
-        let turn = self.turn.acquire().await;
+        let turn = self.network().turn.acquire().await;
         path.advance(Stage::SendQueued, self.sim.now());
         let sending = Rc::new(Sending::default());
         let (messenger, theirs, mut its) = (self.clone(), sending.clone(), *path);
@@ -369,7 +238,7 @@ impl Messenger {
         address: u64,
         bytes: u32,
     ) -> Result<(), MessageError> {
-        let lane = self.sending.take().await;
+        let lane = self.network().sending.take().await;
         path.advance(Stage::SendQueued, self.sim.now());
         let channel = lane.channel();
         let order = [to, their_lane, bytes, 0].map(u32::to_le_bytes).concat();
@@ -388,7 +257,7 @@ impl Messenger {
 
     /// Hands an envelope to the card. Only for tasks that go on to their end: a call that is dropped keeps its channel.
     async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
-        let turn = self.turn.acquire().await;
+        let turn = self.network().turn.acquire().await;
         path.advance(Stage::SendQueued, self.sim.now());
         self.hand_out_in(turn, path, envelope).await
     }
@@ -399,7 +268,7 @@ impl Messenger {
         path: &mut Path,
         envelope: &Envelope,
     ) -> Result<(), MessageError> {
-        self.device.send(path, self.out, &envelope.encode(), None).await?;
+        self.device.send(path, self.network().out, &envelope.encode(), None).await?;
         drop(turn);
         Ok(())
     }
@@ -408,7 +277,7 @@ impl Messenger {
     async fn serve(self: Rc<Messenger>) {
         let mut path = Path::from(self.sim.now());
         loop {
-            let payload = match self.device.receive(&mut path, self.come, 56, None).await {
+            let payload = match self.device.receive(&mut path, self.network().come, 56, None).await {
                 Ok(payload) => payload,
                 Err(error) => return self.fail(error),
             };

@@ -20,18 +20,25 @@ pub(super) struct Receive {
     /// The envelope it has taken, and its path until it came.
     pub(super) taken: Cell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
+    /// Its message was one of this host to itself, whose sender has copied it.
+    pub(super) filled_by_sender: Cell<bool>,
 }
 
 /// How a receive ended: its message, what came of it, and its path.
 pub(super) type Done = (MessageId, Result<Arrival, MessageError>, Path);
 
 impl Envelope {
-    const fn arrival(&self) -> Arrival {
+    pub(super) const fn arrival(&self) -> Arrival {
         Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
     }
 }
 
 impl Receive {
+    pub(super) const fn new(source: Option<u32>, tag: Option<u32>) -> Receive {
+        let (taken, done) = (Cell::new(None), RefCell::new(None));
+        Receive { source, tag, taken, done, filled_by_sender: Cell::new(false) }
+    }
+
     pub(super) fn takes(&self, envelope: &Envelope) -> bool {
         self.source.is_none_or(|source| source == envelope.rank)
             && self.tag.is_none_or(|tag| tag == envelope.tag)
@@ -58,8 +65,10 @@ impl Messenger {
             return Err(MessageError::Rank { rank, ranks });
         }
         self.device.card().memory().check(address, room)?;
-        self.start()?;
-        let receive = Rc::new(Receive { source, tag, taken: Cell::new(None), done: RefCell::new(None) });
+        if source != Some(self.own) {
+            self.start()?;
+        }
+        let receive = Rc::new(Receive::new(source, tag));
         self.mail.borrow_mut().post(&receive);
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), *path);
         self.sim.spawn(async move {
@@ -85,10 +94,14 @@ impl Messenger {
             let tagged = receive.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
             format!("a message from {from}, {tagged}")
         };
+        let slept = receive.done.borrow().is_none();
         let done = self.changed.wait_until(|| receive.done.borrow().is_some() || self.failed.get().is_some());
         describe(what, done).await;
         if let Some((message, result, until)) = receive.done.take() {
             path.follow(&until);
+            if slept && receive.filled_by_sender.get() {
+                self.device.card().kernel().wake(path).await;
+            }
             self.device.card().recorder().message_noticed(message, self.sim.now());
             return result;
         }
@@ -112,7 +125,10 @@ impl Messenger {
         if envelope.kind == Kind::Asking {
             self.give_back(envelope.rank, path);
         }
-        let result = self.take_bytes(&envelope, path, address, room).await;
+        let result = match envelope.rank == self.own {
+            true => self.take_here(receive, &envelope, path, (address, room)).await,
+            false => self.take_bytes(&envelope, path, address, room).await,
+        };
         let message = message_of(&envelope);
         let outcome = match &result {
             Ok(_) => "received",
@@ -144,7 +160,7 @@ impl Messenger {
             self.device.card().memory().write(address, inside)?;
             return Ok(arrival);
         }
-        let lane = self.handing.take().await;
+        let lane = self.network().handing.take().await;
         path.advance(Stage::Receiver, self.sim.now());
         self.hand_out(path, &ready(envelope.bytes, lane.number())).await?;
         for (at, piece) in chunks(envelope.bytes) {
@@ -177,6 +193,9 @@ impl Messenger {
 
     /// A receive has taken an envelope: its sender may send another, and is told when half of the window has been taken.
     fn give_back(self: &Rc<Messenger>, rank: u32, path: &Path) {
+        if rank == self.own {
+            return self.windows[rank as usize].release(1);
+        }
         let Some(id) = self.mail.borrow_mut().took(rank) else { return };
         let envelope = Envelope { id, ..Envelope::new(rank, Kind::Taken) };
         let (messenger, mut path) = (self.clone(), *path);

@@ -6,6 +6,7 @@ mod direct;
 mod ends;
 mod failing;
 mod figures;
+mod here;
 mod indirect;
 mod messages;
 mod port;

@@ -1,0 +1,196 @@
+//! The way to other hosts: what the card's processes are started with, and the channels to them.
+
+use super::super::card::Card;
+use super::super::{Memory, MemoryKind, Program, ProgramError, map};
+use super::lanes::Lanes;
+use super::{CHUNK, LANES, MessageError, Messenger, MessengerCounters, WINDOW};
+use nicety_channels::Channel;
+use nicety_kernel::{Server, Sim};
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// As in `forward.c`.
+const SLOTS: u32 = 2;
+const TOLD: u32 = 16;
+const ENTRY: u32 = 64;
+/// Microengines that it runs on.
+const MICROENGINES: usize = 4;
+/// Its first target.
+const TARGETS: u32 = 0xffff_0000;
+/// Envelopes from one host that its card may hold: messages, answers to as many, and what gives windows back.
+const ENTRIES: u32 = 4 * WINDOW as u32;
+/// Bytes that its microengines share, the first word of which counts the frames that it refused.
+const SHARED: u32 = 64;
+
+const PROGRAM: &[u8] = include_bytes!("../forward.elf");
+
+/// What the card's processes are started with.
+struct Plan {
+    program: Rc<Program>,
+    /// The first of their microengines.
+    first: usize,
+    /// Where their memory begins in EMEM, and what they share.
+    memory: u32,
+    shared: u64,
+    entries: u32,
+}
+
+/// A host's way to others.
+pub(super) struct Network {
+    plan: Plan,
+    started: Cell<bool>,
+    pub(super) out: Channel,
+    pub(super) come: Channel,
+    /// One thread at a time hands an envelope to the card.
+    pub(super) turn: Server,
+    pub(super) sending: Rc<Lanes>,
+    pub(super) handing: Rc<Lanes>,
+}
+
+impl Network {
+    fn prepare(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Network, ProgramError> {
+        let spec = card.spec();
+        let program = Program::load(PROGRAM, spec)?;
+        let cores = Messenger::microengines(spec.cores);
+        let entries = (ENTRIES * ranks).next_power_of_two();
+        let bytes = 2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + entries * ENTRY + SHARED;
+        let size = spec.memory(MemoryKind::Emem).size;
+        let channels = 2 + 2 * LANES as u64;
+        for (what, key, needed, there) in [
+            ("microengines", "hpu.cores", MICROENGINES as u64, spec.cores as u64),
+            ("contexts of a microengine", "hpu.contexts", LANES as u64, spec.contexts as u64),
+            ("bytes of EMEM", "memory.emem.size", bytes.into(), size.into()),
+            ("channels", "limits.channels", channels, spec.channels.channels.into()),
+            ("targets", "limits.targets", channels, spec.channels.targets.into()),
+            // One for each channel, so that none waits for a thread of another message.
+            ("threads", "limits.threads", channels, spec.channels.threads.into()),
+        ] {
+            if needed > there {
+                return Err(ProgramError::Room { what, key, needed, there });
+            }
+        }
+        for (_, contexts) in Messenger::processes() {
+            program.stack(contexts.len())?;
+            for (name, _) in contexts {
+                program.image().require(name).map_err(ProgramError::Image)?;
+            }
+        }
+        let offset = (size - bytes) / 64 * 64;
+        let plan = Plan {
+            program,
+            first: cores.start,
+            memory: map::EMEM + offset,
+            shared: u64::from(offset + bytes - SHARED),
+            entries,
+        };
+        let connect = |offset: u32| {
+            let channel = card.connect(TARGETS + offset);
+            let channel = channel.unwrap_or_else(|error| panic!("before all other channels: {error}"));
+            card.leave_unrecorded(channel);
+            channel
+        };
+        let (out, come) = (connect(0), connect(1));
+        let lanes = |first: u32| Lanes::new(sim, (first..first + LANES as u32).map(connect).collect());
+        Ok(Network {
+            plan,
+            started: Cell::new(false),
+            out,
+            come,
+            turn: Server::new(sim),
+            sending: lanes(2),
+            handing: lanes(2 + LANES as u32),
+        })
+    }
+}
+
+impl Messenger {
+    /// The microengines that it runs on: the last four.
+    pub fn microengines(cores: usize) -> Range<usize> {
+        cores.saturating_sub(MICROENGINES)..cores
+    }
+
+    /// Prepares a card for messages among `ranks` hosts, and opens the channels for them where there are others. It takes no
+    /// time, and nothing runs before the first message.
+    ///
+    /// # Errors
+    /// When the card has too little of something for them, such as microengines.
+    ///
+    /// # Panics
+    /// When channels have been opened.
+    pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
+        if ranks < 2 {
+            return Ok(Messenger::local(sim, card, ranks));
+        }
+        let network = Network::prepare(sim, card, ranks)?;
+        let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
+        let weak = Rc::downgrade(&messenger);
+        card.on_message(move || {
+            // Where another process is in the way, the frame is nobody's.
+            let _ = weak.upgrade().map(|messenger| messenger.start());
+        });
+        Ok(messenger)
+    }
+
+    /// The way to other hosts, for what comes from there or goes there.
+    pub(super) fn network(&self) -> &Network {
+        self.network.as_ref().expect("what is between hosts has a way there")
+    }
+
+    /// The processes of each microengine: their functions, and the lane of each.
+    fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
+        let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
+        let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];
+        [(0, port), (1, each("forward_load")), (2, each("forward_send")), (3, each("forward_hand"))]
+    }
+
+    /// Whether its processes run.
+    pub fn is_started(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| network.started.get())
+    }
+
+    /// Starts its processes, unless they run or there are no other hosts. It takes no time.
+    ///
+    /// # Errors
+    /// When something else runs on their microengines.
+    pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
+        let Some(Network { plan, started, .. }) = &self.network else { return Ok(()) };
+        if started.get() {
+            return Ok(());
+        }
+        let card = self.device.card();
+        let nfp = card.processor();
+        let (first, last) = (plan.first, plan.first + MICROENGINES - 1);
+        if let Some(number) = (first..=last).find(|&core| nfp.is_live(core)) {
+            return Err(MessageError::Microengine { number, first, last });
+        }
+        started.set(true);
+        let arguments = [TARGETS, plan.memory, plan.entries, first as u32];
+        self.emem().poke(plan.shared, &[0; SHARED as usize]).expect("its memory is in EMEM");
+        for (core, contexts) in Messenger::processes() {
+            nfp.load(first + core, &plan.program, contexts.len()).expect("looked at when it was prepared");
+            for (context, (name, lane)) in contexts.into_iter().enumerate() {
+                let entry = plan.program.image().require(name).expect("looked at when it was prepared");
+                nfp.start(first + core, context, entry, &[&arguments[..], &[lane]].concat());
+            }
+        }
+        card.forward_to(first);
+        self.sim.spawn(self.clone().serve());
+        Ok(())
+    }
+
+    fn emem(&self) -> &Memory {
+        self.device.card().processor().memory(MemoryKind::Emem, 0)
+    }
+
+    /// What was not believed.
+    pub fn counters(&self) -> MessengerCounters {
+        let frames = match &self.network {
+            Some(Network { plan, started, .. }) if started.get() => {
+                self.emem().peek_u32(plan.shared).expect("its memory is in EMEM").into()
+            }
+            _ => 0,
+        };
+        MessengerCounters { frames, envelopes: self.refused.get() }
+    }
+}
