@@ -204,3 +204,21 @@ fn the_microengines_stay_everybodys() {
     world.run().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!([a, b].map(|node| node.messenger.is_started()), [false, true]);
 }
+
+/// A short one whose receive is there is copied once: behind the first line, three lines at 150 GiB/s (parts of two are read, of one
+/// written), which take longer than two cycles.
+#[test]
+fn a_short_message_to_a_receive_is_copied_once() {
+    let (mut host, messenger) = alone();
+    let (out, back) = (buffer(&host, &pattern(INLINE)), buffer(&host, &[0; INLINE as usize]));
+    let memory = host.memory.clone();
+    host.thread(move |_, sim| async move {
+        let mut path = from(&sim);
+        let posted = messenger.post(&path, None, None, back, INLINE).unwrap();
+        messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
+        messenger.received(&mut path, posted).await.unwrap();
+        assert_eq!(parts(&path), [(Stage::Library, LIBRARY), (Stage::Copy, LINE + 1193)]);
+        assert_eq!(bytes(&memory, back, INLINE), pattern(INLINE));
+    });
+    host.run();
+}

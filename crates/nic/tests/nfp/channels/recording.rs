@@ -247,3 +247,26 @@ fn what_fails_is_recorded_as_such() {
     );
     assert!(rows.iter().all(|row| row.completed.is_none() && row.noticed.is_none()));
 }
+
+/// A message that its writer withdraws while the thread locks its pages: the thread answers that, and receives the next one.
+#[test]
+fn a_withdrawn_message_is_not_the_one_received() {
+    let mut host = Host::recorded(&["kernel.pin=1 ms"]);
+    host.one_script(&[
+        Step::Register(TARGET),
+        Step::Compute(90_000),
+        Step::WriteInd(TARGET, 4096, 0, Some(100_000)),
+        Step::WriteInd(TARGET, 4096, 0, None),
+    ]);
+    let memory = host.memory.clone();
+    host.thread(move |device, sim| async move {
+        let channel = device.subscribe(&mut from(&sim), TARGET).await.unwrap();
+        let buffer = memory.allocate(4096).unwrap().address();
+        device.receive_indirect(&mut from(&sim), channel, buffer, 4096, None).await.unwrap();
+        assert!(sim.now() > Time::from_ps(1_000_000_000), "the pages were locked");
+    });
+    host.run();
+    let rows = rows(&host.recorder);
+    let found: Vec<_> = rows.iter().map(|row| (row.outcome, row.stages.is_some())).collect();
+    assert_eq!(found, [("timed out", false), ("received", true)]);
+}
