@@ -44,6 +44,14 @@ def test_the_readme_leads_on_from_anywhere() -> None:
     assert [path for path in own if not (ROOT / path).is_file()] == []
 
 
+def test_scripts_of_the_release_suit_every_system_that_it_is_made_on() -> None:
+    """A checkout on Windows would end lines as its bash does not take them, and its Python opens no /dev/fd."""
+    command = ["git", "check-attr", "eol", ".ci/wheel", "requirements.lock", "handlers/kv.c"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line.rpartition(": ")[2] for line in told.splitlines()] == ["lf"] * 3
+    assert re.findall(r"[<>]\(", (ROOT / ".ci/wheel").read_text()) == []
+
+
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source distribution, unpacked."""
