@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 import nicety as package
 from conftest import Result
-from nicety import _checks
+from nicety import _checks, _typed
 from nicety.compiler import library_source
 from nicety.programs import run_program
 from nicety.salesman import climb_lengths
@@ -226,6 +228,21 @@ def test_wrong_types_are_the_users_mistake(tmp_path: Path, monkeypatch: pytest.M
                 seen += 1
     assert wrong == []
     assert seen > 1500
+
+
+def test_what_is_checked_can_be_read() -> None:
+    """A type that only type checkers import would fail the first call."""
+    found = 0
+    for module in pkgutil.walk_packages(package.__path__, "nicety."):
+        if module.name.endswith("__main__"):
+            continue
+        for each in vars(importlib.import_module(module.name)).values():
+            for function in (each, *vars(each).values()) if isinstance(each, type) else (each,):
+                checked = inspect.isfunction(function) and getattr(function, "__wrapped__", None)
+                if checked and function.__code__.co_filename == _typed.__file__:
+                    _typed._wanted(checked)
+                    found += 1
+    assert found > 20
 
 
 def test_a_wrong_type_names_function_argument_and_what_it_is() -> None:

@@ -37,14 +37,15 @@ def checked(function: _C) -> _C:
 
     What an annotation leaves open, such as the items of an iterator, is the function's own to check.
     """
-    wanted: dict[str, object] = {}
+    wanted: dict[str, object] | None = None
     signature = inspect.signature(function)
     what = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        if not wanted:
-            wanted.update(_wanted(function))
+        nonlocal wanted
+        if wanted is None:
+            wanted = _wanted(function)
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:
@@ -59,21 +60,17 @@ def checked(function: _C) -> _C:
 
 
 def _wanted(function: Callable[..., Any]) -> dict[str, object]:
-    found: dict[str, object] = {"": None}
-    names = vars(sys.modules[function.__module__])
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.annotation is parameter.empty:
-            continue
-        text = parameter.annotation
-        if any(name in str(text) for name in _OWN_CHECKS):
-            continue
-        try:
-            found[parameter.name] = eval(text, names) if isinstance(text, str) else text  # noqa: S307, our own source
-        except (NameError, AttributeError):
-            continue  # imported for type checkers alone
-    return found
+    """The types of a function's parameters by name, of those that are checked here."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    texts = {
+        name: parameter.annotation
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind not in several and parameter.annotation is not parameter.empty
+        if not any(own in str(parameter.annotation) for own in _OWN_CHECKS)
+    }
+    # Without what it returns, which may be imported for type checkers alone.
+    taken = types.SimpleNamespace(__annotations__=texts)
+    return typing.get_type_hints(taken, vars(sys.modules[function.__module__]))
 
 
 def _is(value: object, wanted: object) -> bool:
