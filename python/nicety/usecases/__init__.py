@@ -14,19 +14,9 @@ compares the bytes that it leaves with a plain computation in numpy.
 
 from nicety.usecases.accumulate import Accumulate
 from nicety.usecases.broadcast import Broadcast
+from nicety.usecases.case import BANDWIDTH, LATENCY, Card, Figure, Outcome, Trial, UseCase, require_equal
 from nicety.usecases.datatype import Datatype
-from nicety.usecases.driver import (
-    BANDWIDTH,
-    LATENCY,
-    Card,
-    Figure,
-    Outcome,
-    Trial,
-    UseCase,
-    UseCaseReport,
-    require_equal,
-    run_usecase,
-)
+from nicety.usecases.driver import UseCaseReport, run_usecase
 from nicety.usecases.kv import KeyValue
 from nicety.usecases.matching import Matching, Overlap
 from nicety.usecases.storage import Storage

@@ -20,7 +20,7 @@ from nicety._checks import Numbers, numbers
 from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
-from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 _PT = 1
 _MATCH_BITS = 7

@@ -21,7 +21,7 @@ from nicety._checks import Numbers, numbers, text, whole
 from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
-from nicety.usecases.driver import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer
 
 if TYPE_CHECKING:

@@ -1,36 +1,28 @@
-"""What all use cases share: the sweep over cards, modes and points, the checks before it, and the report."""
+"""What runs every use case: the sweep over cards, modes and points, the checks before it, and the report."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
 from nicety._typed import checked
-from nicety.cluster import Cluster, Run
 from nicety.compiler import compile_handlers, library_source
 from nicety.errors import Error, InputError, RunError, retold
 from nicety.failures import Allowed, allowed
 from nicety.faults import Faults, faults_text
 from nicety.handlers import Handlers
-from nicety.quantities import duration_ps, size_bytes
+from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import numpy as np
-    import numpy.typing as npt
-
-Point = Mapping[str, Any]
-"""The parameters of a row, such as `{"nodes": 4, "size_bytes": 8}`."""
 
 
 class UseCaseReport(TypedDict):
@@ -68,27 +60,6 @@ class Failure(TypedDict):
     text: str
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure as tables and pictures show it.
-
-    Attributes:
-        name: its field in a row.
-        label: what it is called, with its unit.
-        unit: how much of the field is one of that unit.
-        digits: decimals in a table.
-    """
-
-    name: str
-    label: str
-    unit: float = 1.0
-    digits: int = 3
-
-
-LATENCY = Figure("latency_ns", "Latency (ns)")
-BANDWIDTH = Figure("bandwidth_bytes_per_s", "Bandwidth (MB/s)", 1e6, 2)
-
-
 class _Shown(dict[str, Any]):
     """A report that shows itself as tables in a notebook."""
 
@@ -96,201 +67,6 @@ class _Shown(dict[str, Any]):
         from nicety.usecases.show import report_html
 
         return report_html(cast(UseCaseReport, self))
-
-
-@dataclass(frozen=True)
-class Card:
-    """A card as a use case sees it: the values of its spec, overrides included.
-
-    Attributes:
-        name: what it is called in results.
-        nic: how it was named: a spec's name, or a file's path.
-        title: its title.
-        spec_hash: the hash over all its values.
-        values: each value as it is written, by its key.
-    """
-
-    name: str
-    nic: str
-    title: str
-    spec_hash: str
-    values: Mapping[str, str]
-
-    def count(self, key: str) -> int:
-        """A value that is a number, such as `hpu.cores`."""
-        return int(self.values[key])
-
-    def size_bytes(self, key: str) -> int:
-        """A value that is a size, such as `hpu.memory`, in bytes."""
-        return size_bytes(self.values[key])
-
-    def duration_ns(self, key: str) -> float:
-        """A value that is a time, such as `host.post`, in nanoseconds."""
-        return duration_ps(self.values[key]) / 1000
-
-    @property
-    def packet_bytes(self) -> int:
-        """Most payload that a packet carries."""
-        return self.size_bytes("packet.payload")
-
-    @property
-    def isa(self) -> str:
-        """The handler processors' instruction set."""
-        return self.values["hpu.isa"]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run of a use case at one point.
-
-    Attributes:
-        card: the card.
-        mode: who does the work.
-        point: the parameters.
-        handlers: the mode's handlers, where it has any.
-        seed: of this run.
-    """
-
-    card: Card
-    mode: str
-    point: Point
-    handlers: Handlers | None
-    seed: int
-    options: Mapping[str, Any]
-    _clusters: list[Cluster] = field(default_factory=list, repr=False)
-
-    def cluster(self, nodes: int) -> Cluster:
-        """The cluster that the run is to use."""
-        self._clusters.append(_cluster(nodes, self.card, self.seed, self.options))
-        return self._clusters[-1]
-
-    @property
-    def fault_notes(self) -> str:
-        """What faults of the network did in the last run where cards did not make up for it, on lines of its own."""
-        return self._clusters[-1]._fault_notes if self._clusters else ""  # noqa: SLF001, two halves of one thing
-
-    def rng(self) -> np.random.Generator:
-        """Random numbers that depend on the seed alone."""
-        import numpy as np
-
-        return np.random.default_rng(self.seed)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to.
-
-    Attributes:
-        run: the run.
-        time_ps: the picoseconds that the use case took in it.
-        figures: figures of its own, whose means over the iterations become fields of the row.
-    """
-
-    run: Run
-    time_ps: int
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-class UseCase(ABC):
-    """A use case: points to measure, and a program for each of its modes.
-
-    Attributes:
-        name: as on the command line.
-        title: as above tables and pictures.
-        meaning: what the figure is, in a line.
-        modes: who does the work, in the order of tables.
-        axis: the parameter that a table has a line for, and a picture its horizontal axis.
-        figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or one of its own.
-        sources: the handlers in the library that a mode runs.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    meaning: ClassVar[str]
-    modes: ClassVar[Sequence[str]]
-    axis: ClassVar[str]
-    figure: ClassVar[Figure]
-    sources: ClassVar[dict[str, str]] = {}
-
-    @abstractmethod
-    def points(self) -> Sequence[Point]:
-        """The points of the sweep, in the order of rows."""
-
-    @abstractmethod
-    def run(self, trial: Trial) -> Outcome:
-        """Run one point and check its result.
-
-        Raises:
-            RunError: where a byte is wrong; see `require_equal`.
-        """
-
-    def source(self, mode: str) -> str | None:
-        """The handlers in the library that a mode runs, where it runs any: those of `sources`."""
-        return self.sources.get(mode)
-
-    def check(self, card: Card, mode: str, point: Point) -> None:  # noqa: B027, most have nothing to refuse
-        """Refuse a point that this card cannot do in this mode; called for all points before anything runs.
-
-        Raises:
-            InputError: with what to write instead.
-        """
-
-    def needs(self, _card: Card, _mode: str, _point: Point) -> Mapping[str, int]:
-        """What a node takes at most of what is limited, by its key in the spec, as in `{"limits.match_entries": 5}`.
-
-        Sizes are in bytes. Cards that have less are refused before anything runs.
-        """
-        return {}
-
-    def nodes(self, point: Point) -> int:
-        """How many nodes a point takes."""
-        return int(point.get("nodes", 2))
-
-    def payload_bytes(self, _point: Point) -> int | None:
-        """The bytes whose bandwidth is a figure, where it is one."""
-        return None
-
-    def failure(self, _row: Mapping[str, Any]) -> str | None:
-        """What the runs of a row did not come to though every byte was right, if there is anything."""
-        return None
-
-    def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """What a user should know of a sweep on this card, beside its result."""
-        return ()
-
-
-_PIECE = 1 << 24
-
-
-def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str) -> None:
-    """Compare what a run left with what a plain computation gives, byte for byte.
-
-    Args:
-        found: what the run left.
-        expected: what it should have left, of the same type and length.
-        what: who has it, for the message, as in `rank 3 received`.
-
-    Raises:
-        RunError: with the first wrong byte.
-    """
-    import numpy as np
-
-    left, right = found.view(np.uint8), expected.view(np.uint8)
-    if left.shape != right.shape:
-        raise RunError(f"{what} {left.size} bytes instead of {right.size}")
-    # Piece by piece: a comparison takes as many bytes as it compares.
-    if all(np.array_equal(left[at : at + _PIECE], right[at : at + _PIECE]) for at in range(0, left.size, _PIECE)):
-        return
-    wrong = np.flatnonzero(left != right)
-    at = int(wrong[0])
-    raise RunError(
-        f"{what} a wrong byte at offset {at}: {left[at]:#04x} instead of {right[at]:#04x}; {wrong.size} of "
-        f"{left.size} bytes are wrong"
-    )
-
-
-def _cluster(nodes: int, card: Card, seed: int, options: Mapping[str, Any]) -> Cluster:
-    return Cluster(nodes, card.nic, seed=seed, **options)
 
 
 @checked
@@ -409,7 +185,7 @@ def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int
                     _check_limits(card, case.needs(card, mode, point))
         for nodes in sorted({case.nodes(point) for point in points}):
             # Whether there can be such a cluster.
-            _cluster(nodes, card, seed, options)
+            cluster_of(nodes, card, seed, options)
 
 
 _LIMITED = {

@@ -29,7 +29,7 @@ from nicety._checks import Names, Numbers, names, numbers, whole
 from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError, RunError
-from nicety.usecases.driver import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.case import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,7 +25,7 @@ from nicety._checks import Names, Numbers, names, numbers, whole
 from nicety._typed import checked
 from nicety.cluster import Buffer, Host, Run
 from nicety.errors import InputError, RunError
-from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, Messenger
 
 ARRIVALS = ("expected", "unexpected")

@@ -29,7 +29,7 @@ from nicety._typed import checked
 from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
 from nicety.handlers import Handlers
-from nicety.usecases.driver import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
+from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nicety.cluster import Buffer, Host
-from nicety.usecases.driver import Outcome, Trial
+from nicety.usecases.case import Outcome, Trial
 
 if TYPE_CHECKING:
     import numpy.typing as npt
