@@ -5,7 +5,7 @@ use crate::cards::Card as LoadedCard;
 use crate::error::{END_OF_TIME, fault_lines};
 use crate::failures;
 use crate::host::{Failed, Host, HostParts};
-use crate::machine::Gauge;
+use crate::machine::{Gauge, LargeCluster};
 use crate::node::{NodeCard, QnixNode};
 use crate::noise::Noise;
 use crate::processes::{MicroengineReport, PortReport, ProcessTable};
@@ -55,6 +55,8 @@ pub struct ClusterConfig {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Takes what handlers print.
     pub log: Log,
+    /// Hears, while little of it is built, that the cluster takes 2 GiB of memory or more.
+    pub large: fn(&LargeCluster),
     /// Failures of handlers and processes that a run may end with.
     pub allowed: Allowed,
     /// How much of the run is recorded.
@@ -69,7 +71,7 @@ const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
     /// Hosts without noise, no failure allowed, a pair unless there is one alone, seed 1, one shard; what handlers print goes to standard
-    /// error, and nothing is recorded.
+    /// error, what a large cluster takes too, and nothing is recorded.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
@@ -83,6 +85,7 @@ impl ClusterConfig {
             interrupt: None,
             allowed: Allowed::default(),
             log: Arc::new(|line| eprintln!("{line}")),
+            large: |cluster| eprintln!("{cluster}"),
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
         }
@@ -179,6 +182,7 @@ impl Cluster {
             shards,
             interrupt,
             log,
+            large,
             allowed,
             recording,
             recorded_rows,
@@ -200,7 +204,7 @@ impl Cluster {
                 "{many} user ids for {nodes} hosts; give one for each rank, or none"
             )));
         }
-        let mut gauge = Gauge::new(nodes, &card.listing.name)?;
+        let gauge = Gauge::new(nodes, &card.listing.name, large)?;
         // More shards than hosts would only be empty.
         let mut world =
             World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
@@ -208,7 +212,6 @@ impl Cluster {
         let parts = NetworkSpec { link: around.link, switch: around.switch };
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
         network.inject(&faults, &mut ports)?;
-        gauge.network_built();
         let barriers = Launcher::install(&mut world, &ids, around.barrier);
         let mut recorders = Vec::new();
         let mut recorder_of = |node: NodeId| {

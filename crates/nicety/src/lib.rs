@@ -61,6 +61,7 @@ pub use cluster::{
 };
 pub use error::Error;
 pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread, VniProcess};
+pub use machine::LargeCluster;
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_nic::nfp::{

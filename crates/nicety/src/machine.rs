@@ -2,6 +2,8 @@
 //! cluster is built how much that takes, so that it is refused before it has taken all.
 
 use crate::Error;
+use std::cell::Cell;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,26 @@ use std::path::{Path, PathBuf};
 const LEAST: u64 = 32 << 10;
 /// Hosts from which on it is worth asking; fewer take some hundred MiB at most.
 const FEW: u64 = 128;
+/// Bytes from which on whoever waits for a cluster is told beforehand what it takes.
+const MUCH: u64 = 2 << 30;
+
+/// What a large cluster takes of the memory of the machine that simulates it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargeCluster {
+    /// How many hosts it has.
+    pub hosts: u64,
+    /// What their card is called.
+    pub card: String,
+    /// About how many bytes they take to begin with.
+    pub bytes: u64,
+}
+
+impl fmt::Display for LargeCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LargeCluster { hosts, card, bytes } = self;
+        write!(f, "{hosts} hosts with {card} take about {} of memory to begin with", gibibytes(*bytes))
+    }
+}
 
 /// Bytes of memory that this process has, and that it may have beside them; none where the system does not tell.
 pub(crate) fn memory() -> Option<Memory> {
@@ -98,25 +120,33 @@ pub(crate) struct Gauge {
     hosts: u64,
     card: String,
     read: fn() -> Option<Memory>,
+    tell: fn(&LargeCluster),
+    told: Cell<bool>,
     /// Before anything was built.
     before: Option<Memory>,
-    /// When the network was built, and no host.
-    network: u64,
+    /// What this process had when half as many hosts were built.
+    half: Cell<u64>,
 }
 
 impl Gauge {
-    /// Begins to watch, before anything is built.
+    /// Begins to watch, before anything is built; `tell` hears once of a cluster that takes much.
     ///
     /// # Errors
     /// When there is not enough memory even for hosts that take the least.
-    pub(crate) fn new(hosts: u32, card: &str) -> Result<Gauge, Error> {
-        Gauge::with(hosts, card, memory)
+    pub(crate) fn new(hosts: u32, card: &str, tell: fn(&LargeCluster)) -> Result<Gauge, Error> {
+        Gauge::with(hosts, card, memory, tell)
     }
 
-    fn with(hosts: u32, card: &str, read: fn() -> Option<Memory>) -> Result<Gauge, Error> {
+    fn with(
+        hosts: u32,
+        card: &str,
+        read: fn() -> Option<Memory>,
+        tell: fn(&LargeCluster),
+    ) -> Result<Gauge, Error> {
         let hosts = u64::from(hosts);
         let before = if hosts < FEW { None } else { read() };
-        let gauge = Gauge { hosts, card: card.to_owned(), read, before, network: 0 };
+        let (card, told) = (card.to_owned(), Cell::new(false));
+        let gauge = Gauge { hosts, card, read, tell, told, before, half: Cell::new(0) };
         match before {
             Some(memory) if hosts * LEAST > memory.available => {
                 Err(gauge.refusal(hosts * LEAST, "at least "))
@@ -125,31 +155,33 @@ impl Gauge {
         }
     }
 
-    /// The network is built.
-    pub(crate) fn network_built(&mut self) {
-        if let (Some(before), Some(now)) = (self.before, self.now()) {
-            self.network = now.saturating_sub(before.resident);
-        }
-    }
-
-    /// So many hosts are built. Their memory is looked at each time that there are twice as many: what was free in this
-    /// process before may hide what the first ones take.
+    /// So many hosts are built. Their memory is looked at each time that there are twice as many, and what the second half
+    /// took is what the rest will take: the first ones also take what is there once, and what was free in this process
+    /// before may hide them.
     ///
     /// # Errors
     /// When all of them will take more memory than there is.
     pub(crate) fn built(&self, hosts: u32) -> Result<(), Error> {
         let hosts = u64::from(hosts);
-        let Some(before) = self.before.filter(|_| hosts >= FEW / 2 && hosts.is_power_of_two()) else {
+        let Some(before) = self.before.filter(|_| hosts >= FEW / 4 && hosts.is_power_of_two()) else {
             return Ok(());
         };
-        let Some(now) = self.now() else { return Ok(()) };
-        let taken = now.saturating_sub(before.resident).saturating_sub(self.network);
-        let needed = self.network + (u128::from(taken) * u128::from(self.hosts) / u128::from(hosts)) as u64;
-        if needed > before.available { Err(self.refusal(needed, "about ")) } else { Ok(()) }
-    }
-
-    fn now(&self) -> Option<u64> {
-        (self.read)().map(|memory| memory.resident)
+        let Some(now) = (self.read)() else { return Ok(()) };
+        let half = self.half.replace(now.resident);
+        if hosts == FEW / 4 {
+            return Ok(());
+        }
+        let taken = now.resident.saturating_sub(before.resident);
+        let rest = self.hosts.saturating_sub(hosts);
+        let second = u128::from(now.resident.saturating_sub(half));
+        let needed = taken + (second * u128::from(rest) / u128::from(hosts / 2)) as u64;
+        if needed > before.available {
+            return Err(self.refusal(needed, "about "));
+        }
+        if needed >= MUCH && !self.told.replace(true) {
+            (self.tell)(&LargeCluster { hosts: self.hosts, card: self.card.clone(), bytes: needed });
+        }
+        Ok(())
     }
 
     fn refusal(&self, needed: u64, about: &str) -> Error {
@@ -172,7 +204,6 @@ fn gibibytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
     const MI: u64 = 1 << 20;
 
@@ -264,6 +295,7 @@ mod tests {
 
     thread_local! {
         static RESIDENT: Cell<u64> = const { Cell::new(0) };
+        static TOLD: Cell<Vec<String>> = const { Cell::new(Vec::new()) };
     }
 
     /// A machine with 1 GiB to spare.
@@ -271,25 +303,60 @@ mod tests {
         Some(Memory { resident: RESIDENT.get(), available: 1 << 30 })
     }
 
+    fn tell(large: &LargeCluster) {
+        let mut told = TOLD.take();
+        told.push(large.to_string());
+        TOLD.set(told);
+    }
+
     #[test]
-    fn what_will_not_fit_is_refused_while_little_is_built() {
-        let gauge = |hosts: u32| Gauge::with(hosts, "a card", small);
+    fn what_takes_much_is_told_once_and_before_it_has() {
+        let large = || Some(Memory { resident: RESIDENT.get(), available: 16 << 30 });
         let build = |hosts: u32, each: u64, free: u64| {
             RESIDENT.set(0);
-            let mut gauge = gauge(hosts)?;
-            RESIDENT.set(10 * MI);
-            gauge.network_built();
+            let gauge = Gauge::with(hosts, "a card", large, tell).unwrap();
+            let mut when = 0;
+            for built in 1..=hosts {
+                RESIDENT.set((u64::from(built) * each).saturating_sub(free));
+                gauge.built(built).unwrap();
+                let told = TOLD.take();
+                if when == 0 && !told.is_empty() {
+                    when = built;
+                }
+                TOLD.set(told);
+            }
+            (TOLD.take(), when)
+        };
+        assert_eq!(build(2047, MI, 0), (Vec::new(), 0));
+        let text = "3072 hosts with a card take about 3.0 GiB of memory to begin with".to_owned();
+        assert_eq!(build(3072, MI, 0), (vec![text], 64));
+        // What was free before hides it for a while.
+        let (told, when) = build(3072, MI, 100 * MI);
+        assert_eq!((told.len(), when), (1, 256));
+        assert_eq!(build(127, 1 << 30, 0), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn what_will_not_fit_is_refused_while_little_is_built() {
+        let gauge = |hosts: u32| Gauge::with(hosts, "a card", small, tell);
+        let build_after = |once: u64, hosts: u32, each: u64, free: u64| {
+            RESIDENT.set(0);
+            let gauge = gauge(hosts)?;
             (1..=hosts).try_for_each(|built| {
-                RESIDENT.set(10 * MI + (u64::from(built) * each).saturating_sub(free));
+                RESIDENT.set(once + (u64::from(built) * each).saturating_sub(free));
                 gauge.built(built)
             })
         };
+        let build = |hosts, each, free| build_after(10 * MI, hosts, each, free);
         assert_eq!(build(1000, MI, 0), Ok(()));
         let refused = build(2000, MI, 0).unwrap_err();
         let text = "2000 hosts with a card take about 2.0 GiB of this machine's memory to begin with, and it has 1.0 \
                     GiB for them; name fewer hosts, or go to a larger machine";
         assert_eq!(refused, Error::Input(text.to_owned()));
         assert_eq!(RESIDENT.get(), (10 + 64) * MI);
+        // The network is there once.
+        assert_eq!(build_after(600 * MI, 400, MI, 0), Ok(()));
+        assert!(build_after(600 * MI, 500, MI, 0).is_err());
         // Memory that was free before hides the first hosts, and not more.
         assert!(build(2000, MI, 100 * MI).is_err());
         assert!(RESIDENT.get() < 512 * MI);

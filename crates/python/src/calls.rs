@@ -3,13 +3,13 @@
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
 use nicety::bench::{self as benches, Compiled, Environment, Request, line_rate};
-use nicety::{Error, Logged, cards};
+use nicety::{Error, LargeCluster, Logged, cards};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -187,6 +187,15 @@ pub fn text(value: &impl Serialize) -> String {
 /// Prints what a handler printed. Where stderr is gone, nobody wants to read it.
 pub fn print_line(logged: &Logged) {
     let _ = writeln!(io::stderr().lock(), "{logged}");
+}
+
+/// Tells what a large cluster takes: once for so many hosts of a card, however often it is built.
+pub fn tell_large(cluster: &LargeCluster) {
+    static TOLD: Mutex<BTreeSet<(u64, String)>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().expect("nobody panics with it");
+    if told.insert((cluster.hosts, cluster.card.clone())) {
+        let _ = writeln!(io::stderr().lock(), "nicety: {cluster}");
+    }
 }
 
 /// Lines that handlers have printed in a benchmark, all runs and cards of it together.

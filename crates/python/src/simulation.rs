@@ -4,7 +4,7 @@
 //! simulation tells a program's reply ([`Simulation::next`]) and stands still until it hears what that program does
 //! next. So Python never runs while virtual time does, and memory that both see has one user at a time.
 
-use crate::calls::{LOOK_EVERY, print_line};
+use crate::calls::{LOOK_EVERY, print_line, tell_large};
 use crate::errors::{InputError, broken, guarded, raised};
 use crate::report::report;
 use crate::tables::Recording;
@@ -103,6 +103,7 @@ impl Simulation {
                 shards,
                 interrupt: Some(interrupt.clone()),
                 log: Arc::new(print_line),
+                large: tell_large,
                 // Python says what of it was not asked for.
                 allowed: Allowed::ALL,
                 ..default
