@@ -292,7 +292,7 @@ fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time)
 impl SwitchPort {
     /// Whether there is a credit for a packet that comes now.
     fn has_credit(&mut self) -> bool {
-        if self.credits == 0 && self.queue.is_empty() {
+        if self.credits == 0 {
             self.count_credits();
         }
         self.credits > 0

@@ -158,6 +158,27 @@ fn a_second_packet_follows_the_first_one() {
 }
 
 #[test]
+fn a_switch_s_second_packet_takes_a_place_too() {
+    let rates = Rates { duplication: 1.0, ..Rates::default() };
+    let links = vec![LinkFaults {
+        from: Place::Switch(0),
+        to: Place::Host(1),
+        rates,
+        ..on_first_link(rates, vec![], vec![]).links.remove(0)
+    }];
+    let faults = Faults { seed: 5, links, ..Faults::default() };
+    let through = FIRST + 50_000 + 33_400;
+    let outcome = run(Topology::Star, 2, 2, 8, &faults, 1);
+    let times = [0, 20_000, 40_000, 60_000].map(|later| through + later);
+    assert_eq!(ps(&outcome.came[1]), [(times[0], 0), (times[1], 0), (times[2], 1), (times[3], 1)]);
+    assert_eq!(outcome.came[0].len(), 2);
+    // Where there is no place for it there is none.
+    let outcome = run(Topology::Star, 2, 1, 1, &faults, 1);
+    assert_eq!(ps(&outcome.came[1]), [(through, 0)]);
+    assert_eq!(outcome.statistics.faults[0].duplicated, 0);
+}
+
+#[test]
 fn a_delayed_packet_is_passed_by_others() {
     let rates = Rates { reordering: 0.5, delay: Duration::from_us(1), ..Rates::default() };
     let outcome = run(Topology::Pair, 2, 20, 64, &on_first_link(rates, vec![], vec![]), 1);

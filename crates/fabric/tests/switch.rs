@@ -6,7 +6,7 @@ use nicety_fabric::{
     SwitchSpec, Terminal, Topology, link,
 };
 use nicety_kernel::{Config, World};
-use nicety_types::{Duration, NodeId, Path, Stage};
+use nicety_types::{Duration, Level, NodeId, Path, Recorder, Resource, Stage};
 
 /// Serialisation of 4 KiB.
 const PACKET: u64 = 81_920;
@@ -114,6 +114,44 @@ fn a_packet_whose_bytes_come_slowly_holds_the_output() {
     );
     assert_eq!(received[1].path.total(Stage::SwitchQueued), ps(400_000));
     assert_eq!(statistics.switches[0].ports[2].busy, ps(500_000 + 160));
+}
+
+#[test]
+fn bytes_that_come_as_the_link_takes_them_are_the_link_s_time() {
+    // Node 0's packet is on the output for 418.08 ns. The slow one's last byte comes 81.92 ns after that: just what its
+    // own bytes take on the link.
+    let slow = Send { tail: at(500_000), ..send(2, 4096, 0) };
+    let (received, _) = run(&SPIN, &[&[send(2, 20_904, 0)], &[slow], &[]]);
+    assert_eq!(when(&received), [(0, 418_080 + WAY), (1, 500_000 + WAY)]);
+    assert_eq!(
+        totals(&received[1].path),
+        [(Stage::Link, ps(PACKET + 66_800)), (Stage::Switch, ps(50_000)), (Stage::SwitchQueued, ps(418_080))]
+    );
+}
+
+#[test]
+fn the_use_of_each_output_is_recorded() {
+    let mut net = Net::star(3, 1, &SPIN);
+    net.sends(0, &[send(2, 4096, 0), send(1, 8, 1)]);
+    net.sends(1, &[send(2, 8, 0)]);
+    let recorder = Recorder::new(Level::Everything, 100);
+    net.network.record(|node| if node == NodeId(3) { recorder.clone() } else { Recorder::off() });
+    net.run();
+    let slices = recorder.take().slices;
+    let rows: Vec<_> = slices
+        .iter()
+        .map(|slice| (slice.resource, slice.start.ps(), slice.end.ps(), slice.message.unwrap().source.0))
+        .collect();
+    // Heads are through the switch 83.4 ns after they began, and node 0's second one a packet later.
+    let through = 33_400 + 50_000;
+    assert_eq!(
+        rows,
+        [
+            (Resource::SwitchPort(2), through, through + PACKET, 0),
+            (Resource::SwitchPort(2), through + PACKET, through + PACKET + 160, 1),
+            (Resource::SwitchPort(1), through + PACKET, through + PACKET + 160, 0),
+        ]
+    );
 }
 
 #[test]
