@@ -92,6 +92,41 @@ fn an_overflow_entry_is_free_when_its_last_header_is_taken() {
     b.ni.pt_free(0).unwrap();
 }
 
+// 'ptl_event_t': pt_index, of every event of a match entry.
+#[test]
+fn events_name_their_portal_table_entry() {
+    let mut b = bench();
+    let pt = b.ni.pt_alloc(Some(4), Some(b.eq)).unwrap();
+    let message = Header { pt, ..put(1, 20) };
+    let options = MeOptions::OP_PUT | ONCE;
+    b.ni.me_append(pt, anything(50, ONCE), List::Overflow, &mut b.effects).unwrap();
+    b.receive(&message);
+    b.ni.me_search(pt, me(1, ONCE), SearchOp::Only, &mut b.effects).unwrap();
+    b.ni.me_append(pt, Me { options, ..me(1, ONCE) }, List::Priority, &mut b.effects).unwrap();
+    b.ni.me_append(pt, Me { options, ..me(1, ONCE) }, List::Priority, &mut b.effects).unwrap();
+    b.receive(&message);
+    let events: Vec<_> = b
+        .take()
+        .into_iter()
+        .map(|effect| match effect {
+            Effect::Event { event, .. } => (event.kind, event.pt),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        EventKind::Put,
+        EventKind::AutoUnlink,
+        EventKind::Search,
+        EventKind::PutOverflow,
+        EventKind::AutoUnlink,
+        EventKind::AutoFree,
+        EventKind::Link,
+        EventKind::Put,
+        EventKind::AutoUnlink,
+    ];
+    assert_eq!(events, expected.map(|kind| (kind, 4)));
+}
+
 #[test]
 fn without_a_header_an_overflow_entry_is_free_at_once() {
     let mut b = bench();
