@@ -38,6 +38,8 @@ fn forward() -> Code {
 #[derive(Clone, Debug, Default)]
 struct Seen {
     events: Vec<(Time, FailType)>,
+    /// The parts of the last message's time.
+    parts: Vec<(&'static str, u64)>,
     memory: Vec<u8>,
 }
 
@@ -66,6 +68,7 @@ fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
             let event = b.event(EventKind::Put).await;
             note.borrow_mut().events.push((b.sim.now(), event.fail));
         }
+        note.borrow_mut().parts = b.parts();
         note.borrow_mut().memory = b.read(&memory);
     });
     rig.run();
@@ -142,6 +145,22 @@ fn a_message_is_complete_when_its_completion_handlers_transfers_are_done() {
     let completion = Code::enter_completion().then(&fetch(8)).returns(0);
     let (_, seen) = run(&[], 8, vec![program(None, None, Some(completion))]);
     assert_eq!(seen.events, [(after(READY + 125 + 7 * 400 + FETCH + EVENT), FailType::Ok)]);
+}
+
+#[test]
+fn the_wait_for_a_transfer_is_the_transfers_time() {
+    let (_, seen) = run(&[], 8, vec![payload(Code::enter().then(&fetch(8)).returns(0))]);
+    assert_eq!(
+        seen.parts,
+        [
+            ("bus", 250_000),
+            ("fetch", FETCH),
+            ("link", 33_560),
+            ("match", 30_000),
+            ("handler", 7 * 400),
+            ("deposit", EVENT)
+        ]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! When the host sees bytes: not before they have crossed the bus, and never after the event that tells of them.
 
 use crate::support::*;
+use nicety_portals::EventKind;
 
 #[test]
 fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {
@@ -20,6 +21,31 @@ fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {
         assert_eq!(b.read(&memory), [0; 8]);
         b.until(after(landed + 1)).await;
         assert_eq!(b.read(&memory), [7; 8]);
+    });
+    rig.run();
+}
+
+#[test]
+fn the_last_of_many_packets_is_visible_with_its_event() {
+    // Each packet takes the bus 63.898 ns, so that three of them are crossing it when the event is posted behind the last.
+    let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
+    rig.program(0, async move |a| {
+        let request = a.request(&a.alloc(&pattern(6 * 4096, 1)), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&[0; 6 * 4096]);
+        b.append(entry(&memory, 5)).await.unwrap();
+        // Bus 250 ns, six packets on the link, 33.4, match of a later packet 2 ns, deposit 63.898 + 250.
+        let handed = 250_000 + 6 * 81_920 + 33_400 + 2_000 + 63_898;
+        // The program asks to go on at that instant after the event has been posted, and before the bytes of the packet
+        // before have come: between the two in the order of an instant.
+        b.until(after(handed + 50_000)).await;
+        b.until(after(handed + 250_000)).await;
+        b.event(EventKind::Put).await;
+        assert_eq!(b.sim.now(), after(handed + 250_000));
+        assert_eq!(b.read(&memory), pattern(6 * 4096, 1));
     });
     rig.run();
 }

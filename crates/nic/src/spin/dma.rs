@@ -176,7 +176,6 @@ impl Card {
         self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
         self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
         self.write_behind(handover.landed, address, bytes, payload);
-        self.incoming_of(running, |incoming| incoming.handed = incoming.handed.max(handover.path.at()));
         let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;

@@ -66,8 +66,6 @@ pub(super) struct Incoming {
     pub(super) pending: bool,
     /// What has come of an atomic operation in several packets, with its offsets.
     pub(super) pieces: Vec<(u64, Payload)>,
-    /// When the handlers' last DMA write has been handed to the bus; the completion goes behind it.
-    pub(super) handed: Time,
     /// The last thing that happened to the message.
     pub(super) path: Path,
     completion_started: bool,
@@ -400,7 +398,6 @@ impl Card {
             pending: false,
             flow_control: false,
             pieces: Vec::new(),
-            handed: Time::ZERO,
             path: packet.path,
             completion_started: false,
             done: false,
@@ -591,8 +588,7 @@ impl Card {
                 let pending = incoming.pending && fail.is_ok();
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
-                // The bus takes what is given to it in order, so the event is behind the handlers' own writes.
-                path.advance(Stage::Deposit, incoming.handed);
+                // Handlers' writes are over by now, and the bus takes what is given to it in order: the event is behind them.
                 path.advance(Stage::InOrder, self.sim.now());
                 table.order.get_mut(&key).expect("just looked at").pop_front();
                 (first, message, delivery, fail, pending, path)
