@@ -36,7 +36,7 @@ pub enum RunError {
         /// The programs, by node and then in the order in which they were started.
         waiting: Vec<Waiting>,
     },
-    /// The flag in [`Config::interrupt`](crate::Config::interrupt) was set.
+    /// [`Config::interrupt`](crate::Config::interrupt) was set.
     Interrupted {
         /// How far the run had come.
         at: Time,

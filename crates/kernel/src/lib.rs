@@ -40,12 +40,13 @@
 //!   elsewhere works if it only passes on polls; one that waits for its waker to be called waits for ever.
 //!
 //! It is no real-time executor: nothing here waits for the world outside, and nothing is shared between threads
-//! but the interrupt flag in [`Config`].
+//! but the [`Interrupt`] in [`Config`].
 
 mod channel;
 mod combine;
 mod describe;
 mod error;
+mod interrupt;
 mod memory;
 mod messages;
 mod prefetch;
@@ -65,6 +66,7 @@ pub use channel::{Channel, Receiving, SendError, Sending, TrySendError};
 pub use combine::{Either, Elapsed, Join, Race, Timeout, join, join_all, race, timeout};
 pub use describe::{Describe, describe};
 pub use error::{RunError, Waiting};
+pub use interrupt::Interrupt;
 pub use prefetch::prefetch;
 pub use queue::QueueKind;
 pub use rng::Rng;

@@ -7,6 +7,7 @@
 //! shard: two events are compared by it only if they are of the same node, and then only its growth counts.
 
 use crate::describe;
+use crate::interrupt::Interrupt;
 use crate::memory::{Memory, TaskFuture, drop_future};
 use crate::prefetch::prefetch;
 use crate::queue::{EventRef, Key, Queue, QueueKind};
@@ -15,8 +16,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 /// A task, once: a slot and which of its users.
@@ -100,7 +99,7 @@ pub(crate) const PARTS: usize = 4;
 /// The user asked to stop.
 pub(crate) struct Interrupted;
 
-/// How many events pass between two looks at the interrupt flag.
+/// How many events pass between two looks at the interrupt, unless one of them [asks](Shard::look_soon) for it earlier.
 const INTERRUPT_INTERVAL: u64 = 1024;
 
 pub(crate) struct Shard {
@@ -122,7 +121,9 @@ pub(crate) struct Shard {
     memory: RefCell<Memory>,
     programs: RefCell<Vec<Program>>,
     receivers: RefCell<Vec<Rc<dyn Arrivals>>>,
-    interrupt: Option<Arc<AtomicBool>>,
+    interrupt: Option<Interrupt>,
+    /// How many events have happened when the interrupt is looked at next.
+    look_at: Cell<u64>,
     pub(crate) seed: u64,
 }
 
@@ -143,7 +144,7 @@ impl Drop for Running<'_> {
 }
 
 impl Shard {
-    pub(crate) fn new(seed: u64, interrupt: Option<Arc<AtomicBool>>, queue: QueueKind) -> Rc<Shard> {
+    pub(crate) fn new(seed: u64, interrupt: Option<Interrupt>, queue: QueueKind) -> Rc<Shard> {
         Rc::new(Shard {
             now: Cell::new(Time::ZERO),
             node: Cell::new(NodeId(u32::MAX)),
@@ -161,6 +162,7 @@ impl Shard {
             programs: RefCell::default(),
             receivers: RefCell::default(),
             interrupt,
+            look_at: Cell::new(INTERRUPT_INTERVAL),
             seed,
         })
     }
@@ -374,15 +376,20 @@ impl Shard {
     fn count_event(&self) -> Result<(), Interrupted> {
         let events = self.events.get() + 1;
         self.events.set(events);
-        if events.is_multiple_of(INTERRUPT_INTERVAL) && self.is_interrupted() {
-            Err(Interrupted)
-        } else {
-            Ok(())
+        if events < self.look_at.get() {
+            return Ok(());
         }
+        self.look_at.set(events + INTERRUPT_INTERVAL);
+        if self.is_interrupted() { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Looks at the interrupt when what happens now has happened.
+    pub(crate) fn look_soon(&self) {
+        self.look_at.set(0);
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+        self.interrupt.as_ref().is_some_and(Interrupt::is_set)
     }
 
     /// Polls a task, unless it has ended.

@@ -70,6 +70,12 @@ impl Sim {
         Rng::named(self.shard.seed, self.node, name)
     }
 
+    /// Has the run's [interrupt](crate::Config::interrupt) looked at after this event, and not only some events later:
+    /// for a task that has taken long in real time, or that knows of an interrupt.
+    pub fn check_interrupt(&self) {
+        self.shard.look_soon();
+    }
+
     pub(crate) fn shard(&self) -> &Shard {
         &self.shard
     }

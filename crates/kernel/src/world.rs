@@ -6,6 +6,7 @@
 //! any number of shards.
 
 use crate::error::{RunError, Waiting};
+use crate::interrupt::Interrupt;
 use crate::messages::Messages;
 use crate::queue::QueueKind;
 use crate::shard::Shard;
@@ -13,8 +14,6 @@ use crate::sim::Sim;
 use crate::wire::{Envelope, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// What a run depends on, and what ends it.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +22,8 @@ pub struct Config {
     pub seed: u64,
     /// Over how many shards the nodes are spread; zero is taken as one. Results do not depend on it.
     pub shards: usize,
-    /// Set by somebody else, it ends the run with [`RunError::Interrupted`].
-    pub interrupt: Option<Arc<AtomicBool>>,
+    /// Once it is set, the run ends with [`RunError::Interrupted`].
+    pub interrupt: Option<Interrupt>,
     /// Events later than this end the run with [`RunError::TimeLimit`], as do events at the end of time.
     pub max_time: Option<Time>,
 }

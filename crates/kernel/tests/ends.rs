@@ -1,14 +1,14 @@
 //! How runs end: deadlocks that say who waits for what, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
-    Channel, Config, Credits, Pool, RunError, SendError, Server, Signal, Sim, TrySendError, Waiting, World,
+    Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError, Waiting, World,
     describe, join, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 fn ns(n: u64) -> Duration {
     Duration::from_ns(n)
@@ -204,7 +204,7 @@ fn a_deadlock_of_many_programs_lists_the_first_ones() {
 #[test]
 fn an_interrupt_ends_a_run_and_it_may_go_on() {
     let flag = Arc::new(AtomicBool::new(false));
-    let config = Config { interrupt: Some(flag.clone()), ..Config::default() };
+    let config = Config { interrupt: Some(flag.clone().into()), ..Config::default() };
     let mut world: World<()> = World::new(config);
     let node = world.add_node();
     let sim = world.sim(node);
@@ -227,7 +227,7 @@ fn an_interrupt_ends_a_run_and_it_may_go_on() {
 #[test]
 fn an_interrupt_reaches_a_run_that_stands_still() {
     let flag = Arc::new(AtomicBool::new(false));
-    let mut world: World<()> = World::new(Config { interrupt: Some(flag.clone()), ..Config::default() });
+    let mut world: World<()> = World::new(Config { interrupt: Some(flag.clone().into()), ..Config::default() });
     let node = world.add_node();
     let sim = world.sim(node);
     let s = sim.clone();
@@ -239,6 +239,26 @@ fn an_interrupt_reaches_a_run_that_stands_still() {
         }
     });
     assert_eq!(world.run(), Err(RunError::Interrupted { at: Time::from_ps(7_000) }));
+}
+
+#[test]
+fn a_task_may_have_the_interrupt_looked_at_after_its_event() {
+    let looks = Arc::new(AtomicU32::new(0));
+    let counted = looks.clone();
+    let interrupt = Interrupt::new(move || counted.fetch_add(1, Ordering::Relaxed) == 3);
+    let mut world: World<()> = World::new(Config { interrupt: Some(interrupt), ..Config::default() });
+    let node = world.add_node();
+    let sim = world.sim(node);
+    let s = sim.clone();
+    sim.spawn(async move {
+        loop {
+            s.delay(ns(1)).await;
+            s.check_interrupt();
+        }
+    });
+    // Once before the run, and then after each event that asked for it.
+    assert_eq!(world.run(), Err(RunError::Interrupted { at: Time::from_ps(3_000) }));
+    assert_eq!(looks.load(Ordering::Relaxed), 4);
 }
 
 #[test]

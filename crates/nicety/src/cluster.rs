@@ -15,7 +15,7 @@ use crate::verdict::{self, Allowed, Failure};
 use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Traffic};
-use nicety_kernel::{Config, RunError, World};
+use nicety_kernel::{Config, Interrupt, RunError, World};
 use nicety_nic::nfp::{self, ChannelCounters, NfpSpec};
 use nicety_nic::qnix::{self, QnixSpec};
 use nicety_nic::spin::{
@@ -28,7 +28,6 @@ use nicety_types::{Level, NodeId, Recorder, Time};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
@@ -51,8 +50,8 @@ pub struct ClusterConfig {
     pub seed: u64,
     /// Over how many shards the nodes are spread; results do not depend on it.
     pub shards: usize,
-    /// Set by somebody else, it ends the run.
-    pub interrupt: Option<Arc<AtomicBool>>,
+    /// Once it is set, building the cluster, or its run, ends.
+    pub interrupt: Option<Interrupt>,
     /// Takes what handlers print.
     pub log: Log,
     /// Hears, while little of it is built, that the cluster takes 2 GiB of memory or more.
@@ -169,7 +168,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Input`] when the topology cannot have that many nodes, this machine has too little memory for them, or noise,
-    /// faults or users cannot be.
+    /// faults or users cannot be; [`Error::Interrupted`] when it is.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
@@ -207,7 +206,7 @@ impl Cluster {
         let gauge = Gauge::new(nodes, &card.listing.name, large)?;
         // More shards than hosts would only be empty.
         let mut world =
-            World::new(Config { seed, shards: shards.min(nodes as usize), interrupt, max_time: None });
+            World::new(Config { seed, shards: shards.min(nodes as usize), interrupt: interrupt.clone(), max_time: None });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: around.link, switch: around.switch };
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
@@ -222,6 +221,9 @@ impl Cluster {
         let failed = Failed::default();
         let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
+            if interrupt.as_ref().is_some_and(Interrupt::is_set) {
+                return Err(Error::Interrupted);
+            }
             let sim = world.sim(id);
             let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(around.host.memory));

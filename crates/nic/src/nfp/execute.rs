@@ -60,7 +60,10 @@ impl Nfp {
             };
             self.sim.until(self.time(issue)).await;
             let then = match exit {
-                Exit::Limit => Then::Continue,
+                Exit::Limit => {
+                    self.sim.check_interrupt();
+                    Then::Continue
+                }
                 Exit::Return(value) => Then::Leave(State::Ended(Outcome::Returned(value))),
                 Exit::Trap(trap) => Then::Leave(State::Ended(Outcome::Trapped(trap))),
                 Exit::Device(access) => refer(engine, slot, access, issue),

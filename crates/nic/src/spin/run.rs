@@ -348,7 +348,7 @@ impl Card {
                         }
                     }
                 }
-                Exit::Limit => {}
+                Exit::Limit => self.sim.check_interrupt(),
                 Exit::Device(_) => unreachable!("no devices here"),
             }
         };

@@ -159,7 +159,7 @@ fn measure(
     processes: u64,
     environment: &Environment<'_>,
 ) -> Result<Row, Error> {
-    let interrupt = environment.interrupt.clone();
+    let interrupt = environment.interrupt.clone().map(Into::into);
     let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
     let &Request { size, messages, .. } = request;
     let depth = WINDOW.min(spec.limits.sends.min(spec.limits.receives).into()).min(messages);

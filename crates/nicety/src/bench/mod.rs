@@ -350,7 +350,7 @@ fn measure(
                     noise,
                     faults: faults.clone(),
                     seed: request.seed,
-                    interrupt: environment.interrupt.clone(),
+                    interrupt: environment.interrupt.clone().map(Into::into),
                     log: environment.log.clone(),
                     allowed: Allowed::ALL,
                     recording: if recorded.is_some() { Level::Everything } else { Level::Summary },

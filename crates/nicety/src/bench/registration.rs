@@ -172,7 +172,7 @@ struct Costs {
 }
 
 fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Costs, Error> {
-    let interrupt = environment.interrupt.clone();
+    let interrupt = environment.interrupt.clone().map(Into::into);
     let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
     let measured = Rc::new(Cell::new(None));
     let result = measured.clone();

@@ -126,7 +126,7 @@ impl Point<'_> {
         Cluster::new(ClusterConfig {
             noise: self.noise,
             seed,
-            interrupt: self.environment.interrupt.clone(),
+            interrupt: self.environment.interrupt.clone().map(Into::into),
             log: self.environment.log.clone(),
             recording: if first && self.recorded.is_some() { Level::Everything } else { Level::Summary },
             ..ClusterConfig::new(1, self.card.clone())

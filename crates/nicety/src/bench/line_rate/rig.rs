@@ -36,7 +36,7 @@ impl Rig<'_> {
         let packets = messages.total() * messages.packets_each;
         let mut cluster = Cluster::new(ClusterConfig {
             seed: self.request.seed,
-            interrupt: Some(stop.clone()),
+            interrupt: Some(stop.clone().into()),
             log: self.environment.log.clone(),
             allowed: Allowed::ALL,
             recording: if recorded.is_some() { Level::Everything } else { Level::Packets },
