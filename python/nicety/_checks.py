@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from os import PathLike, fspath
 from typing import SupportsIndex, cast
 
@@ -36,6 +38,22 @@ def whole(value: object, name: str, most: int = U64) -> int:
     if not 0 <= number <= most:
         raise InputError(f"{name} is a whole number from 0 to {_shown(most)}, not {_short(value)}")
     return number
+
+
+def picoseconds(ns: float, name: str) -> int:
+    """A time in nanoseconds as whole picoseconds, rounded up.
+
+    Raises:
+        InputError: where it is none.
+    """
+    try:
+        # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
+        ps = math.ceil(Decimal(str(ns)) * 1000)
+    except (ArithmeticError, ValueError):
+        ps = -1
+    if not 0 <= ps <= U64:
+        raise InputError(f"{name}: a time is a number of nanoseconds from 0 to 1.8e16, 2^64 picoseconds")
+    return ps
 
 
 def _shown(most: int) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from nicety._calls import Caller
 from nicety._checks import U32, U64, text, whole
@@ -97,13 +97,11 @@ class HandlerCalls(Caller):
         Raises:
             InputError: where there is one of this name, or no room for one more (`hpu.applications`).
         """
-        whole(weight, "weight", U32)
+        weight = whole(weight, "weight", U32)
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
-        for limit, value in limits.items():
-            if value is not None:
-                whole(value, limit, U64)
-        asked = self._ask("application", name=text(name, "name", "kv"), weight=weight, **limits)
-        return Application(name, weight, self._rank, cast(int, asked[0]))
+        checked = [None if value is None else whole(value, limit, U64) for limit, value in limits.items()]
+        number = self._handlers.application(text(name, "name", "kv"), weight, *checked)
+        return Application(name, weight, self.rank, number)
 
     def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
         """Allocate HPU memory (`PtlHPUAllocMem`): so many zero bytes, or these bytes.
@@ -114,8 +112,7 @@ class HandlerCalls(Caller):
         if not isinstance(contents, bytes | bytearray | memoryview):
             contents = bytes(whole(contents, "contents", _MOST_HPU_MEMORY))
         owner = self._application(application)
-        asked = self._ask("hpu_alloc", application=owner.number, contents=list(contents))
-        return HpuMemory(len(contents), owner, cast(int, asked[0]))
+        return HpuMemory(len(contents), owner, self._handlers.hpu_alloc(owner.number, bytes(contents)))
 
     def hpu_free(self, memory: HpuMemory) -> None:
         """Free HPU memory (`PtlHPUFreeMem`).
@@ -123,7 +120,7 @@ class HandlerCalls(Caller):
         Raises:
             InputError: where it was freed before, or handlers that are attached have it as their state.
         """
-        self._ask("hpu_free", memory=self._hpu_memory(memory).number)
+        self._handlers.hpu_free(self._hpu_memory(memory).number)
 
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
@@ -135,12 +132,7 @@ class HandlerCalls(Caller):
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
-        return self._call(
-            "hpu_write",
-            memory=self._hpu_memory(memory).number,
-            offset=whole(offset_bytes, "offset_bytes", U32),
-            contents=bytes(contents).hex(),
-        )
+        return self._handlers.hpu_write(self._hpu_memory(memory).number, offset_bytes, bytes(contents))
 
     def hpu_read(
         self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
@@ -158,9 +150,7 @@ class HandlerCalls(Caller):
         number, offset = self._hpu_memory(memory).number, whole(offset_bytes, "offset_bytes", U32)
         if length_bytes is None:
             length_bytes = max(0, memory.length_bytes - offset)
-        return self._call(
-            "hpu_read", bytes.fromhex, memory=number, offset=offset, bytes=whole(length_bytes, "length_bytes", U32)
-        )
+        return self._handlers.hpu_read(number, offset, length_bytes)
 
     def attach(
         self,
@@ -187,19 +177,14 @@ class HandlerCalls(Caller):
         if not isinstance(state, bytes | bytearray | memoryview | HpuMemory):
             raise InputError(f"state is bytes, such as bytes(8), or HPU memory, not {type(state).__name__}")
         shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
-        own = [] if isinstance(state, HpuMemory) else list(state)
+        own = b"" if isinstance(state, HpuMemory) else bytes(state)
         owner = self._application(application or (shared.application if shared else None))
-        number = self._turns.load(self, handlers)
-        part = None if memory is None else self._own(memory)
-        asked = self._ask(
-            "attach",
-            handlers=number,
-            state=own,
-            shared=None if shared is None else shared.number,
-            memory=part,
-            application=owner.number,
-        )
-        return cast(int, asked[0])
+        number = self._loaded.get(handlers)
+        if number is None:
+            elf = handlers.compile(isa=self._calls.isa()).elf
+            number = self._handlers.load(elf, handlers.header, handlers.payload, handlers.completion)
+            self._loaded[handlers] = number
+        return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
 
     def detach(self, handlers: int) -> None:
         """Take attached handlers off the card, and free the memory that only they have.
@@ -207,16 +192,16 @@ class HandlerCalls(Caller):
         Raises:
             InputError: where there are none of this number, or a match entry has them.
         """
-        self._ask("detach", handlers=whole(handlers, "handlers", U32))
+        self._handlers.detach(handlers)
 
     def _application(self, application: Application | None) -> Application:
         if application is None:
-            return Application("default", 1, self._rank, 0)
+            return Application("default", 1, self.rank, 0)
         if not isinstance(application, Application):
             raise InputError(f"an application is made by host.application(...), not {application!r}")
-        if application.rank != self._rank:
+        if application.rank != self.rank:
             raise InputError(
-                f"application '{application.name}' is on the card of rank {application.rank}, not of {self._rank}"
+                f"application '{application.name}' is on the card of rank {application.rank}, not of {self.rank}"
             )
         return application
 

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from nicety._calls import Caller, OfHost, picoseconds
+from nicety._calls import Caller
 from nicety._checks import U32, whole
 from nicety.buffers import Buffer
 from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety import _native
 
 DIRECT_BYTES = 56
 """Most bytes of a direct message."""
@@ -31,12 +34,15 @@ class Alternative:
     """What `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
 
     channel: Channel
-    host: Caller
-    command: dict[str, Any]
+    wanted: int | Buffer
 
 
-class Device(OfHost):
+class Device:
     """The device through which a host reaches the processes on its card, opened by `host.open()`."""
+
+    def __init__(self, calls: _native.ChannelCalls, rank: int) -> None:
+        self._calls = calls
+        self._rank = rank
 
     def subscribe(self, target: int) -> Awaitable[Channel]:
         """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
@@ -45,7 +51,7 @@ class Device(OfHost):
             RunError: where no process has, or another channel is there.
         """
         target = whole(target, "target", U32)
-        return self._call("subscribe", lambda number: Channel(self._host, number, target), target=target)
+        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
 
     def select(
         self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
@@ -66,35 +72,30 @@ class Device(OfHost):
             TimedOut: where no process came in time.
             RunError: where the process that came has another size or kind.
         """
-        given = [self._alternative(alternative) for alternative in alternatives]
-        return self._call(
-            "channel_select",
-            lambda selected: (selected[0], bytes.fromhex(selected[1])),
-            alternatives=given,
-            timeout_ps=_timeout("select", timeout_ns),
-        )
+        return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
 
-    def _alternative(self, alternative: Alternative) -> dict[str, Any]:
+    def _alternative(self, alternative: Alternative) -> tuple[int, int | Buffer]:
         if not isinstance(alternative, Alternative):
             raise InputError(
                 f"select takes channel.message(bytes) and channel.bulk_message(buffer), not {alternative!r}"
             )
-        if alternative.host is not self._host:
-            raise InputError(f"{alternative.channel!r} is no channel of rank {self._host.rank}")
-        return alternative.command
+        if alternative.channel._calls is not self._calls:  # noqa: SLF001, two halves of one thing
+            raise InputError(f"{alternative.channel!r} is no channel of rank {self._rank}")
+        return alternative.channel._number, alternative.wanted  # noqa: SLF001, two halves of one thing
 
     def __repr__(self) -> str:
-        return f"<Device of rank {self._host.rank}>"
+        return f"<Device of rank {self._rank}>"
 
 
-class Channel(OfHost):
+class Channel:
     """A channel to a process, made by `device.subscribe`. It carries messages both ways, one at a time in each.
 
     A timeout bounds the wait for the process; once it has come, the message passes. One that is left out is for ever.
     """
 
-    def __init__(self, host: Caller, number: int, target: int) -> None:
-        super().__init__(host)
+    def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
+        self._calls = calls
+        self._rank = rank
         self._number = number
         self._target = target
 
@@ -112,15 +113,13 @@ class Channel(OfHost):
             RunError: where it expects another size, or an indirect message.
         """
         if isinstance(message, Buffer):
-            self._own(message)
+            self._calls.check(message)
             message = (
                 message.array[: DIRECT_BYTES + 1].tobytes() if len(message) > DIRECT_BYTES else bytes(message.array)
             )
         if not isinstance(message, bytes | bytearray | memoryview):
             raise InputError(f"a message is bytes, such as b'hello', or a buffer, not {type(message).__name__}")
-        contents = bytes(message).hex()
-        timeout_ps = _timeout("send", timeout_ns)
-        return self._call("channel_send", channel=self._number, contents=contents, timeout_ps=timeout_ps)
+        return self._calls.send(self._number, bytes(message), timeout_ns)
 
     def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
         """Receive exactly so many bytes, 1 to 56, from the process's `channel_write`.
@@ -130,10 +129,7 @@ class Channel(OfHost):
             TimedOut: where the process did not come in time.
             RunError: where it has another size, or an indirect message.
         """
-        length_bytes, timeout_ps = whole(length_bytes, "length_bytes", U32), _timeout("receive", timeout_ns)
-        return self._call(
-            "channel_receive", bytes.fromhex, channel=self._number, bytes=length_bytes, timeout_ps=timeout_ps
-        )
+        return self._calls.receive(self._number, length_bytes, timeout_ns)
 
     def send_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Send a buffer by an indirect message, for the process's `channel_read_ind`.
@@ -142,8 +138,7 @@ class Channel(OfHost):
             TimedOut: where the process did not come in time.
             RunError: where it expects another size, or a direct message; where DMA failed too often.
         """
-        part, timeout_ps = self._own(buffer), _timeout("send_ind", timeout_ns)
-        return self._call("channel_send_ind", channel=self._number, part=part, timeout_ps=timeout_ps)
+        return self._calls.send_ind(self._number, buffer, timeout_ns)
 
     def receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
@@ -152,17 +147,16 @@ class Channel(OfHost):
             TimedOut: where the process did not come in time.
             RunError: where it has another size, or a direct message; where DMA failed too often.
         """
-        part, timeout_ps = self._own(buffer), _timeout("receive_ind", timeout_ns)
-        return self._call("channel_receive_ind", channel=self._number, part=part, timeout_ps=timeout_ps)
+        return self._calls.receive_ind(self._number, buffer, timeout_ns)
 
     def message(self, length_bytes: int) -> Alternative:
         """An alternative of `Device.select`: a direct message of so many bytes."""
-        length_bytes = whole(length_bytes, "length_bytes", U32)
-        return Alternative(self, self._host, {"channel": self._number, "bytes": length_bytes})
+        return Alternative(self, whole(length_bytes, "length_bytes", U32))
 
     def bulk_message(self, buffer: Buffer) -> Alternative:
         """An alternative of `Device.select`: an indirect message that fills a buffer."""
-        return Alternative(self, self._host, {"channel": self._number, "part": self._own(buffer)})
+        self._calls.check(buffer)
+        return Alternative(self, buffer)
 
     def close(self) -> Awaitable[None]:
         """Close the channel. A process that waits at its end is told.
@@ -170,10 +164,10 @@ class Channel(OfHost):
         Raises:
             RunError: where it is not open, or a thread is in a call on it.
         """
-        return self._call("channel_close", channel=self._number)
+        return self._calls.close(self._number)
 
     def __repr__(self) -> str:
-        return f"<Channel of rank {self._host.rank} to target {self.target}>"
+        return f"<Channel of rank {self._rank} to target {self.target}>"
 
 
 class ChannelCalls(Caller):
@@ -185,9 +179,5 @@ class ChannelCalls(Caller):
         Raises:
             InputError: where the card has no channels.
         """
-        self._ask("open")
-        return Device(self)
-
-
-def _timeout(what: str, ns: float | None) -> int | None:
-    return None if ns is None else picoseconds(ns, f"{what}(timeout_ns={ns})")
+        self._channels.open()
+        return Device(self._channels, self.rank)

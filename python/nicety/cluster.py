@@ -20,13 +20,14 @@ that. While Python runs, virtual time stands still, so a program's own computing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicety import _native
+from nicety._calls import Loaded
 from nicety._checks import U32, Overrides, changes, text, whole
-from nicety._turns import RunTurns
+from nicety._reports import run_of
 from nicety.buffers import Buffer
 from nicety.errors import InputError
 from nicety.failures import Allowed, allowed, require
@@ -138,8 +139,28 @@ class Cluster:
                 )
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
-        turns = RunTurns(_native.Simulation(*self._arguments), self._nodes, self._uids)
+        simulation = _native.Simulation(*self._arguments)
+        loaded: Loaded = {}
+        begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
         try:
-            return require(turns.run(of_rank), self._allowed)
+            for rank, program in of_rank.items():
+                begun.append(self._begin(rank, program, loaded))
+        except BaseException:
+            for _, coroutine in begun:
+                coroutine.close()
+            raise
+        try:
+            text, recording, returned = simulation.run(begun)
         finally:
-            self._fault_notes = turns.fault_notes
+            self._fault_notes = simulation.fault_notes()
+        results = dict(zip(of_rank, returned, strict=True))
+        return require(run_of(text, results, recording), self._allowed)
+
+    def _begin(self, rank: int, program: Program, loaded: Loaded) -> tuple[_native.Calls, Coroutine[Any, Any, Any]]:
+        name = getattr(program, "__name__", repr(program))
+        wrong = f"the program of rank {rank} is no async function; write: async def {name}(host):"
+        calls = _native.Calls(rank, self._nodes, wrong)
+        coroutine: object = program(Host(calls, self._uids[rank] if self._uids else 0, loaded))
+        if not isinstance(coroutine, Coroutine):
+            raise InputError(wrong)
+        return calls, coroutine

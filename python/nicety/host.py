@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from typing import Any, TypeVar
 
-from nicety._calls import Call, OfHost, picoseconds
-from nicety._checks import whole
+from nicety import _native
 from nicety.applications import HandlerCalls
 from nicety.buffers import Buffer
 from nicety.channels import ChannelCalls
@@ -26,19 +26,16 @@ Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
 """Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
 
 
-def _received(received: dict[str, int]) -> Received:
-    return Received(**received)
-
-
-class PendingRecv(OfHost):
+class PendingRecv:
     """A receive that has been posted: `received = await pending` waits for its message, once.
 
     Raises, where it is awaited:
         RunError: where the message is longer than the buffer, or the card had no more match entries.
     """
 
-    def __init__(self, host: Host, posted: int) -> None:
-        super().__init__(host)
+    def __init__(self, calls: _native.MessageCalls, rank: int, posted: int) -> None:
+        self._calls = calls
+        self._rank = rank
         self._posted = posted
         self._awaited = False
 
@@ -47,11 +44,10 @@ class PendingRecv(OfHost):
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; post another receive")
         self._awaited = True
-        call: Call[Received] = self._call("received", _received, posted=self._posted)
-        return call.__await__()
+        return self._calls.received(self._posted, Received).__await__()
 
     def __repr__(self) -> str:
-        return f"<PendingRecv {self._posted} of rank {self._host.rank}>"
+        return f"<PendingRecv {self._posted} of rank {self._rank}>"
 
 
 Program = Callable[["Host"], Coroutine[Any, Any, Any]]
@@ -68,12 +64,12 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
     @property
     def now_ps(self) -> int:
         """The current instant of virtual time in picoseconds."""
-        return self._progress.now_ps
+        return self._calls.now_ps
 
     @property
     def now_ns(self) -> float:
         """The current instant of virtual time in nanoseconds."""
-        return self._progress.now_ps / 1000
+        return self._calls.now_ps / 1000
 
     def alloc(self, length_bytes: int) -> Buffer:
         """Allocate zeroed host memory.
@@ -81,9 +77,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         Raises:
             RunError: where the host has no more.
         """
-        length_bytes = whole(length_bytes, "length_bytes")
-        made, memory = self._ask("alloc", bytes=length_bytes)
-        return Buffer(self, made["buffer"], made["address"], memory, 0, length_bytes)
+        return Buffer(self._calls.alloc(length_bytes))
 
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
         """Send a buffer to a rank's `recv` of the same tag, one's own included; it may be used again afterwards.
@@ -93,7 +87,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         Raises:
             InputError: where there is no such rank.
         """
-        return self._call("send", part=self._own(buffer), to=to, tag=tag)
+        return self._messages.send(buffer, to, tag)
 
     def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
@@ -105,7 +99,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
             InputError: where there is no such rank.
             RunError: where the message is longer than the buffer.
         """
-        return self._call("recv", _received, part=self._own(buffer), source=source, tag=tag)
+        return self._messages.recv(buffer, source, tag, Received)
 
     def post_recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[PendingRecv]:
         """Post a receive, and do not wait for its message: `received = await pending` does that later.
@@ -121,9 +115,10 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         Raises:
             InputError: where there is no such rank.
         """
-        return self._call(
-            "post_recv", lambda posted: PendingRecv(self, posted), part=self._own(buffer), source=source, tag=tag
-        )
+        return self._messages.post_recv(buffer, source, tag, self._pending)
+
+    def _pending(self, posted: int) -> PendingRecv:
+        return PendingRecv(self._messages, self.rank, posted)
 
     def compute(
         self, *, ns: float = 0, cycles: int = 0, reads: Iterable[Extent] = (), writes: Iterable[Extent] = ()
@@ -140,14 +135,7 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
             reads: what is read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
             writes: what is written.
         """
-        ps, cycles = picoseconds(ns, f"compute(ns={ns})"), whole(cycles, "cycles")
-        for name, extents in (("reads", reads), ("writes", writes)):
-            if not isinstance(extents, Iterable):
-                raise InputError(f"{name} are several buffers, as in [out], or several buffers with their blocks")
-        read, written = ([self._extent(extent) for extent in extents] for extents in (reads, writes))
-        if not (cycles or read or written):
-            return self._call("compute", ps=ps)
-        return self._call("work", ps=ps, cycles=cycles, reads=read, writes=written)
+        return self._messages.compute(ns, cycles, reads, writes)
 
     def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
         """Copy a buffer with one of the host's CPUs, 16 bytes a cycle, or as memory has it; see `compute`.
@@ -155,11 +143,11 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         Raises:
             RunError: where the buffers differ in length.
         """
-        return self._call("copy", part=self._own(source), into=self._own(to))
+        return self._messages.copy(source, to)
 
     def barrier(self) -> Awaitable[None]:
         """Wait until every program of the cluster has come here, over the job launcher's own network."""
-        return self._call("barrier")
+        return self._messages.barrier()
 
     def gather(self, *coroutines: Coroutine[Any, Any, _T]) -> Awaitable[list[_T]]:
         """Run coroutines at once, each as a thread of this host's program, and wait until all have ended.
@@ -175,20 +163,14 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
         Raises:
             Exception: what the first of them to fail raised, when all have ended.
         """
-        numbers = self._turns.threads(self, coroutines)
-        return self._call("gather", lambda _: self._turns.gathered(self, numbers), threads=numbers)
-
-    def _extent(self, extent: Extent) -> dict[str, Any]:
-        if isinstance(extent, Buffer):
-            return {"part": self._own(extent)}
-        try:
-            buffer, blocks = extent
-            pairs = [(whole(offset, "an offset"), whole(length, "a length")) for offset, length in blocks]
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                "what is read or written is a buffer, or a buffer and blocks of it, as in (buffer, [(0, 64)])"
-            ) from error
-        return {"part": self._own(buffer), "blocks": pairs}
+        given: tuple[object, ...] = coroutines
+        for coroutine in given:
+            if not isinstance(coroutine, Coroutine):
+                what = f"not {type(coroutine).__name__}"
+                raise InputError(f"gather takes coroutines, as in host.gather(send(host), receive(host)), {what}")
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
+                raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
+        return self._calls.gather(list(coroutines))
 
     def __repr__(self) -> str:
         return f"<Host, rank {self.rank} of {self.ranks}>"

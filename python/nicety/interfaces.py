@@ -20,12 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from nicety._calls import Caller, OfHost
-from nicety._checks import U32, U64, whole
+from nicety._calls import Caller
+from nicety._checks import U32, whole
 from nicety.buffers import Buffer
 from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety import _native
 
 How = Literal["auto", "pio", "pool", "copy", "translate"]
 """How a message gets between a process and its card.
@@ -93,11 +96,12 @@ class Operation:
     number: int
 
 
-class VniProcess(OfHost):
+class VniProcess:
     """A process of a host, made by `host.vni_process`: it has memory of its own, and an interface once it opens one."""
 
-    def __init__(self, host: Caller, number: int) -> None:
-        super().__init__(host)
+    def __init__(self, calls: _native.InterfaceCalls, rank: int, number: int) -> None:
+        self._calls = calls
+        self._rank = rank
         self._number = number
 
     @property
@@ -111,9 +115,7 @@ class VniProcess(OfHost):
         Raises:
             RunError: where the host has no more.
         """
-        length_bytes = whole(length_bytes, "length_bytes")
-        made, memory = self._ask("vni_alloc", process=self._number, bytes=length_bytes)
-        return Buffer(self._host, made["buffer"], made["address"], memory, 0, length_bytes)
+        return Buffer(self._calls.alloc(self._number, length_bytes))
 
     def open(self) -> Awaitable[Interface]:
         """Have the kernel register it with the card.
@@ -121,23 +123,24 @@ class VniProcess(OfHost):
         Raises:
             RunError: where it has an interface, or none is left.
         """
-        return self._call("vni_open", self.interface, process=self._number)
+        return self._calls.open(self._number, self.interface)
 
     def interface(self, number: int) -> Interface:
         """An interface of its host's card by its number; calls on one that is not the process's are refused."""
-        return Interface(self._host, self, whole(number, "number", U32))
+        return Interface(self._calls, self, whole(number, "number", U32))
 
     def __repr__(self) -> str:
-        return f"<VniProcess {self._number} of rank {self._host.rank}>"
+        return f"<VniProcess {self._number} of rank {self._rank}>"
 
 
-class Interface(OfHost):
+class Interface:
     """A virtual network interface, as a process sees it."""
 
-    def __init__(self, host: Caller, process: VniProcess, number: int) -> None:
-        super().__init__(host)
+    def __init__(self, calls: _native.InterfaceCalls, process: VniProcess, number: int) -> None:
+        self._calls = calls
         self._process = process
         self._number = number
+        self._vni = (process.number, number)
 
     @property
     def number(self) -> int:
@@ -150,7 +153,7 @@ class Interface(OfHost):
         Raises:
             RunError: where it is not the process's, or operations have not ended.
         """
-        return self._call("vni_close", **self._named())
+        return self._calls.close(self._vni)
 
     def register_pool(self, length_bytes: int) -> Awaitable[Buffer]:
         """Register a Buffer Pool: memory whose pages the kernel locks and translates once.
@@ -159,12 +162,7 @@ class Interface(OfHost):
             InputError: where it is too large.
             RunError: where there is one already, or the interface is not the process's.
         """
-        length_bytes = whole(length_bytes, "length_bytes")
-        return self._call("vni_pool", self._pool, bytes=length_bytes, **self._named())
-
-    def _pool(self, buffer: int) -> Buffer:
-        made, memory = self._ask("buffer_memory", buffer=buffer)
-        return Buffer(self._host, buffer, made["address"], memory, 0, made["bytes"])
+        return self._calls.register_pool(self._vni, length_bytes, Buffer)
 
     def send(self, buffer: Buffer, *, to: tuple[int, int], tag: int = 0, how: How = "auto") -> Awaitable[Operation]:
         """Post a send to an interface of a rank, `to=(rank, number)`. It ends when the buffer may be used again.
@@ -173,15 +171,7 @@ class Interface(OfHost):
             InputError: where there is no such rank or interface, or the message is too long.
             RunError: where the interface or the buffer is not the process's, or too many sends have not ended.
         """
-        return self._call(
-            "vni_send",
-            Operation,
-            part=self._own(buffer),
-            peer=_endpoint(to, "to"),
-            tag=whole(tag, "tag", U64),
-            how=how,
-            **self._named(),
-        )
+        return self._calls.send(self._vni, buffer, _endpoint(to, "to"), tag, how, Operation)
 
     def receive(
         self, buffer: Buffer, *, source: tuple[int, int] | None = None, tag: int | None = None, how: How = "auto"
@@ -192,15 +182,8 @@ class Interface(OfHost):
             InputError: where there is no such rank or interface, or the buffer is too long.
             RunError: where the interface or the buffer is not the process's, or too many receives have not ended.
         """
-        return self._call(
-            "vni_receive",
-            Operation,
-            part=self._own(buffer),
-            peer=None if source is None else _endpoint(source, "source"),
-            tag=None if tag is None else whole(tag, "tag", U64),
-            how=how,
-            **self._named(),
-        )
+        peer = None if source is None else _endpoint(source, "source")
+        return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
 
     def test(self, operation: Operation) -> Awaitable[Completed | None]:
         """Look at an operation's doorbell: how it ended, once, or nothing while it has not.
@@ -208,12 +191,7 @@ class Interface(OfHost):
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._call(
-            "vni_test",
-            lambda done: None if done is None else Completed(**done),
-            operation=_number(operation),
-            **self._named(),
-        )
+        return self._calls.test(self._vni, _number(operation), Completed)
 
     def wait(self, operation: Operation) -> Awaitable[Completed]:
         """Wait for an operation's doorbell: how it ended.
@@ -221,10 +199,7 @@ class Interface(OfHost):
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._call("vni_wait", lambda done: Completed(**done), operation=_number(operation), **self._named())
-
-    def _named(self) -> dict[str, int]:
-        return {"process": self._process.number, "vni": self._number}
+        return self._calls.wait(self._vni, _number(operation), Completed)
 
     def __repr__(self) -> str:
         return f"<Interface {self._number} of {self._process!r}>"
@@ -236,13 +211,13 @@ def _number(operation: Operation) -> int:
     return operation.number
 
 
-def _endpoint(end: tuple[int, int], name: str) -> list[int]:
+def _endpoint(end: tuple[int, int], name: str) -> tuple[int, int]:
     try:
         rank, number = end
     except (TypeError, ValueError):
         message = f"{name}: an interface is a rank and its number, as in {name}=(1, 0), not {end!r}"
         raise InputError(message) from None
-    return [whole(rank, f"{name}'s rank", U32), whole(number, f"{name}'s interface", U32)]
+    return whole(rank, f"{name}'s rank", U32), whole(number, f"{name}'s interface", U32)
 
 
 class InterfaceCalls(Caller):
@@ -254,4 +229,4 @@ class InterfaceCalls(Caller):
         Number 0 is the one that `send` and `recv` belong to: it has interface 0 and the largest Buffer Pool from the
         beginning, and what the host allocates is its memory.
         """
-        return VniProcess(self, whole(number, "number", U32))
+        return VniProcess(self._interfaces, self.rank, whole(number, "number", U32))

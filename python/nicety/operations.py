@@ -6,10 +6,9 @@ Each returns when it has been posted. Names, options and semantics are those of 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from nicety._calls import Caller, number
-from nicety._checks import text
+from nicety._calls import Caller
 from nicety.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,8 +56,8 @@ class Operations(Caller):
             InputError: where there is no such rank.
             RunError: where it cannot be: no such descriptor, not inside its memory.
         """
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._call("put", put=put, trigger=None)
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        return self._portals.put(put, None)
 
     def get(
         self,
@@ -81,8 +80,8 @@ class Operations(Caller):
             InputError: as `put`.
             RunError: as `put`.
         """
-        get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
-        return self._call("get", get=get, trigger=None)
+        get = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, 0, user_ptr, False)
+        return self._portals.get(get, None)
 
     def atomic(
         self,
@@ -110,9 +109,8 @@ class Operations(Caller):
             InputError: as `put`; where there is no such operator or type.
             RunError: as `put`; where the operator does not work on the type, or the length is no whole items.
         """
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        atomic = {"put": put, **_operator(operator, datatype)}
-        return self._call("atomic", atomic=atomic, trigger=None)
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        return self._portals.atomic(put, *_operator(operator, datatype), None)
 
     def fetch_atomic(
         self,
@@ -140,9 +138,9 @@ class Operations(Caller):
             InputError: as `atomic`.
             RunError: as `atomic`.
         """
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")
-        fetch = _fetch(get_md, local_get_offset, put, operator, datatype, None)
-        return self._call("fetch_atomic", fetch=fetch, trigger=None)
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
+        fetch = _fetch(get_md, local_get_offset, operator, datatype, None)
+        return self._portals.fetch_atomic(put, fetch, None)
 
     def swap(
         self,
@@ -173,9 +171,9 @@ class Operations(Caller):
             InputError: as `atomic`.
             RunError: as `atomic`; where the operator needs an operand, or takes none.
         """
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")
-        fetch = _fetch(get_md, local_get_offset, put, operator, datatype, operand)
-        return self._call("swap", fetch=fetch, trigger=None)
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
+        fetch = _fetch(get_md, local_get_offset, operator, datatype, operand)
+        return self._portals.swap(put, fetch, None)
 
     def triggered_put(
         self,
@@ -194,8 +192,8 @@ class Operations(Caller):
         ack: bool | Ack = False,
     ) -> Awaitable[None]:
         """Post a put that the card starts when a counter has reached a threshold (`PtlTriggeredPut`)."""
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._call("triggered_put", put=put, trigger=_trigger(ct, threshold))
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        return self._portals.put(put, (ct, threshold))
 
     def triggered_get(
         self,
@@ -212,8 +210,8 @@ class Operations(Caller):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a get that the card starts when a counter has reached a threshold (`PtlTriggeredGet`)."""
-        get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
-        return self._call("triggered_get", get=get, trigger=_trigger(ct, threshold))
+        get = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, 0, user_ptr, False)
+        return self._portals.get(get, (ct, threshold))
 
     def triggered_atomic(
         self,
@@ -234,9 +232,8 @@ class Operations(Caller):
         ack: bool | Ack = False,
     ) -> Awaitable[None]:
         """Post an atomic that the card starts when a counter has reached a threshold (`PtlTriggeredAtomic`)."""
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        atomic = {"put": put, **_operator(operator, datatype)}
-        return self._call("triggered_atomic", atomic=atomic, trigger=_trigger(ct, threshold))
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
+        return self._portals.atomic(put, *_operator(operator, datatype), (ct, threshold))
 
     def triggered_fetch_atomic(
         self,
@@ -258,9 +255,9 @@ class Operations(Caller):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a `fetch_atomic` for when a counter has reached a threshold (`PtlTriggeredFetchAtomic`)."""
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")
-        fetch = _fetch(get_md, local_get_offset, put, operator, datatype, None)
-        return self._call("triggered_fetch_atomic", fetch=fetch, trigger=_trigger(ct, threshold))
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
+        fetch = _fetch(get_md, local_get_offset, operator, datatype, None)
+        return self._portals.fetch_atomic(put, fetch, (ct, threshold))
 
     def triggered_swap(
         self,
@@ -283,53 +280,12 @@ class Operations(Caller):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a swap that the card starts when a counter has reached a threshold (`PtlTriggeredSwap`)."""
-        put = _put(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, "no_ack")
-        fetch = _fetch(get_md, local_get_offset, put, operator, datatype, operand)
-        return self._call("triggered_swap", fetch=fetch, trigger=_trigger(ct, threshold))
+        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
+        fetch = _fetch(get_md, local_get_offset, operator, datatype, operand)
+        return self._portals.swap(put, fetch, (ct, threshold))
 
 
-def _put(
-    md: int,
-    length_bytes: int,
-    to: int,
-    pt: int,
-    match_bits: int,
-    local_offset: int,
-    remote_offset: int,
-    hdr_data: int,
-    user_ptr: int,
-    ack: bool | str,
-) -> dict[str, Any]:
-    get = _get(md, length_bytes, to, pt, match_bits, local_offset, remote_offset, user_ptr)
-    name = {False: "no_ack", True: "ack"}[ack] if isinstance(ack, bool) else ack
-    if text(name, "ack", "ct_ack") not in get_args(Ack):
-        raise InputError(f"{name!r} is no acknowledgement; there are {', '.join(get_args(Ack))}, True and False")
-    return {**get, "hdr_data": number("hdr_data", hdr_data), "ack": name}
-
-
-def _get(
-    md: int,
-    length_bytes: int,
-    to: int,
-    pt: int,
-    match_bits: int,
-    local_offset: int,
-    remote_offset: int,
-    user_ptr: int,
-) -> dict[str, Any]:
-    return {
-        "md": number("md", md),
-        "bytes": number("length_bytes", length_bytes),
-        "to": number("to", to),
-        "pt": number("pt", pt),
-        "match_bits": number("match_bits", match_bits),
-        "local_offset": number("local_offset", local_offset),
-        "remote_offset": number("remote_offset", remote_offset),
-        "user_ptr": number("user_ptr", user_ptr),
-    }
-
-
-def _operator(operator: str, datatype: npt.DTypeLike) -> dict[str, str]:
+def _operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:
     if not isinstance(operator, str):
         raise InputError(f"operator is a name such as 'sum', not {operator!r}")
     if not isinstance(datatype, str):
@@ -339,27 +295,12 @@ def _operator(operator: str, datatype: npt.DTypeLike) -> dict[str, str]:
             datatype = np.dtype(datatype).name
         except TypeError:
             raise InputError(f"datatype is a type such as 'uint64' or numpy.float32, not {datatype!r}") from None
-    return {"operator": operator, "datatype": _TYPES.get(datatype, datatype)}
+    return operator, _TYPES.get(datatype, datatype)
 
 
 def _fetch(
-    get_md: int,
-    local_get_offset: int,
-    put: dict[str, Any],
-    operator: str,
-    datatype: npt.DTypeLike,
-    operand: bytes | None,
-) -> dict[str, Any]:
+    get_md: int, local_get_offset: int, operator: str, datatype: npt.DTypeLike, operand: bytes | None
+) -> tuple[int, int, str, str, bytes]:
     if operand is not None and not isinstance(operand, bytes | bytearray | memoryview):
         raise InputError(f"operand is the bytes of an item, such as np.uint64(7).tobytes(), not {operand!r}")
-    return {
-        "get_md": number("get_md", get_md),
-        "local_get_offset": number("local_get_offset", local_get_offset),
-        "put": put,
-        "operand": list(operand or b""),
-        **_operator(operator, datatype),
-    }
-
-
-def _trigger(ct: int, threshold: int) -> dict[str, int]:
-    return {"ct": number("ct", ct), "threshold": number("threshold", threshold)}
+    return (get_md, local_get_offset, *_operator(operator, datatype), bytes(operand or b""))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from nicety._calls import Caller, entry, number, option_names, picoseconds
-from nicety._checks import numbers, text
+from nicety._calls import Caller, option_names
+from nicety._checks import numbers
 from nicety.errors import InputError
 from nicety.outcomes import Count, Event
 
@@ -31,7 +31,7 @@ class Portals(Caller):
         The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
         `max_operations`, those of this host that have not ended. `features` are those that the card has beside puts.
         """
-        return cast(dict[str, Any], self._ask("ni_limits")[0])
+        return self._portals.ni_limits()
 
     def ni_status(self, register: StatusRegister) -> int:
         """What the card has counted so far (`PtlNIStatus`).
@@ -39,15 +39,15 @@ class Portals(Caller):
         Raises:
             InputError: where there is no such register.
         """
-        return cast(int, self._ask("ni_status", register=text(register, "register", "drop_count"))[0])
+        return self._portals.ni_status(register)
 
     def atomic_sync(self) -> Awaitable[None]:
         """Wait until this host's memory has what atomic operations of the card do to it by now (`PtlAtomicSync`)."""
-        return self._call("atomic_sync")
+        return self._portals.atomic_sync()
 
     def ct_alloc(self) -> int:
         """Allocate a counting event, at zero (`PtlCTAlloc`)."""
-        return cast(int, self._ask("ct_alloc")[0])
+        return self._portals.ct_alloc()
 
     def ct_free(self, ct: int) -> None:
         """Free a counting event (`PtlCTFree`).
@@ -55,15 +55,15 @@ class Portals(Caller):
         Raises:
             RunError: where something still uses it (`PTL_IN_USE`).
         """
-        self._ask("ct_free", ct=ct)
+        self._portals.ct_free(ct)
 
     def ct_get(self, ct: int) -> int:
         """Successes a counter has counted, as the host sees it now (`PtlCTGet`)."""
-        return cast(int, self._ask("ct_get", ct=ct)[0]["success"])
+        return self._portals.ct_get(ct)[0]
 
     def ct_failures(self, ct: int) -> int:
         """Failures a counter has counted, as the host sees it now (`PtlCTGet`)."""
-        return cast(int, self._ask("ct_get", ct=ct)[0]["failure"])
+        return self._portals.ct_get(ct)[1]
 
     def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
         """Wait until a counter has reached a threshold; give its successes (`PtlCTWait`).
@@ -71,7 +71,7 @@ class Portals(Caller):
         Raises:
             RunError: where operations it counts have failed.
         """
-        return self._call("ct_wait", int, ct=ct, threshold=threshold)
+        return self._portals.ct_wait(ct, threshold)
 
     def ct_poll(
         self, thresholds: Mapping[int, int], *, timeout_ns: float | None = None
@@ -89,45 +89,38 @@ class Portals(Caller):
             raise InputError("ct_poll takes counters and their thresholds, as in ct_poll({ct: 1})")
         if not isinstance(thresholds, Mapping):
             raise InputError("ct_poll takes a dict of counters and thresholds, as in ct_poll({ct: 1})")
-        counters = [(number("ct", ct), number("threshold", least)) for ct, least in thresholds.items()]
-
-        def result(reached: Any) -> tuple[int, Count] | None:
-            return None if reached is None else (counters[reached[0]][0], Count(**reached[1]))
-
-        return self._call("ct_poll", result, counters=counters, limit_ps=_limit(timeout_ns))
+        return self._portals.ct_poll(list(thresholds.items()), timeout_ns, Count)
 
     def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
         """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
 
         The host sees it when the card has done it and told so, two crossings of the bus later.
         """
-        return self._call("ct_inc", ct=ct, success=success, failure=failure, trigger=None)
+        return self._portals.ct_inc(ct, success, failure, None)
 
     def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
         """Post that a counter be set (`PtlCTSet`). The host sees it as late as an increment."""
-        return self._call("ct_set", ct=ct, success=success, failure=failure, trigger=None)
+        return self._portals.ct_set(ct, success, failure, None)
 
     def triggered_ct_inc(
         self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
     ) -> Awaitable[None]:
         """Post an increment of `target` for when `ct` has reached a threshold (`PtlTriggeredCTInc`)."""
-        trigger = {"ct": number("ct", ct), "threshold": number("threshold", threshold)}
-        return self._call("triggered_ct_inc", ct=target, success=success, failure=failure, trigger=trigger)
+        return self._portals.ct_inc(target, success, failure, (ct, threshold))
 
     def triggered_ct_set(
         self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
     ) -> Awaitable[None]:
         """Post that `target` be set when `ct` has reached a threshold (`PtlTriggeredCTSet`)."""
-        trigger = {"ct": number("ct", ct), "threshold": number("threshold", threshold)}
-        return self._call("triggered_ct_set", ct=target, success=success, failure=failure, trigger=trigger)
+        return self._portals.ct_set(target, success, failure, (ct, threshold))
 
     def ct_cancel_triggered(self, ct: int) -> Awaitable[None]:
         """Post that every triggered operation on a counter be forgotten (`PtlCTCancelTriggered`)."""
-        return self._call("ct_cancel_triggered", ct=ct)
+        return self._portals.ct_cancel_triggered(ct)
 
     def eq_alloc(self, depth: int) -> int:
         """Allocate a queue for that many full events (`PtlEQAlloc`)."""
-        return cast(int, self._ask("eq_alloc", depth=depth)[0])
+        return self._portals.eq_alloc(depth)
 
     def eq_free(self, eq: int) -> None:
         """Free a queue, and the events in it (`PtlEQFree`).
@@ -135,7 +128,7 @@ class Portals(Caller):
         Raises:
             RunError: where something still uses it (`PTL_IN_USE`).
         """
-        self._ask("eq_free", eq=eq)
+        self._portals.eq_free(eq)
 
     def eq_get(self, eq: int) -> Awaitable[Event | None]:
         """The next event of a queue, or None where it is empty (`PtlEQGet`). Looking costs the CPU either way.
@@ -144,7 +137,7 @@ class Portals(Caller):
             RunError: where events were lost before the next because the queue was full (`PTL_EQ_DROPPED`); it says so
                 once, and a further call goes on behind the loss.
         """
-        return self._call("eq_get", lambda event: None if event is None else Event(**event), eq=eq)
+        return self._portals.eq_get(eq, Event)
 
     def eq_wait(self, eq: int) -> Awaitable[Event]:
         """Wait for the next event of a queue (`PtlEQWait`).
@@ -152,7 +145,7 @@ class Portals(Caller):
         Raises:
             RunError: as `eq_get`.
         """
-        return self._call("eq_wait", lambda event: Event(**event), eq=eq)
+        return self._portals.eq_wait(eq, Event)
 
     def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
         """Wait for the next event of several queues (`PtlEQPoll`). The first of them that has one goes first.
@@ -170,11 +163,7 @@ class Portals(Caller):
         queues = numbers(eqs, "eq")
         if not queues:
             raise InputError("eq_poll takes at least one queue, as in eq_poll([eq])")
-
-        def result(found: Any) -> tuple[int, Event] | None:
-            return None if found is None else (queues[found[0]], Event(**found[1]))
-
-        return self._call("eq_poll", result, eqs=queues, limit_ps=_limit(timeout_ns))
+        return self._portals.eq_poll(queues, timeout_ns, Event)
 
     def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
         """Allocate a portal table entry, this one or any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
@@ -186,7 +175,7 @@ class Portals(Caller):
         """
         if pt == 0 and not isinstance(pt, bool):
             raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
-        return cast(int, self._ask("pt_alloc", pt=pt, eq=eq, options=option_names(options))[0])
+        return self._portals.pt_alloc(pt, eq, option_names(options))
 
     def pt_free(self, pt: int) -> None:
         """Free a portal table entry (`PtlPTFree`).
@@ -194,22 +183,21 @@ class Portals(Caller):
         Raises:
             RunError: where match entries are linked to it (`PTL_PT_IN_USE`).
         """
-        self._ask("pt_free", pt=pt)
+        self._portals.pt_free(pt)
 
     def pt_enable(self, pt: int) -> Awaitable[None]:
         """Let messages in to a portal table entry; returns when the card does (`PtlPTEnable`)."""
-        return self._call("pt_enable", pt=pt)
+        return self._portals.pt_enable(pt)
 
     def pt_disable(self, pt: int) -> Awaitable[None]:
         """Drop messages to a portal table entry; returns when the card does (`PtlPTDisable`)."""
-        return self._call("pt_disable", pt=pt)
+        return self._portals.pt_disable(pt)
 
     def md_bind(
         self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
     ) -> int:
         """Bind a memory descriptor to a buffer (`PtlMDBind`). Options by their names, such as `event_ct_send`."""
-        asked = self._ask("md_bind", part=self._own(buffer), options=option_names(options), eq=eq, ct=ct)
-        return cast(int, asked[0])
+        return self._portals.md_bind(buffer, option_names(options), eq, ct)
 
     def md_release(self, md: int) -> None:
         """Release a memory descriptor (`PtlMDRelease`).
@@ -217,7 +205,7 @@ class Portals(Caller):
         Raises:
             RunError: while an operation on it has not ended (`PTL_IN_USE`).
         """
-        self._ask("md_release", md=md)
+        self._portals.md_release(md)
 
     @overload
     def me_append(
@@ -293,17 +281,8 @@ class Portals(Caller):
             user_ptr: comes back in its events.
             wait: whether to wait for the card.
         """
-        return self._call(
-            "me_append",
-            lambda handle: handle,
-            part=self._own(buffer),
-            pt=pt,
-            entry=entry(match_bits, ignore_bits, source, uid, options, ct, user_ptr),
-            list=text(list, "list", "overflow"),
-            min_free=min_free,
-            handlers=handlers,
-            wait=bool(wait),
-        )
+        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_append(buffer, pt, entry, (list, min_free, handlers, wait))
 
     def le_append(
         self,
@@ -321,21 +300,12 @@ class Portals(Caller):
         It is a match entry that ignores all bits, on the one interface that there is; `me_append` has the arguments,
         and `le_unlink` unlinks it.
         """
-        return self._call(
-            "me_append",
-            lambda handle: handle,
-            part=self._own(buffer),
-            pt=pt,
-            entry=entry(0, _ALL_BITS, None, uid, options, ct, user_ptr),
-            list=text(list, "list", "overflow"),
-            min_free=0,
-            handlers=None,
-            wait=True,
-        )
+        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_append(buffer, pt, entry, (list, 0, None, True))
 
     def le_unlink(self, le: int) -> Awaitable[None]:
         """Unlink a list entry (`PtlLEUnlink`), as `me_unlink` a match entry."""
-        return self._call("me_unlink", me=le)
+        return self._portals.me_unlink(le)
 
     def le_search(
         self,
@@ -348,8 +318,8 @@ class Portals(Caller):
         delete: bool = False,
     ) -> Awaitable[None]:
         """Search the unexpected headers for what such a list entry would take (`PtlLESearch`); see `me_search`."""
-        found = entry(0, _ALL_BITS, None, uid, options, ct, user_ptr)
-        return self._call("me_search", pt=pt, entry=found, delete=bool(delete))
+        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_search(pt, entry, delete)
 
     def me_unlink(self, me: int) -> Awaitable[None]:
         """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
@@ -357,7 +327,7 @@ class Portals(Caller):
         Raises:
             RunError: while messages or unexpected headers refer to it (`PTL_IN_USE`), or where it is unlinked already.
         """
-        return self._call("me_unlink", me=me)
+        return self._portals.me_unlink(me)
 
     def me_search(
         self,
@@ -378,12 +348,8 @@ class Portals(Caller):
         found is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` the first is found, all
         otherwise.
         """
-        found = entry(match_bits, ignore_bits, source, uid, options, ct, user_ptr)
-        return self._call("me_search", pt=pt, entry=found, delete=bool(delete))
-
-
-def _limit(timeout_ns: float | None) -> int | None:
-    return None if timeout_ns is None else picoseconds(timeout_ns, f"timeout_ns={timeout_ns}")
+        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_search(pt, entry, delete)
 
 
 _ALL_BITS = 2**64 - 1

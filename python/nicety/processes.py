@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal
 
-from nicety._calls import Caller, OfHost
+from nicety._calls import Caller
 from nicety._checks import U32, U64, text, whole
 from nicety._program import Program
 from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety import _native
 
 MemoryName = Literal["cls", "ctm", "imem", "emem"]
 """A memory of the card, the nearest to the microengines first."""
@@ -40,11 +43,14 @@ class Processes(Program):
     """
 
 
-class Process(OfHost):
+class Process:
     """A process that was started, by `host.start`."""
 
-    def __init__(self, host: Caller, number: int, name: str, microengine: int, context: int) -> None:
-        super().__init__(host)
+    def __init__(
+        self, calls: _native.ProcessCalls, rank: int, number: int, name: str, microengine: int, context: int
+    ) -> None:
+        self._calls = calls
+        self._rank = rank
         self._number = number
         self.name = name
         self.microengine = microengine
@@ -57,19 +63,18 @@ class Process(OfHost):
             HandlerTrap: where it was stopped; the text says for what, and at which line.
             RunError: where another process was started in its place since.
         """
-        return self._call("finished", int, process=self._number)
+        return self._calls.finished(self._number)
 
     def __repr__(self) -> str:
-        return (
-            f"<Process {self.name} of rank {self._host.rank}, microengine {self.microengine}, context {self.context}>"
-        )
+        return f"<Process {self.name} of rank {self._rank}, microengine {self.microengine}, context {self.context}>"
 
 
-class CardMemory(OfHost):
+class CardMemory:
     """A part of a memory of a host's card, made by `host.card_memory`. Reading and writing take no virtual time."""
 
-    def __init__(self, host: Caller, part: dict[str, str | int], address: int) -> None:
-        super().__init__(host)
+    def __init__(self, calls: _native.ProcessCalls, rank: int, part: tuple[str, int, int, int], address: int) -> None:
+        self._calls = calls
+        self._rank = rank
         self._part = part
         self._address = address
 
@@ -80,11 +85,11 @@ class CardMemory(OfHost):
 
     def __len__(self) -> int:
         """Bytes."""
-        return cast(int, self._part["bytes"])
+        return self._part[3]
 
     def read(self) -> bytes:
         """The bytes as they are now."""
-        return bytes.fromhex(self._ask("read_card", part=self._part)[0])
+        return self._calls.read_card(self._part)
 
     def write(self, contents: bytes) -> None:
         """Change bytes, from the first on.
@@ -94,13 +99,10 @@ class CardMemory(OfHost):
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
-        digits = bytes(contents).hex()
-        self._ask("write_card", part=self._part, contents=digits)
+        self._calls.write_card(self._part, bytes(contents))
 
     def __repr__(self) -> str:
-        return (
-            f"<CardMemory of rank {self._host.rank}, {len(self)} bytes of {self._part['memory']} at {self.address:#x}>"
-        )
+        return f"<CardMemory of rank {self._rank}, {len(self)} bytes of {self._part[0]} at {self.address:#x}>"
 
 
 @dataclass(frozen=True)
@@ -278,17 +280,13 @@ class ProcessCalls(Caller):
             raise InputError(f"start takes nicety.Processes, not {type(processes).__name__}")
         microengine, context = whole(microengine, "microengine", U32), whole(context, "context", U32)
         arguments = [_word(value) for value in args]
-        number = self._turns.load(self, processes)
-        made, _ = self._ask(
-            "start",
-            processes=number,
-            name=text(name, "name", "worker"),
-            microengine=microengine,
-            context=context,
-            contexts=None if contexts is None else whole(contexts, "contexts", U32),
-            arguments=arguments,
-        )
-        return Process(self, made, name, microengine, context)
+        number = self._loaded.get(processes)
+        if number is None:
+            number = self._processes.load(processes.compile(isa=self._calls.isa()).elf)
+            self._loaded[processes] = number
+        place = (microengine, context, None if contexts is None else whole(contexts, "contexts", U32))
+        made = self._processes.start(number, name, place, arguments)
+        return Process(self._processes, self.rank, made, name, microengine, context)
 
     def open_queue(self, queue: int) -> None:
         """Open a queue of the card's port: frames for it wait from now on until a process receives them.
@@ -302,7 +300,7 @@ class ProcessCalls(Caller):
         Raises:
             InputError: where there is no such queue, or the card has no processes.
         """
-        self._ask("open_queue", queue=whole(queue, "queue", U32))
+        self._processes.open_queue(queue)
 
     def card_memory(self, memory: MemoryName, offset: int = 0, *, length_bytes: int, island: int = 0) -> CardMemory:
         """A part of a memory of the card, to read and write.
@@ -316,13 +314,13 @@ class ProcessCalls(Caller):
         Raises:
             InputError: where there is no such memory or island, or the part reaches over the memory's end.
         """
-        part: dict[str, str | int] = {
-            "memory": text(memory, "memory", "emem"),
-            "island": whole(island, "island", U64),
-            "offset": whole(offset, "offset", U32),
-            "bytes": whole(length_bytes, "length_bytes", U32),
-        }
-        return CardMemory(self, part, cast(int, self._ask("card_memory", part=part)[0]))
+        part = (
+            text(memory, "memory", "emem"),
+            whole(island, "island", U64),
+            whole(offset, "offset", U32),
+            whole(length_bytes, "length_bytes", U32),
+        )
+        return CardMemory(self._processes, self.rank, part, self._processes.card_memory(part))
 
 
 def _word(value: int) -> int:

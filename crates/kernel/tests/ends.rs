@@ -1,8 +1,8 @@
 //! How runs end: deadlocks that say who waits for what, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
-    Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError, Waiting, World,
-    describe, join, race, timeout,
+    Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError,
+    Waiting, World, describe, join, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::Cell;
@@ -227,7 +227,8 @@ fn an_interrupt_ends_a_run_and_it_may_go_on() {
 #[test]
 fn an_interrupt_reaches_a_run_that_stands_still() {
     let flag = Arc::new(AtomicBool::new(false));
-    let mut world: World<()> = World::new(Config { interrupt: Some(flag.clone().into()), ..Config::default() });
+    let mut world: World<()> =
+        World::new(Config { interrupt: Some(flag.clone().into()), ..Config::default() });
     let node = world.add_node();
     let sim = world.sim(node);
     let s = sim.clone();

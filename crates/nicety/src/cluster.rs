@@ -205,8 +205,12 @@ impl Cluster {
         }
         let gauge = Gauge::new(nodes, &card.listing.name, large)?;
         // More shards than hosts would only be empty.
-        let mut world =
-            World::new(Config { seed, shards: shards.min(nodes as usize), interrupt: interrupt.clone(), max_time: None });
+        let mut world = World::new(Config {
+            seed,
+            shards: shards.min(nodes as usize),
+            interrupt: interrupt.clone(),
+            max_time: None,
+        });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: around.link, switch: around.switch };
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;

@@ -6,9 +6,9 @@
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
 //! - [`capture`]: captures of packets, read as they come.
 //! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor.
+//! - [`commands`]: programs that run elsewhere, in Python for one.
 //! - [`cards`]: the specifications that come with nicety, and reading one's own.
 //! - [`record`]: what a run leaves to look at, as tables and as a timeline.
-//! - [`remote`]: programs that run elsewhere, in Python for one.
 //! - [`tsp`]: the travelling salesman on a network flow processor.
 //! - [`sources`]: the C handlers and headers that come with nicety.
 //!
@@ -40,6 +40,7 @@ pub mod capture;
 pub mod cardinality;
 pub mod cards;
 mod cluster;
+pub mod commands;
 mod error;
 mod failures;
 pub mod faults;
@@ -50,7 +51,6 @@ mod noise;
 mod processes;
 pub mod record;
 mod refusals;
-pub mod remote;
 pub mod sources;
 pub mod tsp;
 mod verdict;
@@ -64,6 +64,7 @@ pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received
 pub use machine::LargeCluster;
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
+pub use nicety_kernel::Interrupt;
 pub use nicety_nic::nfp::{
     ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters, PortCounters,
     QueueCounters,
@@ -76,7 +77,7 @@ pub use nicety_nic::spin::{
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::{CardSpec, Design};
 pub use nicety_portals as portals;
-pub use nicety_types::{Duration, Time};
+pub use nicety_types::{Duration, NodeId, Time};
 pub use noise::Noise;
 pub use processes::PortReport;
 pub use processes::{CardMemory, MicroengineReport, Process, ProcessEnd, ProcessReport, Processes, Start};

@@ -1,13 +1,14 @@
-//! The Python extension module: what crosses the border, and nothing else. Requests, commands and reports are JSON texts
-//! that the `nicety` crate reads and writes; what they mean is decided there.
+//! The Python extension module: what crosses the border, and nothing else. Requests and reports are JSON texts that the
+//! `nicety` crate reads and writes, and what host programs ask is its commands, made in `program`; what they mean is
+//! decided there.
 
 mod calls;
 mod channels;
 mod errors;
 mod interfaces;
 mod processes;
+mod program;
 mod report;
-mod simulation;
 mod tables;
 
 use pyo3::prelude::*;
@@ -31,7 +32,10 @@ mod _native {
         pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_lengths, tsp_plan, tsp_run,
     };
     #[pymodule_export]
-    use crate::simulation::{HostMemory, Simulation};
+    use crate::program::{
+        Call, Calls, ChannelCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls, PortalsCalls,
+        ProcessCalls, Simulation,
+    };
     #[pymodule_export]
     use crate::tables::{Recording, Table};
 }

@@ -141,7 +141,8 @@ where
     G: Future<Output = ()> + 'static,
 {
     let program = Program::load(elf, spec)?;
-    let mut world: World<Symbol> = World::new(Config { interrupt: interrupt.map(Into::into), ..Config::default() });
+    let mut world: World<Symbol> =
+        World::new(Config { interrupt: interrupt.map(Into::into), ..Config::default() });
     let (card, other) = (world.add_node(), world.add_node());
     let (here, there) = nicety_fabric::pair(&mut world, card, other, spec.node.link);
     let (sim, beyond) = (world.sim(card), world.sim(other));
@@ -157,7 +158,8 @@ fn simulate<T: 'static, F>(
 where
     F: Future<Output = Result<T, ExperimentError>> + 'static,
 {
-    let mut world: World<()> = World::new(Config { interrupt: interrupt.map(Into::into), ..Config::default() });
+    let mut world: World<()> =
+        World::new(Config { interrupt: interrupt.map(Into::into), ..Config::default() });
     let node = world.add_node();
     let sim = world.sim(node);
     let steps = steps(&sim);

@@ -188,6 +188,11 @@ impl Host {
         self.called("barrier", start);
     }
 
+    /// Has the run's interrupt looked at now.
+    pub(crate) fn check_interrupt(&self) {
+        self.inner.sim.check_interrupt();
+    }
+
     /// Begins to account for the thread's time anew, at this instant.
     pub fn restart_path(&self) {
         self.path.replace(Path::from(self.now()));

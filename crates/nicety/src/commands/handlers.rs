@@ -1,0 +1,84 @@
+//! What a program asks for its handlers: applications, HPU memory, and programs with their state.
+
+use super::{Outcome, Part, Program, nothing, numbered};
+use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host, HpuMemoryId, State};
+
+/// [`Host`]'s functions under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+pub enum HandlerSetup {
+    /// A compiled program; it has a number then, on every host.
+    Load {
+        elf: Vec<u8>,
+        names: HandlerNames,
+    },
+    Application {
+        config: ApplicationConfig,
+    },
+    HpuAlloc {
+        application: ApplicationId,
+        contents: Vec<u8>,
+    },
+    HpuFree {
+        memory: HpuMemoryId,
+    },
+    Attach {
+        /// As numbered by the outcome of `Load`.
+        handlers: u64,
+        /// The state to begin with, where it is no memory that others have as well.
+        state: Vec<u8>,
+        shared: Option<HpuMemoryId>,
+        memory: Option<Part>,
+        application: ApplicationId,
+    },
+    Detach {
+        handlers: u32,
+    },
+}
+
+/// [`Host`]'s calls under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+pub enum HandlerCall {
+    HpuRead { memory: HpuMemoryId, offset: u64, bytes: u64 },
+    HpuWrite { memory: HpuMemoryId, offset: u64, contents: Vec<u8> },
+}
+
+impl Program {
+    pub(super) fn set_up_handlers(&self, setup: HandlerSetup) -> Result<Outcome, Error> {
+        let host = &self.0.host;
+        match setup {
+            HandlerSetup::Load { elf, names } => {
+                let handlers = host.load_handlers(&elf, &names)?;
+                Ok(numbered(&self.0.loaded.handlers, handlers))
+            }
+            HandlerSetup::Application { config } => Ok(Outcome::Word(host.application(config)?.0.into())),
+            HandlerSetup::HpuAlloc { application, contents } => {
+                Ok(Outcome::Word(host.hpu_alloc(application, contents)?.0))
+            }
+            HandlerSetup::HpuFree { memory } => host.hpu_free(memory).map(nothing),
+            HandlerSetup::Attach { handlers, state, shared, memory, application } => {
+                let loaded = self.0.loaded.handlers.borrow();
+                let unknown = || Error::Program(format!("there are no handlers {handlers}"));
+                let handlers = loaded.get(handlers as usize).ok_or_else(unknown)?;
+                let memory = memory.map(|part| self.part(part)).transpose()?;
+                let state = shared.map_or(State::Own(&state), State::Shared);
+                let memory = memory.map(|buffer| (buffer.address(), buffer.len()));
+                let attached = host.attach_as(&Attach { handlers, application, state, memory })?;
+                Ok(Outcome::Word(attached.into()))
+            }
+            HandlerSetup::Detach { handlers } => host.detach(handlers).map(nothing),
+        }
+    }
+
+    pub(super) async fn handlers(&self, host: &Host, call: HandlerCall) -> Result<Outcome, Error> {
+        match call {
+            HandlerCall::HpuRead { memory, offset, bytes } => {
+                host.hpu_read(memory, offset, bytes).await.map(Outcome::Bytes)
+            }
+            HandlerCall::HpuWrite { memory, offset, contents } => {
+                host.hpu_write(memory, offset, contents).await.map(nothing)
+            }
+        }
+    }
+}

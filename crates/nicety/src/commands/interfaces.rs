@@ -1,0 +1,100 @@
+//! What a program asks of processes with virtual network interfaces.
+
+use super::{Outcome, Part, Program, nothing};
+use crate::{Error, Host};
+use nicety_nic::qnix::{How, Operation};
+
+/// What takes no virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceSetup {
+    /// Memory of a process.
+    Alloc {
+        /// The process.
+        process: u32,
+        /// How much of it.
+        bytes: u64,
+    },
+}
+
+/// The calls of [`crate::VniProcess`] under the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the calls and arguments of `VniProcess`, under the same names")]
+pub enum InterfaceCall {
+    Open {
+        process: u32,
+    },
+    Close {
+        process: u32,
+        vni: u32,
+    },
+    Pool {
+        process: u32,
+        vni: u32,
+        bytes: u64,
+    },
+    Send {
+        process: u32,
+        vni: u32,
+        part: Part,
+        /// A rank and an interface of its card.
+        to: (u32, u32),
+        tag: u64,
+        how: How,
+    },
+    Receive {
+        process: u32,
+        vni: u32,
+        part: Part,
+        from: Option<(u32, u32)>,
+        tag: Option<u64>,
+        how: How,
+    },
+    Test {
+        process: u32,
+        vni: u32,
+        operation: u64,
+    },
+    Wait {
+        process: u32,
+        vni: u32,
+        operation: u64,
+    },
+}
+
+impl Program {
+    pub(super) fn set_up_interfaces(&self, setup: InterfaceSetup) -> Result<Outcome, Error> {
+        let InterfaceSetup::Alloc { process, bytes } = setup;
+        Ok(self.add_buffer(self.0.host.vni_process(process)?.alloc(bytes)?))
+    }
+
+    pub(super) async fn interfaces(&self, host: &Host, call: InterfaceCall) -> Result<Outcome, Error> {
+        match call {
+            InterfaceCall::Open { process } => {
+                Ok(Outcome::Word(host.vni_process(process)?.open().await?.into()))
+            }
+            InterfaceCall::Close { process, vni } => host.vni_process(process)?.close(vni).await.map(nothing),
+            InterfaceCall::Pool { process, vni, bytes } => {
+                let pool = host.vni_process(process)?.register_pool(vni, bytes).await?;
+                Ok(self.add_buffer(pool))
+            }
+            InterfaceCall::Send { process, vni, part, to, tag, how } => {
+                let buffer = self.part(part)?;
+                let operation = host.vni_process(process)?.send(vni, &buffer, to, tag, how).await?;
+                Ok(Outcome::Word(operation.number()))
+            }
+            InterfaceCall::Receive { process, vni, part, from, tag, how } => {
+                let buffer = self.part(part)?;
+                let operation = host.vni_process(process)?.receive(vni, &buffer, from, tag, how).await?;
+                Ok(Outcome::Word(operation.number()))
+            }
+            InterfaceCall::Test { process, vni, operation } => {
+                let done = host.vni_process(process)?.test(vni, Operation::numbered(operation)).await?;
+                Ok(Outcome::Completed(done))
+            }
+            InterfaceCall::Wait { process, vni, operation } => {
+                let done = host.vni_process(process)?.wait(vni, Operation::numbered(operation)).await?;
+                Ok(Outcome::Completed(Some(done)))
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Messages between hosts, and what a host does on its own CPUs.
+
+use super::{Outcome, Part, Program, nothing};
+use crate::{Error, Host};
+use nicety_host::Work;
+use nicety_types::Duration;
+use std::ops::Range;
+
+/// [`Host`]'s calls on any card, under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+pub enum MessageCall {
+    Send {
+        part: Part,
+        to: u32,
+        tag: u32,
+    },
+    Recv {
+        part: Part,
+        source: Option<u32>,
+        tag: Option<u32>,
+    },
+    PostRecv {
+        part: Part,
+        source: Option<u32>,
+        tag: Option<u32>,
+    },
+    /// A receive, as numbered by the outcome of `PostRecv`.
+    Received {
+        posted: u64,
+    },
+    Compute {
+        duration: Duration,
+    },
+    Work {
+        duration: Duration,
+        cycles: u64,
+        reads: Vec<Extent>,
+        writes: Vec<Extent>,
+    },
+    Copy {
+        part: Part,
+        into: Part,
+    },
+    Barrier,
+}
+
+/// Memory that a program goes through: a part of a buffer, or blocks of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The part.
+    pub part: Part,
+    /// Offsets in it and lengths; all of it where there are none.
+    pub blocks: Option<Vec<(u64, u64)>>,
+}
+
+impl Program {
+    pub(super) async fn message(&self, host: &Host, call: MessageCall) -> Result<Outcome, Error> {
+        match call {
+            MessageCall::Send { part, to, tag } => host.send(&self.part(part)?, to, tag).await.map(nothing),
+            MessageCall::Recv { part, source, tag } => {
+                host.recv(&self.part(part)?, source, tag).await.map(Outcome::Received)
+            }
+            MessageCall::PostRecv { part, source, tag } => {
+                let pending = host.post_recv(&self.part(part)?, source, tag).await?;
+                let mut receives = self.0.receives.borrow_mut();
+                receives.posted += 1;
+                let number = receives.posted;
+                receives.waiting.insert(number, pending);
+                Ok(Outcome::Word(number))
+            }
+            MessageCall::Received { posted } => {
+                let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
+                let pending = self.0.receives.borrow_mut().waiting.remove(&posted);
+                host.received(pending.ok_or_else(unknown)?).await.map(Outcome::Received)
+            }
+            MessageCall::Compute { duration } => {
+                host.compute(host.duration(duration, 0)?).await;
+                Ok(Outcome::Nothing)
+            }
+            MessageCall::Work { duration, cycles, reads, writes } => {
+                let compute = host.duration(duration, cycles)?;
+                let work = Work { compute, reads: self.addresses(reads)?, writes: self.addresses(writes)? };
+                host.work(&work).await.map(nothing)
+            }
+            MessageCall::Copy { part, into } => {
+                host.copy(&self.part(part)?, &self.part(into)?).await.map(nothing)
+            }
+            MessageCall::Barrier => {
+                host.barrier().await;
+                Ok(Outcome::Nothing)
+            }
+        }
+    }
+
+    fn addresses(&self, extents: Vec<Extent>) -> Result<Vec<Range<u64>>, Error> {
+        let mut found = Vec::new();
+        for Extent { part, blocks } in extents {
+            let buffer = self.part(part)?;
+            match blocks {
+                None => found.push(buffer.addresses()),
+                Some(blocks) => {
+                    for (offset, bytes) in blocks {
+                        found.push(buffer.slice(offset, bytes)?.addresses());
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,285 @@
+//! Programs that run elsewhere, in Python for one: what they ask for is plain typed data, each command defined once.
+//!
+//! A command is a [`Setup`], which takes no virtual time and is answered at once by [`Program::set_up`], or a [`Call`],
+//! which takes virtual time: [`drive`] resumes a [`Thread`] of the program until it makes one, and again with its
+//! [`Outcome`] when that time is over. While a thread runs, virtual time stands still. What a command names, such as a
+//! buffer, it names by the number that the outcome of another one gave.
+//!
+//! Each file has the commands about one thing, and how they are carried out on a [`Host`]: `messages.rs`, `portals.rs`,
+//! `handlers.rs`, `processes.rs`, `channels.rs` and `interfaces.rs`. `names.rs` reads the names that texts have for
+//! options and the like.
+
+mod channels;
+mod handlers;
+mod interfaces;
+mod messages;
+pub mod names;
+mod portals;
+mod processes;
+
+pub use channels::{ChannelCall, ChannelSetup, Wanted};
+pub use handlers::{HandlerCall, HandlerSetup};
+pub use interfaces::{InterfaceCall, InterfaceSetup};
+pub use messages::{Extent, MessageCall};
+pub use portals::{PortalsCall, PortalsSetup, Trigger};
+pub use processes::{ProcessCall, ProcessSetup};
+
+use crate::{Buffer, Channel, Error, Handlers, Host, PendingRecv, Process, Processes, Received};
+use nicety_host::HostBytes;
+use nicety_nic::qnix::Completed;
+use nicety_portals::{CtEvent, CtHandle, EqHandle, Event, Limits};
+use nicety_types::Time;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A command that takes no virtual time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setup {
+    /// Memory of the host: a [`Outcome::Buffer`].
+    Alloc {
+        /// How much of it.
+        bytes: u64,
+    },
+    /// About what a host keeps on a Portals card.
+    Portals(PortalsSetup),
+    /// About handlers.
+    Handlers(HandlerSetup),
+    /// About processes of the card.
+    Processes(ProcessSetup),
+    /// About channels to these.
+    Channels(ChannelSetup),
+    /// About processes of the host with interfaces of their own.
+    Interfaces(InterfaceSetup),
+}
+
+/// A command that takes virtual time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Between hosts, and on a host's own CPUs and memory.
+    Messages(MessageCall),
+    /// To a Portals card.
+    Portals(PortalsCall),
+    /// About the memory of handlers.
+    Handlers(HandlerCall),
+    /// About processes of the card.
+    Processes(ProcessCall),
+    /// About channels to these.
+    Channels(ChannelCall),
+    /// About processes of the host with interfaces of their own.
+    Interfaces(InterfaceCall),
+}
+
+/// A part of a buffer of the program's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The buffer, as numbered by [`Outcome::Buffer`].
+    pub buffer: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What a command comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Nothing,
+    /// A number: a handle, what was counted, what something is called from now on.
+    Word(u64),
+    /// What was read.
+    Bytes(Vec<u8>),
+    /// Memory. [`Program::memory`] has its bytes.
+    Buffer {
+        /// What commands call it.
+        number: u32,
+        /// Where it begins in the host's memory.
+        address: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// What a receive brought.
+    Received(Received),
+    /// The value of a counter.
+    Count(CtEvent),
+    /// The first counter that has come so far, and its value; none where the time was over.
+    Reached(Option<(CtHandle, CtEvent)>),
+    /// The next event of a queue; none where it is empty.
+    Event(Option<Event>),
+    /// The first event of several queues, and its queue; none where the time was over.
+    Polled(Option<(EqHandle, Event)>),
+    /// Which of several messages came first, and its bytes where it is direct.
+    Selected(u32, Vec<u8>),
+    /// How a send or a receive of an interface ended; none where it has not.
+    Completed(Option<Completed>),
+    /// How much there is of everything on a Portals card.
+    Limits(Limits),
+}
+
+/// What a thread of a program does next.
+pub enum Next {
+    /// It waits for a call.
+    Call(Call),
+    /// It has further threads run, and waits for the ends of all of them.
+    Gather(Vec<Box<dyn Thread>>),
+    /// It is over.
+    Finished,
+    /// The run is to end. Its [interrupt](crate::ClusterConfig::interrupt) is set by now.
+    Stop,
+}
+
+/// A thread of a program that runs elsewhere.
+pub trait Thread: 'static {
+    /// Runs it up to its next call or its end. `reply` is what its last call came to, [`Outcome::Nothing`] to begin with.
+    fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
+}
+
+/// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
+/// attach by its number. Cheap to clone; a clone is the same list.
+#[derive(Clone, Default)]
+pub struct Loaded {
+    handlers: Rc<RefCell<Vec<Handlers>>>,
+    processes: Rc<RefCell<Vec<Processes>>>,
+}
+
+/// A program on its host, and all that it has numbers for; its threads share it. Cheap to clone; a clone is the same one.
+#[derive(Clone)]
+pub struct Program(Rc<Inner>);
+
+struct Inner {
+    host: Host,
+    loaded: Loaded,
+    buffers: RefCell<Vec<Buffer>>,
+    receives: RefCell<Receives>,
+    /// Processes that it has started.
+    started: RefCell<Vec<Process>>,
+    channels: RefCell<Vec<Channel>>,
+}
+
+/// Receives that nobody has waited for, by their numbers.
+#[derive(Default)]
+struct Receives {
+    waiting: HashMap<u64, PendingRecv>,
+    posted: u64,
+}
+
+/// Runs a program on its host: its first thread, and those that this one gathers.
+///
+/// # Errors
+/// None of the program's own, which are its threads' to keep.
+pub async fn drive(program: Program, thread: Box<dyn Thread>) -> Result<(), Error> {
+    let host = program.0.host.clone();
+    program.run(host, thread).await
+}
+
+impl Program {
+    /// A program that is to run on a host of a cluster for whose cards this was loaded.
+    pub fn new(host: Host, loaded: Loaded) -> Program {
+        Program(Rc::new(Inner {
+            host,
+            loaded,
+            buffers: RefCell::default(),
+            receives: RefCell::default(),
+            started: RefCell::default(),
+            channels: RefCell::default(),
+        }))
+    }
+
+    /// The current instant.
+    pub fn now(&self) -> Time {
+        self.0.host.now()
+    }
+
+    /// Carries out a command that takes no virtual time.
+    ///
+    /// # Errors
+    /// As the function of [`Host`] that it is.
+    pub fn set_up(&self, setup: Setup) -> Result<Outcome, Error> {
+        match setup {
+            Setup::Alloc { bytes } => Ok(self.add_buffer(self.0.host.alloc(bytes)?)),
+            Setup::Portals(setup) => self.set_up_portals(setup),
+            Setup::Handlers(setup) => self.set_up_handlers(setup),
+            Setup::Processes(setup) => self.set_up_processes(setup),
+            Setup::Channels(ChannelSetup::Open) => self.0.host.open().map(|_| Outcome::Nothing),
+            Setup::Interfaces(setup) => self.set_up_interfaces(setup),
+        }
+    }
+
+    /// The bytes of a buffer; none where it has length zero.
+    ///
+    /// # Errors
+    /// When there is no such buffer.
+    pub fn memory(&self, number: u32) -> Result<Option<Arc<HostBytes>>, Error> {
+        self.with_buffer(number, |buffer| buffer.shared().cloned())
+    }
+
+    /// A thread, which is `host`'s.
+    async fn run(self, host: Host, mut thread: Box<dyn Thread>) -> Result<(), Error> {
+        let mut reply = Ok(Outcome::Nothing);
+        loop {
+            reply = match thread.resume(reply) {
+                Next::Call(call) => self.carry_out(&host, call).await,
+                Next::Gather(threads) => self.gather(&host, threads).await,
+                Next::Finished => return Ok(()),
+                Next::Stop => {
+                    host.check_interrupt();
+                    std::future::pending().await
+                }
+            };
+        }
+    }
+
+    async fn carry_out(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
+        match call {
+            Call::Messages(call) => self.message(host, call).await,
+            Call::Portals(call) => self.portals(host, call).await,
+            Call::Handlers(call) => self.handlers(host, call).await,
+            Call::Processes(call) => self.processes(host, call).await,
+            Call::Channels(call) => self.channels(host, call).await,
+            Call::Interfaces(call) => self.interfaces(host, call).await,
+        }
+    }
+
+    async fn gather(&self, host: &Host, threads: Vec<Box<dyn Thread>>) -> Result<Outcome, Error> {
+        let start = |thread| {
+            let program = self.clone();
+            host.spawn(move |host| program.run(host, thread))
+        };
+        let started: Vec<_> = threads.into_iter().map(start).collect();
+        for thread in started {
+            thread.join().await?;
+        }
+        Ok(Outcome::Nothing)
+    }
+
+    fn add_buffer(&self, buffer: Buffer) -> Outcome {
+        let mut buffers = self.0.buffers.borrow_mut();
+        let number = u32::try_from(buffers.len()).expect("fewer than 2^32 buffers");
+        let outcome = Outcome::Buffer { number, address: buffer.address(), bytes: buffer.len() };
+        buffers.push(buffer);
+        outcome
+    }
+
+    fn with_buffer<T>(&self, number: u32, what: impl FnOnce(&Buffer) -> T) -> Result<T, Error> {
+        let unknown = || Error::Program(format!("there is no buffer {number} on this host"));
+        Ok(what(self.0.buffers.borrow().get(number as usize).ok_or_else(unknown)?))
+    }
+
+    fn part(&self, part: Part) -> Result<Buffer, Error> {
+        self.with_buffer(part.buffer, |buffer| buffer.slice(part.offset, part.bytes))?
+    }
+}
+
+/// The outcome of a command that has none.
+fn nothing((): ()) -> Outcome {
+    Outcome::Nothing
+}
+
+/// The place of something in a list of what a program has, as an outcome.
+fn numbered<T>(list: &RefCell<Vec<T>>, item: T) -> Outcome {
+    let mut list = list.borrow_mut();
+    list.push(item);
+    Outcome::Word(list.len() as u64 - 1)
+}

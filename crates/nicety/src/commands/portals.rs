@@ -1,0 +1,172 @@
+//! What a program asks of a Portals card.
+
+use super::{Outcome, Part, Program, nothing};
+use crate::{Error, Host};
+use nicety_portals::{
+    CtEvent, CtHandle, EqHandle, List, Md, MdHandle, MdOptions, Me, MeHandle, PtOptions, Request, SearchOp,
+    StatusRegister,
+};
+use nicety_types::Duration;
+
+/// What a host keeps on its card: [`Host`]'s functions under the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+pub enum PortalsSetup {
+    NiLimits,
+    NiStatus { register: StatusRegister },
+    CtAlloc,
+    CtFree { ct: CtHandle },
+    CtGet { ct: CtHandle },
+    EqAlloc { depth: u32 },
+    EqFree { eq: EqHandle },
+    PtAlloc { pt: Option<u32>, eq: Option<EqHandle>, options: PtOptions },
+    PtFree { pt: u32 },
+    MdBind { part: Part, options: MdOptions, eq: Option<EqHandle>, ct: Option<CtHandle> },
+    MdRelease { md: MdHandle },
+}
+
+/// [`Host`]'s calls under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+pub enum PortalsCall {
+    /// An operation, posted, or triggered by a counter.
+    Post {
+        request: Request,
+        trigger: Option<Trigger>,
+    },
+    CtInc {
+        ct: CtHandle,
+        by: CtEvent,
+        trigger: Option<Trigger>,
+    },
+    CtSet {
+        ct: CtHandle,
+        value: CtEvent,
+        trigger: Option<Trigger>,
+    },
+    CtCancelTriggered {
+        ct: CtHandle,
+    },
+    CtWait {
+        ct: CtHandle,
+        threshold: u64,
+    },
+    CtPoll {
+        counters: Vec<(CtHandle, u64)>,
+        limit: Option<Duration>,
+    },
+    EqGet {
+        eq: EqHandle,
+    },
+    EqWait {
+        eq: EqHandle,
+    },
+    EqPoll {
+        eqs: Vec<EqHandle>,
+        limit: Option<Duration>,
+    },
+    PtEnable {
+        pt: u32,
+        enabled: bool,
+    },
+    /// `me` is the entry without its memory, which is `part`.
+    MeAppend {
+        part: Part,
+        pt: u32,
+        me: Me,
+        list: List,
+        /// Whether it ends when the card has appended it, and gives its handle.
+        wait: bool,
+    },
+    MeUnlink {
+        me: MeHandle,
+    },
+    MeSearch {
+        pt: u32,
+        me: Me,
+        op: SearchOp,
+    },
+    AtomicSync,
+}
+
+/// What has an operation started by the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The counter.
+    pub ct: CtHandle,
+    /// The successes it must have.
+    pub threshold: u64,
+}
+
+impl Program {
+    pub(super) fn set_up_portals(&self, setup: PortalsSetup) -> Result<Outcome, Error> {
+        let host = &self.0.host;
+        match setup {
+            PortalsSetup::NiLimits => host.ni_limits().map(Outcome::Limits),
+            PortalsSetup::NiStatus { register } => host.ni_status(register).map(Outcome::Word),
+            PortalsSetup::CtAlloc => Ok(Outcome::Word(host.ct_alloc()?.to_bits())),
+            PortalsSetup::CtFree { ct } => host.ct_free(ct).map(nothing),
+            PortalsSetup::CtGet { ct } => host.ct_get(ct).map(Outcome::Count),
+            PortalsSetup::EqAlloc { depth } => Ok(Outcome::Word(host.eq_alloc(depth)?.to_bits())),
+            PortalsSetup::EqFree { eq } => host.eq_free(eq).map(nothing),
+            PortalsSetup::PtAlloc { pt, eq, options } => {
+                Ok(Outcome::Word(host.pt_alloc_with(pt, eq, options)?.into()))
+            }
+            PortalsSetup::PtFree { pt } => host.pt_free(pt).map(nothing),
+            PortalsSetup::MdBind { part, options, eq, ct } => {
+                let buffer = self.part(part)?;
+                let md = Md { start: buffer.address(), length: buffer.len(), options, eq, ct };
+                Ok(Outcome::Word(host.md_bind(md)?.to_bits()))
+            }
+            PortalsSetup::MdRelease { md } => host.md_release(md).map(nothing),
+        }
+    }
+
+    pub(super) async fn portals(&self, host: &Host, call: PortalsCall) -> Result<Outcome, Error> {
+        match call {
+            PortalsCall::Post { request, trigger: None } => host.post(&request).await.map(nothing),
+            PortalsCall::Post { request, trigger: Some(Trigger { ct, threshold }) } => {
+                host.triggered(request, ct, threshold).await.map(nothing)
+            }
+            PortalsCall::CtInc { ct, by, trigger: None } => host.ct_inc(ct, by).await.map(nothing),
+            PortalsCall::CtInc { ct: target, by, trigger: Some(Trigger { ct, threshold }) } => {
+                host.triggered_ct_inc(target, by, ct, threshold).await.map(nothing)
+            }
+            PortalsCall::CtSet { ct, value, trigger: None } => host.ct_set(ct, value).await.map(nothing),
+            PortalsCall::CtSet { ct: target, value, trigger: Some(Trigger { ct, threshold }) } => {
+                host.triggered_ct_set(target, value, ct, threshold).await.map(nothing)
+            }
+            PortalsCall::CtCancelTriggered { ct } => host.ct_cancel_triggered(ct).await.map(nothing),
+            PortalsCall::CtWait { ct, threshold } => {
+                Ok(Outcome::Word(host.ct_wait(ct, threshold).await?.success))
+            }
+            PortalsCall::CtPoll { counters, limit } => {
+                let reached = host.ct_poll(&counters, limit).await?;
+                Ok(Outcome::Reached(reached.map(|(index, value)| (counters[index].0, value))))
+            }
+            PortalsCall::EqGet { eq } => host.eq_get(eq).await.map(Outcome::Event),
+            PortalsCall::EqWait { eq } => {
+                let what = || "an event in its queue".to_string();
+                Ok(Outcome::Event(Some(host.eq_wait(eq, |_| true, what).await?)))
+            }
+            PortalsCall::EqPoll { eqs, limit } => {
+                let found = host.eq_poll(&eqs, limit).await?;
+                Ok(Outcome::Polled(found.map(|(index, event)| (eqs[index], event))))
+            }
+            PortalsCall::PtEnable { pt, enabled } => host.pt_enable(pt, enabled).await.map(nothing),
+            PortalsCall::MeAppend { part, pt, me, list, wait } => {
+                let buffer = self.part(part)?;
+                let me = Me { start: buffer.address(), length: buffer.len(), ..me };
+                let appending = host.me_append(pt, me, list).await?;
+                if wait {
+                    Ok(Outcome::Word(host.appended(appending).await?.to_bits()))
+                } else {
+                    Ok(Outcome::Nothing)
+                }
+            }
+            PortalsCall::MeUnlink { me } => host.me_unlink(me).await.map(nothing),
+            PortalsCall::MeSearch { pt, me, op } => host.me_search(pt, me, op).await.map(nothing),
+            PortalsCall::AtomicSync => host.atomic_sync().await.map(nothing),
+        }
+    }
+}

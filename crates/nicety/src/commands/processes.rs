@@ -1,0 +1,84 @@
+//! What a program asks about processes on the card.
+
+use super::{Outcome, Program, nothing, numbered};
+use crate::{CardMemory, Error, Host, Start};
+
+/// [`Host`]'s functions under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+pub enum ProcessSetup {
+    /// A compiled program; it has a number then, on every host.
+    Load {
+        elf: Vec<u8>,
+    },
+    Start {
+        /// As numbered by the outcome of `Load`.
+        processes: u64,
+        name: String,
+        microengine: u32,
+        context: u32,
+        contexts: Option<u32>,
+        arguments: Vec<u32>,
+    },
+    OpenQueue {
+        queue: u32,
+    },
+    /// Whether there is such a part of the card's memory, and under which address processes see it.
+    CardMemory {
+        part: CardMemory,
+    },
+    ReadCard {
+        part: CardMemory,
+    },
+    WriteCard {
+        part: CardMemory,
+        contents: Vec<u8>,
+    },
+}
+
+/// [`Host`]'s calls under the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+pub enum ProcessCall {
+    /// A process, as numbered by the outcome of `Start`.
+    Finished { process: u64 },
+}
+
+impl Program {
+    pub(super) fn set_up_processes(&self, setup: ProcessSetup) -> Result<Outcome, Error> {
+        let host = &self.0.host;
+        match setup {
+            ProcessSetup::Load { elf } => {
+                let processes = host.load_processes(&elf)?;
+                Ok(numbered(&self.0.loaded.processes, processes))
+            }
+            ProcessSetup::Start { processes, name, microengine, context, contexts, arguments } => {
+                let loaded = self.0.loaded.processes.borrow();
+                let unknown = || Error::Program(format!("there are no processes {processes}"));
+                let processes = loaded.get(processes as usize).ok_or_else(unknown)?;
+                let start = Start {
+                    name: &name,
+                    microengine: microengine as usize,
+                    context: context as usize,
+                    contexts: contexts.map(|contexts| contexts as usize),
+                    arguments: &arguments,
+                };
+                Ok(numbered(&self.0.started, host.start(processes, &start)?))
+            }
+            ProcessSetup::OpenQueue { queue } => host.open_queue(queue).map(nothing),
+            ProcessSetup::CardMemory { part } => {
+                host.check_card(&part)?;
+                Ok(Outcome::Word(part.address().into()))
+            }
+            ProcessSetup::ReadCard { part } => host.read_card(&part).map(Outcome::Bytes),
+            ProcessSetup::WriteCard { part, contents } => host.write_card(&part, &contents).map(nothing),
+        }
+    }
+
+    pub(super) async fn processes(&self, host: &Host, call: ProcessCall) -> Result<Outcome, Error> {
+        let ProcessCall::Finished { process } = call;
+        let unknown = || Error::Program(format!("this host has started no process {process}"));
+        let process = self.0.started.borrow().get(process as usize).copied().ok_or_else(unknown)?;
+        Ok(Outcome::Word(host.finished(&process).await?.into()))
+    }
+}

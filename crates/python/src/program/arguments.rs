@@ -1,0 +1,101 @@
+//! What calls take, read from Python: quickly where it is what it should be, and by the checks of the Python package, which
+//! word the errors, where it is anything else.
+
+use crate::errors::{InputError, raised};
+use nicety::{Duration, Error};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+/// A whole number from 0 to 2^64 - 1.
+pub fn u64_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    whole(value, name, u64::MAX)
+}
+
+/// A whole number from 0 to 2^32 - 1.
+pub fn u32_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+    Ok(whole(value, name, u32::MAX.into())? as u32)
+}
+
+/// The same, or None.
+pub fn optional<T>(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    read: fn(&Bound<'_, PyAny>, &str) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    if value.is_none() { Ok(None) } else { read(value, name).map(Some) }
+}
+
+fn whole(value: &Bound<'_, PyAny>, name: &str, most: u64) -> PyResult<u64> {
+    static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if value.is_exact_instance_of::<PyInt>()
+        && let Ok(number) = value.extract::<u64>()
+        && number <= most
+    {
+        return Ok(number);
+    }
+    CHECK.import(value.py(), "nicety._checks", "whole")?.call1((value, name, most))?.extract()
+}
+
+/// A text; `example` is one.
+pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<String> {
+    static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_str()?.to_owned());
+    }
+    CHECK.import(value.py(), "nicety._checks", "text")?.call1((value, name, example))?.extract()
+}
+
+/// What a name means.
+pub fn named<T>(meaning: Result<T, Error>) -> PyResult<T> {
+    meaning.map_err(|error| raised(&error))
+}
+
+/// An acknowledgement: True, False, or by its name.
+pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest> {
+    use nicety::portals::AckRequest;
+    if let Ok(whether) = value.cast_exact::<PyBool>() {
+        return Ok(if whether.is_true() { AckRequest::Full } else { AckRequest::None });
+    }
+    let name = text_of(value, "ack", "ct_ack")?;
+    nicety::commands::names::ack(&name)
+        .map_err(|error| InputError::new_err(format!("{error}, True and False")))
+}
+
+/// A time in nanoseconds, rounded up to whole picoseconds. Errors name it as `before`, the time, `after`.
+pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Duration> {
+    static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let quick = if value.is_exact_instance_of::<PyInt>() {
+        value.extract::<u64>().ok().and_then(|ns| ns.checked_mul(1000))
+    } else if let Ok(ns) = value.cast::<PyFloat>() {
+        picoseconds(ns.value())
+    } else {
+        None
+    };
+    if let Some(ps) = quick {
+        return Ok(Duration::from_ps(ps));
+    }
+    let name = format!("{before}{}{after}", value.str()?);
+    let ps = CHECK.import(value.py(), "nicety._checks", "picoseconds")?.call1((value, name))?;
+    Ok(Duration::from_ps(ps.extract()?))
+}
+
+/// Nanoseconds as picoseconds, rounded up, by way of the shortest decimal digits: 0.1 ns is 100 ps, not the 101 that its binary
+/// fraction comes up to. None where that is too large, or no time.
+fn picoseconds(ns: f64) -> Option<u64> {
+    if !(0.0..=1.8e16).contains(&ns) {
+        return None;
+    }
+    let digits = ns.to_string();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let whole: u64 = whole.parse().ok()?;
+    let (kept, rest) = fraction.split_at(fraction.len().min(3));
+    let thousandths: u64 = format!("{kept:0<3}").parse().ok()?;
+    let up = u64::from(rest.bytes().any(|digit| digit != b'0'));
+    whole.checked_mul(1000)?.checked_add(thousandths + up)
+}
+
+/// A time in nanoseconds that is waited for at most; None is for ever.
+pub fn timeout_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Option<Duration>> {
+    if value.is_none() { Ok(None) } else { duration_of(value, before, after).map(Some) }
+}

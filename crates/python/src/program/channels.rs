@@ -1,0 +1,108 @@
+//! Channels between a host and the processes on its card.
+
+use super::arguments::{timeout_of, u32_of};
+use super::call::Call;
+use super::handle::{Calls, Handle};
+use super::memory::HostMemory;
+use nicety::commands::{self, ChannelCall, ChannelSetup, Setup, Wanted};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The calls of a host about channels, each under the name that programs know it by. A channel is named by the number that
+/// `subscribe` gives.
+#[pyclass(frozen)]
+pub struct ChannelCalls(Arc<Handle>);
+
+impl ChannelCalls {
+    fn call(&self, py: Python<'_>, name: &'static str, call: ChannelCall, then: Option<Py<PyAny>>) -> Call {
+        self.0.call(py, name, commands::Call::Channels(call), then)
+    }
+}
+
+#[pymethods]
+impl ChannelCalls {
+    #[new]
+    fn new(calls: &Calls) -> ChannelCalls {
+        ChannelCalls(calls.0.clone())
+    }
+
+    /// Refuses what is no buffer of this host.
+    fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.part(buffer).map(drop)
+    }
+
+    fn open(&self) -> PyResult<()> {
+        self.0.set_up(Setup::Channels(ChannelSetup::Open)).map(drop)
+    }
+
+    fn subscribe(&self, target: &Bound<'_, PyAny>, channel: Py<PyAny>) -> PyResult<Call> {
+        let call = ChannelCall::Subscribe { target: u32_of(target, "target")? };
+        Ok(self.call(target.py(), "device.subscribe", call, Some(channel)))
+    }
+
+    fn close(&self, py: Python<'_>, channel: u64) -> Call {
+        self.call(py, "channel.close", ChannelCall::Close { channel }, None)
+    }
+
+    fn send(&self, channel: u64, contents: &[u8], timeout_ns: &Bound<'_, PyAny>) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "send(timeout_ns=", ")")?;
+        let call = ChannelCall::Send { channel, contents: contents.to_vec(), timeout };
+        Ok(self.call(timeout_ns.py(), "channel.send", call, None))
+    }
+
+    fn receive(
+        &self,
+        channel: u64,
+        length_bytes: &Bound<'_, PyAny>,
+        timeout_ns: &Bound<'_, PyAny>,
+    ) -> PyResult<Call> {
+        let bytes = u32_of(length_bytes, "length_bytes")?;
+        let timeout = timeout_of(timeout_ns, "receive(timeout_ns=", ")")?;
+        Ok(self.call(
+            timeout_ns.py(),
+            "channel.receive",
+            ChannelCall::Receive { channel, bytes, timeout },
+            None,
+        ))
+    }
+
+    fn send_ind(
+        &self,
+        channel: u64,
+        buffer: &Bound<'_, PyAny>,
+        timeout_ns: &Bound<'_, PyAny>,
+    ) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "send_ind(timeout_ns=", ")")?;
+        let call = ChannelCall::SendInd { channel, part: self.0.part(buffer)?, timeout };
+        Ok(self.call(buffer.py(), "channel.send_ind", call, None))
+    }
+
+    fn receive_ind(
+        &self,
+        channel: u64,
+        buffer: &Bound<'_, PyAny>,
+        timeout_ns: &Bound<'_, PyAny>,
+    ) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "receive_ind(timeout_ns=", ")")?;
+        let call = ChannelCall::ReceiveInd { channel, part: self.0.part(buffer)?, timeout };
+        Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
+    }
+
+    /// Of each alternative a channel, and the length of a direct message or the buffer of an indirect one.
+    fn select(
+        &self,
+        alternatives: Vec<(u64, Bound<'_, PyAny>)>,
+        timeout_ns: &Bound<'_, PyAny>,
+    ) -> PyResult<Call> {
+        let wanted = |(channel, message): (u64, Bound<'_, PyAny>)| -> PyResult<Wanted> {
+            Ok(if message.is_instance_of::<HostMemory>() {
+                Wanted::Indirect { channel, part: self.0.part(&message)? }
+            } else {
+                Wanted::Direct { channel, bytes: u32_of(&message, "length_bytes")? }
+            })
+        };
+        let alternatives = alternatives.into_iter().map(wanted).collect::<PyResult<_>>()?;
+        let timeout = timeout_of(timeout_ns, "select(timeout_ns=", ")")?;
+        Ok(self.call(timeout_ns.py(), "device.select", ChannelCall::Select { alternatives, timeout }, None))
+    }
+}

@@ -1,0 +1,98 @@
+//! Processes of a host with virtual network interfaces.
+
+use super::arguments::{named, optional, text_of, u64_of};
+use super::call::Call;
+use super::handle::{Calls, Handle};
+use super::memory::HostMemory;
+use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The calls of a host about virtual network interfaces, each under the name that programs know it by. An interface is
+/// named by its process and its number, `vni`, and an operation by the number that `send` and `receive` give.
+#[pyclass(frozen)]
+pub struct InterfaceCalls(Arc<Handle>);
+
+/// A process and the number of an interface.
+type Vni = (u32, u32);
+
+impl InterfaceCalls {
+    fn call(&self, py: Python<'_>, name: &'static str, call: InterfaceCall, then: Option<Py<PyAny>>) -> Call {
+        self.0.call(py, name, commands::Call::Interfaces(call), then)
+    }
+}
+
+#[pymethods]
+impl InterfaceCalls {
+    #[new]
+    fn new(calls: &Calls) -> InterfaceCalls {
+        InterfaceCalls(calls.0.clone())
+    }
+
+    fn alloc(&self, process: u32, length_bytes: &Bound<'_, PyAny>) -> PyResult<HostMemory> {
+        let bytes = u64_of(length_bytes, "length_bytes")?;
+        self.0.allocate(Setup::Interfaces(InterfaceSetup::Alloc { process, bytes }))
+    }
+
+    fn open(&self, py: Python<'_>, process: u32, interface: Py<PyAny>) -> Call {
+        self.call(py, "process.open", InterfaceCall::Open { process }, Some(interface))
+    }
+
+    fn close(&self, py: Python<'_>, vni: Vni) -> Call {
+        self.call(py, "interface.close", InterfaceCall::Close { process: vni.0, vni: vni.1 }, None)
+    }
+
+    fn register_pool(&self, vni: Vni, length_bytes: &Bound<'_, PyAny>, buffer: Py<PyAny>) -> PyResult<Call> {
+        let call =
+            InterfaceCall::Pool { process: vni.0, vni: vni.1, bytes: u64_of(length_bytes, "length_bytes")? };
+        Ok(self.call(length_bytes.py(), "interface.register_pool", call, Some(buffer)))
+    }
+
+    fn send(
+        &self,
+        vni: Vni,
+        buffer: &Bound<'_, PyAny>,
+        to: (u32, u32),
+        tag: &Bound<'_, PyAny>,
+        how: &Bound<'_, PyAny>,
+        operation: Py<PyAny>,
+    ) -> PyResult<Call> {
+        let (part, tag) = (self.0.part(buffer)?, u64_of(tag, "tag")?);
+        let how = named(names::how(&text_of(how, "how", "auto")?))?;
+        let call = InterfaceCall::Send { process: vni.0, vni: vni.1, part, to, tag, how };
+        Ok(self.call(buffer.py(), "interface.send", call, Some(operation)))
+    }
+
+    fn receive(
+        &self,
+        vni: Vni,
+        buffer: &Bound<'_, PyAny>,
+        source: Option<(u32, u32)>,
+        tag: &Bound<'_, PyAny>,
+        how: &Bound<'_, PyAny>,
+        operation: Py<PyAny>,
+    ) -> PyResult<Call> {
+        let (part, tag) = (self.0.part(buffer)?, optional(tag, "tag", u64_of)?);
+        let how = named(names::how(&text_of(how, "how", "auto")?))?;
+        let call = InterfaceCall::Receive { process: vni.0, vni: vni.1, part, from: source, tag, how };
+        Ok(self.call(buffer.py(), "interface.receive", call, Some(operation)))
+    }
+
+    fn test(&self, py: Python<'_>, vni: Vni, operation: u64, completed: Py<PyAny>) -> Call {
+        self.call(
+            py,
+            "interface.test",
+            InterfaceCall::Test { process: vni.0, vni: vni.1, operation },
+            Some(completed),
+        )
+    }
+
+    fn wait(&self, py: Python<'_>, vni: Vni, operation: u64, completed: Py<PyAny>) -> Call {
+        self.call(
+            py,
+            "interface.wait",
+            InterfaceCall::Wait { process: vni.0, vni: vni.1, operation },
+            Some(completed),
+        )
+    }
+}

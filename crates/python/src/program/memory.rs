@@ -1,0 +1,86 @@
+//! Memory of hosts, as Python holds it.
+
+use super::handle::Handle;
+use nicety::HostBytes;
+use nicety::commands::Part;
+use pyo3::exceptions::{PyBufferError, PyIndexError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+/// A part of a host's memory, for numpy and others through the buffer protocol. It never moves or shrinks.
+#[pyclass(frozen, subclass)]
+#[derive(Clone)]
+pub struct HostMemory {
+    host: Arc<Handle>,
+    part: Part,
+    /// Where the buffer begins of which it is a part.
+    start: u64,
+    /// All of that buffer; none where it has length zero.
+    bytes: Option<Arc<HostBytes>>,
+}
+
+impl HostMemory {
+    /// Memory of a host; `whole` is in a buffer that begins at `start`.
+    pub fn new(host: Arc<Handle>, whole: Part, start: u64, bytes: Option<Arc<HostBytes>>) -> HostMemory {
+        HostMemory { host, part: whole, start, bytes }
+    }
+
+    /// How commands of this host name it; none where it is another's.
+    pub fn part_of(&self, host: &Arc<Handle>) -> Option<Part> {
+        Arc::ptr_eq(&self.host, host).then_some(self.part)
+    }
+}
+
+#[pymethods]
+impl HostMemory {
+    /// The same memory, for a class of its own.
+    #[new]
+    fn py_new(memory: &HostMemory) -> HostMemory {
+        memory.clone()
+    }
+
+    fn __len__(&self) -> usize {
+        self.part.bytes as usize
+    }
+
+    /// The rank whose memory it is.
+    #[getter]
+    fn rank(&self) -> u32 {
+        self.host.rank
+    }
+
+    /// Where it begins in the host's memory.
+    #[getter]
+    fn address(&self) -> u64 {
+        self.start + self.part.offset
+    }
+
+    /// A part of it.
+    fn _part(&self, offset: u64, length_bytes: u64) -> PyResult<HostMemory> {
+        if offset.checked_add(length_bytes).is_none_or(|end| end > self.part.bytes) {
+            return Err(PyIndexError::new_err("the part reaches over the end"));
+        }
+        let part = Part { offset: self.part.offset + offset, bytes: length_bytes, ..self.part };
+        Ok(HostMemory { part, ..self.clone() })
+    }
+
+    /// # Safety
+    /// `view` is Python's own, valid for writing.
+    unsafe fn __getbuffer__(slf: PyRef<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let length = isize::try_from(slf.part.bytes).map_err(|_| PyBufferError::new_err("too long"))?;
+        let start = match &slf.bytes {
+            None => std::ptr::NonNull::<u8>::dangling().as_ptr(),
+            // SAFETY: a part lies inside of its buffer.
+            Some(bytes) => unsafe { bytes.as_ptr().add(slf.part.offset as usize) },
+        };
+        // SAFETY: `view` comes from Python; `start` is valid for `length` bytes as long as `slf` lives, which
+        // the view keeps alive, and the memory never moves.
+        match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast::<c_void>(), length, 0, flags) }
+        {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A run whose programs are Python coroutines. It goes on in the thread that asked for it, which has Python's lock but for
+//! a moment every few milliseconds.
+
+use super::handle::Calls;
+use super::running::{Run, Running, Watch};
+use super::thread::{Coroutine, End};
+use crate::calls::{print_line, tell_large};
+use crate::errors::{RunError, broken, guarded, raised};
+use crate::report::report;
+use crate::tables::Recording;
+use nicety::commands::{Loaded, Program, drive};
+use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology, cards};
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A cluster whose programs are Python coroutines.
+#[pyclass(frozen)]
+pub struct Simulation {
+    config: ClusterConfig,
+    /// What faults had done when the last run ended.
+    fault_notes: Mutex<String>,
+}
+
+/// The report of a run as JSON, what it has recorded, and what the programs returned.
+type Ended = (String, Recording, Vec<Py<PyAny>>);
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
+    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new()))]
+    fn new(
+        nodes: u32,
+        nic: &str,
+        topology: &str,
+        seed: u64,
+        overrides: Vec<String>,
+        shards: usize,
+        noise: Option<&str>,
+        recording: &str,
+        recorded_rows: Option<usize>,
+        faults: Option<&str>,
+        uids: Vec<u32>,
+    ) -> PyResult<Self> {
+        let watch = Watch::new();
+        let config = guarded(|| {
+            let card = cards::load(nic, &overrides)?;
+            let default = ClusterConfig::new(nodes, card);
+            let config = ClusterConfig {
+                recording: recording.parse().map_err(Error::Input)?,
+                recorded_rows: recorded_rows.unwrap_or(default.recorded_rows),
+                topology: topology.parse::<Topology>()?,
+                noise: noise.map(str::parse).transpose()?,
+                faults: faults.map(nicety::faults::parse).transpose()?.unwrap_or_default(),
+                uids,
+                seed,
+                shards,
+                log: Arc::new(print_line),
+                large: tell_large,
+                // Python says what of it was not asked for.
+                allowed: Allowed::ALL,
+                ..default
+            };
+            // Whether such a cluster can be built is worth knowing before there are programs.
+            Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
+            Ok(config)
+        });
+        if let Some(error) = watch.raised() {
+            return Err(error);
+        }
+        Ok(Simulation { config: config?, fault_notes: Mutex::default() })
+    }
+
+    /// Runs programs to their end: a coroutine on each of these hosts.
+    fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
+        let watch = Watch::new();
+        let config = ClusterConfig { interrupt: Some(watch.interrupt()), ..self.config.clone() };
+        let run = Rc::new(Run::new(watch.clone(), self.isa()));
+        let begun = programs.into_iter().map(|(calls, coroutine)| {
+            let number = run.begin(coroutine.clone_ref(py));
+            (calls.0.clone(), coroutine, number, End::default())
+        });
+        let begun: Vec<_> = begun.collect();
+        let ends: Vec<End> = begun.iter().map(|(.., end)| end.clone()).collect();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let mut cluster = Cluster::new(config)?;
+            let loaded = Loaded::default();
+            for (host, coroutine, number, end) in begun {
+                host.begin();
+                let (rank, run, loaded) = (host.rank, run.clone(), loaded.clone());
+                cluster.program(rank, |on| {
+                    let program = Program::new(on, loaded);
+                    let running = Rc::new(Running { host, program: program.clone(), run });
+                    drive(program, Box::new(Coroutine::first(running, coroutine, number, end)))
+                });
+            }
+            let ended = cluster.run();
+            *self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner) = cluster.fault_notes();
+            ended
+        }));
+        run.close(py);
+        if let Some(error) = watch.raised() {
+            return Err(error);
+        }
+        match ended {
+            Err(panic) => Err(broken(&*panic)),
+            Ok(Err(error)) => Err(told(py, &run, &error)),
+            Ok(Ok(ended)) => {
+                let text = py.detach(|| report(&ended));
+                let results = ends.iter().map(|end| match end.take() {
+                    Some(Ok(result)) => result,
+                    _ => py.None(),
+                });
+                Ok((text, Recording(ended.recording), results.collect()))
+            }
+        }
+    }
+
+    /// What the network's faults had done to packets when the run ended, where cards do not make up for it; a text that
+    /// begins on a line of its own, and is empty where that is nothing.
+    fn fault_notes(&self) -> String {
+        self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Simulation {
+    /// The instruction set that programs for the card are compiled for.
+    fn isa(&self) -> Result<String, String> {
+        let card = &self.config.card;
+        card.spec.isa().map(str::to_owned).ok_or_else(|| {
+            let name = &card.listing.name;
+            format!("card {name} runs no programs of its own, so there is nothing to compile for")
+        })
+    }
+}
+
+/// The exception for how a run failed. Where a thread raised something and others wait for it, so that nobody was told, that is
+/// why.
+fn told(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
+    let error = raised(error);
+    if !error.is_instance_of::<RunError>(py) {
+        return error;
+    }
+    match run.first_failure() {
+        None => error,
+        Some(failure) => {
+            failure.set_cause(py, Some(error));
+            failure
+        }
+    }
+}
