@@ -76,8 +76,9 @@ test: setup ## all tests
 	$(PYTEST)
 
 .PHONY: bench
-bench: check-tools ## measure nicety itself: events, instructions and handlers a second
+bench: setup ## measure nicety itself: events, instructions and handlers a second, and calls from Python
 	$(CARGO) bench --workspace --locked
+	$(BIN)/python crates/python/benches/calls.py
 
 .PHONY: soak
 soak: setup ## the randomised tests, for long
@@ -101,16 +102,16 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation withou
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
-	$(BIN)/ruff check python tests examples docs/generate.py
-	$(BIN)/ruff format --check python tests examples docs/generate.py
+	$(BIN)/ruff check python tests examples docs/generate.py crates/python
+	$(BIN)/ruff format --check python tests examples docs/generate.py crates/python
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
 
 .PHONY: format
 format: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt --all
-	$(BIN)/ruff check --fix python tests examples docs/generate.py
-	$(BIN)/ruff format python tests examples docs/generate.py
+	$(BIN)/ruff check --fix python tests examples docs/generate.py crates/python
+	$(BIN)/ruff format python tests examples docs/generate.py crates/python
 
 .PHONY: lock
 lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml
