@@ -5,7 +5,6 @@
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_kernel::{Config, World};
-use nicety_nic::CardSpec;
 use nicety_nic::nfp::{MemoryKind, Nfp, NfpSpec, Program, map, pcsa, tsp};
 use nicety_spec::{SHIPPED, Spec};
 use std::time::Instant;
@@ -47,7 +46,7 @@ fn everywhere(spec: &NfpSpec, words: &[u32], contexts: usize) -> [u64; 2] {
 
 fn main() {
     let (card, _) = nicety_nic::read(&Spec::load("nfp-4000", &[], SHIPPED).unwrap()).unwrap();
-    let CardSpec::Nfp(spec) = card else { panic!("of another design") };
+    let spec = card.of::<NfpSpec>().unwrap().clone();
     let units = ["instructions_per_s", "references_per_s"];
 
     // A loop of ten instructions, 20000 times round.

@@ -171,6 +171,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SpinSpec;
     use nicety_spec::{SHIPPED, Spec};
 
     fn bus(card: &str, overrides: &[&str]) -> Result<BusSpec, String> {
@@ -180,7 +181,7 @@ mod tests {
             .collect();
         let spec = Spec::load(card, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
         let (card, _) = crate::read(&spec).map_err(|errors| errors.to_string())?;
-        let spec = card.portals().expect("a card with a Portals interface").clone();
+        let spec = card.of::<SpinSpec>().expect("a card with a Portals interface").clone();
         Ok(spec.bus)
     }
 

@@ -8,7 +8,7 @@ fn with(name: &str, overrides: &[&str]) -> Result<SpinSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) = read(&spec).map_err(|errors| errors.to_string())?;
-    card.portals().cloned().map_err(|error| error.to_string())
+    card.of::<SpinSpec>().cloned().map_err(|error| error.to_string())
 }
 
 #[test]

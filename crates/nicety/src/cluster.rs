@@ -6,24 +6,15 @@ use crate::error::{END_OF_TIME, fault_lines};
 use crate::failures;
 use crate::host::{Failed, Host, HostParts};
 use crate::machine::{Gauge, LargeCluster};
-use crate::node::{NodeCard, QnixNode};
 use crate::noise::Noise;
-use crate::processes::{MicroengineReport, PortReport, ProcessTable};
 use crate::record::Recording;
 use crate::refusals;
 use crate::verdict::{self, Allowed, Failure};
-use crate::waiting;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
-use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Traffic};
+use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, World};
-use nicety_nic::nfp::{self, ChannelCounters, NfpSpec};
-use nicety_nic::qnix::{self, QnixSpec};
-use nicety_nic::spin::{
-    ApplicationReport, Card, Fault, HandlerStatistics, Log, Logged, Printed, RefusedCommand, Unusable,
-};
-use nicety_nic::transport::TransportStatistics;
-use nicety_nic::{CardSpec, SpinSpec};
-use nicety_portals::Statistics;
+use nicety_nic::spin::{Fault, Log, Logged, RefusedCommand};
+use nicety_nic::{Card, CardReport, Design, Seat, SpinSpec};
 use nicety_types::{Level, NodeId, Recorder, Time};
 use std::future::Future;
 use std::rc::Rc;
@@ -91,37 +82,26 @@ impl ClusterConfig {
     }
 }
 
-/// What happened on a node during a run. What its card's design does not have is zero, and empty.
+/// What happened on a node during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
-    /// What the Portals interface counted.
-    pub portals: Statistics,
-    /// What the handlers did.
-    pub handlers: HandlerStatistics,
-    /// What each application used, the unnamed one first.
-    pub applications: Vec<ApplicationReport>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
     /// Handlers and processes that failed.
     pub faults: Vec<Fault>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Lines that handlers printed.
-    pub printed: Printed,
-    /// What reliable transport did.
-    pub transport: TransportStatistics,
-    /// Packets that came damaged or out of place, where there is no such transport.
-    pub unusable: Unusable,
-    /// The microengines that were given a program.
-    pub microengines: Vec<MicroengineReport>,
-    /// What the channels to processes did.
-    pub channels: ChannelCounters,
-    /// What a port that processes send frames through did.
-    pub port: PortReport,
-    /// What a card with virtual network interfaces counted.
-    pub interfaces: qnix::Statistics,
-    /// How often the operating system was entered.
-    pub kernel: KernelCounters,
+    /// Messages for which an application's budget had no cycles left: the application, and how many.
+    pub unserved: Vec<(String, u64)>,
+    /// What the card counted.
+    pub card: CardReport,
+}
+
+impl NodeReport {
+    /// What cards of one design count; nothing where the card is of another.
+    pub fn of<R: Clone + Default + 'static>(&self) -> R {
+        self.card.of::<R>().cloned().unwrap_or_default()
+    }
 }
 
 /// A run that came to its end.
@@ -147,7 +127,7 @@ pub struct Cluster {
     /// What each node keeps, by node.
     recorders: Vec<(NodeId, Recorder)>,
     hosts: Vec<Host>,
-    cards: Vec<NodeCard>,
+    cards: Vec<Rc<dyn Card>>,
     memories: Vec<Rc<Memory>>,
     /// Programs that failed: rank and why.
     failed: Failed,
@@ -195,7 +175,7 @@ impl Cluster {
             )));
         }
         if !uids.is_empty() {
-            card.spec.portals()?;
+            card.spec.of::<SpinSpec>()?;
         }
         if !uids.is_empty() && uids.len() != nodes as usize {
             let many = uids.len();
@@ -236,31 +216,23 @@ impl Cluster {
                 cpus = cpus.with_noise(noise);
             }
             let cpus = Rc::new(cpus);
-            let card = match &card.spec {
-                CardSpec::Spin(spec) => {
-                    let (spec, log) = (Rc::new(SpinSpec::clone(spec)), log.clone());
-                    let card = Card::install(&sim, spec, memory.clone(), port, nodes, log, &recorder);
-                    card.set_uid(uids.get(id.0 as usize).copied().unwrap_or_default());
-                    NodeCard::Spin(card)
-                }
-                CardSpec::Nfp(spec) => {
-                    let spec = Rc::new(NfpSpec::clone(spec));
-                    let linked = ((nodes > 1).then_some(port), nodes);
-                    let card = nfp::Card::install(&sim, spec, memory.clone(), &cpus, linked, &recorder);
-                    NodeCard::Nfp(Rc::new(ProcessTable::new(&sim, card, nodes)))
-                }
-                CardSpec::Qnix(spec) => {
-                    let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
-                    let (spec, memory) = (Rc::new(QnixSpec::clone(spec)), memory.clone());
-                    let card = qnix::Card::install(&sim, spec, memory, kernel, port, nodes, &recorder);
-                    NodeCard::Qnix(Rc::new(QnixNode::set_up(&card)?))
-                }
+            let uid = uids.get(id.0 as usize).copied().unwrap_or_default();
+            let seat = Seat {
+                sim: &sim,
+                nodes,
+                memory: &memory,
+                cpus: &cpus,
+                port,
+                uid,
+                log: &log,
+                recorder: &recorder,
             };
+            let card = card.spec.clone().install(seat)?;
             cards.push(card.clone());
             memories.push(memory.clone());
             let failed = failed.clone();
             let ranks = nodes;
-            hosts.push(Host::new(HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder })?);
+            hosts.push(Host::new(HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder }));
             gauge.built(hosts.len() as u32)?;
         }
         network.record(recorder_of);
@@ -306,7 +278,7 @@ impl Cluster {
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         for (card, rank) in self.cards.iter().zip(0..) {
-            let lines = card.report().printed.left_out;
+            let lines = card.lines_left_out();
             if lines > 0 {
                 (self.log)(&Logged::LeftOut { node: NodeId(rank), lines });
             }
@@ -343,7 +315,7 @@ impl Cluster {
                 Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
                 None => Error::Deadlock(format!(
                     "{error}{}{}{}",
-                    waiting::notes(&self.cards),
+                    hints(&self.cards),
                     refusals::notes(&self.cards),
                     self.fault_notes()
                 )),
@@ -381,22 +353,27 @@ impl Cluster {
     }
 }
 
-fn node_report((card, memory): (&NodeCard, &Rc<Memory>)) -> NodeReport {
-    let report = card.report();
+fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>)) -> NodeReport {
     NodeReport {
-        portals: report.portals,
-        handlers: report.handlers,
-        applications: report.applications,
         memory: memory.traffic(),
         faults: card.faults(),
-        refused_commands: report.refused_commands,
-        printed: report.printed,
-        transport: report.transport,
-        unusable: report.unusable,
-        microengines: report.microengines,
-        channels: report.channels,
-        port: report.port,
-        kernel: report.kernel,
-        interfaces: report.interfaces,
+        refused_commands: card.refused_commands(),
+        unserved: card.unserved(),
+        card: card.report(),
     }
+}
+
+/// What may be why programs wait for what never comes, of the cards of each design.
+fn hints(cards: &[Rc<dyn Card>]) -> String {
+    let mut designs: Vec<&'static dyn Design> = Vec::new();
+    for card in cards {
+        if !designs.contains(&card.design()) {
+            designs.push(card.design());
+        }
+    }
+    let of_design = |design: &&'static dyn Design| {
+        let same = (0..).zip(cards).filter(|(_, card)| card.design() == *design);
+        design.hints(&same.map(|(rank, card)| (rank, card.clone())).collect::<Vec<_>>())
+    };
+    designs.iter().map(of_design).collect()
 }

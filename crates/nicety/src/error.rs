@@ -2,8 +2,9 @@
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_kernel::RunError;
+use nicety_nic::CardError;
+use nicety_nic::nfp::ChannelError;
 use nicety_nic::nfp::ExperimentError;
-use nicety_nic::nfp::{ChannelError, MessageError};
 use nicety_nic::qnix::QnixError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
@@ -130,28 +131,25 @@ impl From<HandlerError> for Error {
     }
 }
 
+impl From<CardError> for Error {
+    fn from(error: CardError) -> Error {
+        match error {
+            CardError::Input(text) => Error::Input(text),
+            CardError::Failed(text) => Error::Program(text),
+            CardError::Trapped(text) => Error::HandlerTrap(text),
+        }
+    }
+}
+
 impl From<CallError> for Error {
     fn from(error: CallError) -> Error {
-        match error {
-            // Known without asking the card.
-            CallError::Rank { .. } => Error::Input(error.to_string()),
-            _ => Error::Program(error.to_string()),
-        }
+        CardError::from(error).into()
     }
 }
 
 impl From<QnixError> for Error {
     fn from(error: QnixError) -> Error {
-        use QnixError as E;
-        match error {
-            // Wrong whatever has happened before.
-            E::NoNode { .. }
-            | E::NoSuchInterface { .. }
-            | E::Message { .. }
-            | E::Pool { .. }
-            | E::TooLongForPio { .. } => Error::Input(error.to_string()),
-            _ => Error::Program(error.to_string()),
-        }
+        CardError::from(error).into()
     }
 }
 
@@ -172,23 +170,6 @@ impl From<ExperimentError> for Error {
             | ExperimentError::Program(_)
             | ExperimentError::Memory(_)
             | ExperimentError::Host(_) => Error::Input(text),
-        }
-    }
-}
-
-impl From<MessageError> for Error {
-    fn from(error: MessageError) -> Error {
-        let text = error.to_string();
-        match error {
-            // Known without asking anybody.
-            MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
-                Error::Input(text)
-            }
-            MessageError::NoRoom { .. }
-            | MessageError::Refused { .. }
-            | MessageError::Abandoned { .. }
-            | MessageError::Memory(_)
-            | MessageError::Channel(_) => Error::Program(text),
         }
     }
 }

@@ -1,21 +1,22 @@
 //! What a network with faults did not deliver, as the end of a run tells it.
 
-use crate::node::NodeCard;
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
+use nicety_nic::Card;
 use nicety_nic::transport::Undelivered;
 use nicety_types::NodeId;
+use std::rc::Rc;
 
 /// Most messages or packets that are listed.
 const LISTED: usize = 10;
 
 /// What was not delivered, and why; none where a run need not end for it. Without reliable transport that is what a link or
 /// node that failed has lost: packets that are lost by chance may be nobody's loss.
-pub(crate) fn undelivered(network: &Network, cards: &[NodeCard]) -> Option<String> {
+pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
 
 /// Messages that cards have given up, for what had become of their packets since there was progress last.
-fn given_up(network: &Network, cards: &[NodeCard]) -> Option<String> {
+fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = cards
         .iter()
         .zip(0..)
@@ -54,7 +55,7 @@ fn given_up(network: &Network, cards: &[NodeCard]) -> Option<String> {
 }
 
 /// Packets that nobody sends again, where a link or node has failed.
-fn lost_for_good(network: &Network, cards: &[NodeCard]) -> Option<String> {
+fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
         if cause != Cause::Damaged {
@@ -128,7 +129,7 @@ impl Causes {
 const DAMAGED: &str = "damaged";
 
 /// What faults did, as notes on a run that ended badly for another reason, perhaps.
-pub(crate) fn notes(network: &Network, cards: &[NodeCard]) -> String {
+pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
         return String::new();
     }
@@ -163,8 +164,8 @@ pub(crate) fn notes(network: &Network, cards: &[NodeCard]) -> String {
 }
 
 /// Whether the cards send packets again that the network lost; none where cards of their design never do.
-fn reliable(cards: &[NodeCard]) -> Option<bool> {
-    cards.first().and_then(NodeCard::is_reliable)
+fn reliable(cards: &[Rc<dyn Card>]) -> Option<bool> {
+    cards.first().and_then(|card| card.is_reliable())
 }
 
 fn counted(n: u64, what: &str, were: bool) -> String {

@@ -46,15 +46,12 @@ mod failures;
 pub mod faults;
 mod host;
 mod machine;
-mod node;
 mod noise;
-mod processes;
 pub mod record;
 mod refusals;
 pub mod sources;
 pub mod tsp;
 mod verdict;
-mod waiting;
 
 pub use cluster::{
     Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,
@@ -66,21 +63,19 @@ pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFai
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_kernel::Interrupt;
 pub use nicety_nic::nfp::{
-    ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters, PortCounters,
-    QueueCounters,
+    CardMemory, ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters,
+    MicroengineReport, PortCounters, PortReport, Process, ProcessEnd, ProcessReport, Processes,
+    QueueCounters, Start,
 };
-pub use nicety_nic::qnix;
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, FaultKind, HandlerError,
     HandlerNames, Handlers, HpuMemoryId, Log, LogLine, Logged, Printed, RefusedCommand, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
-pub use nicety_nic::{CardSpec, Design};
+pub use nicety_nic::{CardReport, CardSpec, Design, nfp, qnix, spin};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
 pub use noise::Noise;
-pub use processes::PortReport;
-pub use processes::{CardMemory, MicroengineReport, Process, ProcessEnd, ProcessReport, Processes, Start};
 pub use verdict::{Allowed, Failure};
 
 /// The version of nicety.

@@ -1,15 +1,16 @@
 //! Commands of handlers that cards refused, as the end of a run tells it.
 
-use crate::node::NodeCard;
+use nicety_nic::Card;
 use nicety_nic::spin::RefusedCommand;
+use std::rc::Rc;
 
 /// Most of them that are listed.
 const LISTED: usize = 8;
 
 /// What cards refused, as notes on a run that ended badly: a handler that does not look at what a command returns waits
 /// for nobody, but others may wait for it.
-pub(crate) fn notes(cards: &[NodeCard]) -> String {
-    let found = merged(cards.iter().map(|card| card.report().refused_commands).zip(0..));
+pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
+    let found = merged(cards.iter().map(|card| card.refused_commands()).zip(0..));
     let mut text: String = found
         .iter()
         .take(LISTED)

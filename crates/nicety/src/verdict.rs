@@ -83,11 +83,11 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
         text: format!("{} refused: {}, {}", refused.command, refused.code, refused.place),
         times: refused.times,
     });
-    let unserved = node.applications.iter().filter(|used| used.refused > 0).map(|used| Failure {
+    let unserved = node.unserved.iter().map(|(application, times)| Failure {
         rank,
         kind: FaultKind::Budget,
-        text: format!("messages refused: the budget of application '{}' is used up", used.name),
-        times: used.refused,
+        text: format!("messages refused: the budget of application '{application}' is used up"),
+        times: *times,
     });
     node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
 }

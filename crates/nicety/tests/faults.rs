@@ -1,6 +1,7 @@
 //! Clusters on networks with faults: with reliable transport nothing is lost, doubled or damaged, in any topology and any number
 //! of shards; and where something fails for good, the run says who and what.
 
+use nicety::spin::Report;
 use nicety::{
     Cluster, ClusterConfig, Error, FaultStatistics, Faults, Host, LinkFaults, NodeFailure, Outage, Place,
     Rates, Run, Topology, cards, faults,
@@ -173,8 +174,8 @@ proptest! {
         let one = run(&scenario, 1).unwrap();
         for (node, rank) in one.nodes.iter().zip(0..) {
             let incoming = scenario.messages.iter().filter(|m| m.to == rank);
-            prop_assert_eq!(node.portals.matched, incoming.clone().count() as u64, "each message once");
-            prop_assert_eq!(node.portals.dropped_total(), 0);
+            prop_assert_eq!(node.of::<Report>().portals.matched, incoming.clone().count() as u64, "each message once");
+            prop_assert_eq!(node.of::<Report>().portals.dropped_total(), 0);
             prop_assert_eq!(node.memory.written, incoming.map(|m| m.len).sum::<u64>(), "every byte once");
         }
         prop_assert_eq!(run(&scenario, shards).unwrap(), one);
@@ -217,7 +218,7 @@ fn a_link_that_comes_back_costs_time_and_one_that_does_not_ends_the_run() {
     let down = |text: &str| faults::parse(text).unwrap();
     let run = one_message("pair", 2, reliable(), down("fail=hosts.0<->hosts.1@0us..60us")).unwrap();
     // The barrier is over at 20 us; lost then, and 10 and 30 us later, and there after 40 more.
-    assert_eq!(run.nodes[0].transport.timeouts, 3);
+    assert_eq!(run.nodes[0].of::<Report>().transport.timeouts, 3);
     assert!(run.end > Time::ZERO + Duration::from_us(90));
     let error =
         one_message("pair", 2, reliable(), down("fail=hosts.0->hosts.1@0us")).unwrap_err().to_string();
@@ -339,8 +340,8 @@ fn faults_of_one_link_are_counted_there() {
     };
     assert_eq!((*from, *to, *reordered), (Place::Switch(0), Place::Host(1), 0));
     assert!(*packets > 80 && *lost > 10 && *corrupted > 2 && *duplicated > 5, "{:?}", run.network.faults);
-    let (sender, receiver) = (run.nodes[0].transport, run.nodes[1].transport);
+    let [sender, receiver] = [0, 1].map(|rank: usize| run.nodes[rank].of::<Report>().transport);
     assert!(sender.retransmitted >= *lost + *corrupted && receiver.corrupted == *corrupted);
     assert!(receiver.acknowledgements > 0 && receiver.refusals > 0);
-    assert_eq!(run.nodes[2].transport, Default::default());
+    assert_eq!(run.nodes[2].of::<Report>().transport, Default::default());
 }

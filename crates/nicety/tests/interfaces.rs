@@ -1,6 +1,6 @@
 //! Cards with virtual network interfaces in a cluster: `send` and `recv`, and processes of a host.
 
-use nicety::qnix::How;
+use nicety::qnix::{self, How};
 use nicety::{Cluster, ClusterConfig, Error, Host, Topology, cards};
 
 fn cluster(nodes: u32, overrides: &[&str]) -> Cluster {
@@ -50,7 +50,12 @@ fn send_and_recv_work_with_receives_before_and_after() {
         });
     }
     let run = cluster.run().unwrap();
-    assert!(run.nodes.iter().all(|node| node.interfaces.sends == 7 && node.interfaces.strays == 0));
+    assert!(
+        run.nodes
+            .iter()
+            .map(|node| node.of::<qnix::Report>().interfaces)
+            .all(|did| did.sends == 7 && did.strays == 0)
+    );
 }
 
 #[test]
@@ -136,5 +141,5 @@ fn a_process_is_refused_what_is_anothers() {
         assert!(error.to_string().contains("not in the memory of process 7"), "{error}");
         Ok(())
     });
-    assert_eq!(cluster.run().unwrap().nodes[0].interfaces.refused, 2);
+    assert_eq!(cluster.run().unwrap().nodes[0].of::<qnix::Report>().interfaces.refused, 2);
 }

@@ -1,6 +1,7 @@
 //! Puts, gets and atomics of several hosts at once, against a plain model: no byte is lost, doubled or out of place, no
 //! count either, nothing hangs however small the buffers are, and the shards make no difference.
 
+use nicety::spin::Report;
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, AtomicRequest, CtHandle, Datatype, Event, EventKind, FailType,
@@ -377,7 +378,7 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
         let all: Vec<_> = (1..4).flat_map(|rank| (0..EACH).map(move |number| (rank, number))).collect();
         assert_eq!(received, all);
         assert!(*refused.borrow() > 0 && *disabled.borrow() > 0, "it was never overrun");
-        assert_eq!(run.nodes[0].portals.dropped_total(), *refused.borrow());
-        assert_eq!(run.nodes[0].portals.events_dropped, 0);
+        assert_eq!(run.nodes[0].of::<Report>().portals.dropped_total(), *refused.borrow());
+        assert_eq!(run.nodes[0].of::<Report>().portals.events_dropped, 0);
     }
 }

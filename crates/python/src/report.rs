@@ -1,6 +1,9 @@
 //! The report of a run, as JSON.
 
-use nicety::{ChannelCounters, MicroengineReport, PortReport, ProcessEnd, ProcessReport, QueueCounters, Run};
+use nicety::{
+    ChannelCounters, MicroengineReport, PortReport, ProcessEnd, ProcessReport, QueueCounters, Run, nfp, qnix,
+    spin,
+};
 use serde_json::{Value, json};
 
 fn application(used: &nicety::ApplicationReport) -> Value {
@@ -121,42 +124,45 @@ fn interfaces(counted: &nicety::qnix::Statistics) -> Value {
 /// What happened during a run, on nodes and links.
 pub fn report(run: &Run) -> String {
     let node = |node: &nicety::NodeReport| {
+        let (spin, nfp) = (node.of::<spin::Report>(), node.of::<nfp::Report>());
+        let qnix = node.of::<qnix::Report>();
+        let kernel = node.card.of::<nfp::Report>().map_or(qnix.kernel, |report| report.kernel);
         json!({
-            "messages_matched": node.portals.matched,
-            "messages_dropped": node.portals.dropped_total(),
-            "first_dropped": node.portals.first_dropped().map(|message| message.to_string()),
-            "handler_runs": node.handlers.runs,
-            "handler_instructions": node.handlers.instructions,
-            "handler_cycles": node.handlers.cycles,
-            "applications": node.applications.iter().map(application).collect::<Vec<_>>(),
+            "messages_matched": spin.portals.matched,
+            "messages_dropped": spin.portals.dropped_total(),
+            "first_dropped": spin.portals.first_dropped().map(|message| message.to_string()),
+            "handler_runs": spin.handlers.runs,
+            "handler_instructions": spin.handlers.instructions,
+            "handler_cycles": spin.handlers.cycles,
+            "applications": spin.applications.iter().map(application).collect::<Vec<_>>(),
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
             "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
-            "handler_lines_shown": node.printed.lines,
-            "handler_lines_left_out": node.printed.left_out,
+            "handler_lines_shown": spin.printed.lines,
+            "handler_lines_left_out": spin.printed.left_out,
             "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
             "transport": {
-                "retransmitted": node.transport.retransmitted,
-                "corrupted": node.transport.corrupted,
-                "duplicated": node.transport.duplicated,
-                "out_of_order": node.transport.out_of_order,
-                "acknowledgements": node.transport.acknowledgements,
-                "refusals": node.transport.refusals,
-                "timeouts": node.transport.timeouts,
-                "unusable": node.unusable.total(),
+                "retransmitted": spin.transport.retransmitted,
+                "corrupted": spin.transport.corrupted,
+                "duplicated": spin.transport.duplicated,
+                "out_of_order": spin.transport.out_of_order,
+                "acknowledgements": spin.transport.acknowledgements,
+                "refusals": spin.transport.refusals,
+                "timeouts": spin.transport.timeouts,
+                "unusable": spin.unusable.total(),
             },
-            "channels": channels(&node.channels),
-            "port": port(&node.port),
-            "interfaces": interfaces(&node.interfaces),
+            "channels": channels(&nfp.channels),
+            "port": port(&nfp.port),
+            "interfaces": interfaces(&qnix.interfaces),
             "kernel": {
-                "calls": node.kernel.calls,
-                "pins": node.kernel.pins,
-                "pages_pinned": node.kernel.pages_pinned,
-                "unpins": node.kernel.unpins,
-                "interrupts": node.kernel.interrupts,
-                "wakes": node.kernel.wakes,
+                "calls": kernel.calls,
+                "pins": kernel.pins,
+                "pages_pinned": kernel.pages_pinned,
+                "unpins": kernel.unpins,
+                "interrupts": kernel.interrupts,
+                "wakes": kernel.wakes,
             },
-            "microengines": node.microengines.iter().map(microengine).collect::<Vec<_>>(),
+            "microengines": nfp.microengines.iter().map(microengine).collect::<Vec<_>>(),
         })
     };
     let link = |link: &nicety::FaultStatistics| {

@@ -188,7 +188,7 @@ impl Bench {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
         let cpus = Rc::new(Cpus::new(sim, spec.node.host, &off));
-        let card = Card::install(sim, Rc::new(spec.clone()), memory.clone(), &cpus, port, &off);
+        let card = Card::install(sim, Arc::new(spec.clone()), memory.clone(), &cpus, port, &off);
         Bench { sim: sim.clone(), card, memory, program }
     }
 

@@ -12,6 +12,8 @@
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
 //! | `card/` | [`Card`]: the processor, its channels to the host, and the host's end of them |
 //! | `messenger/` | [`Messenger`]: messages from host to host, by way of processes that forward them |
+//! | `processes.rs` | [`ProcessTable`]: what the host started where, and how it ended |
+//! | `design.rs` | the card as others see it, and what may be why programs wait for it |
 //! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //! | `experiment.rs` | a processor by itself, run to the end |
@@ -28,6 +30,7 @@
 
 mod account;
 mod card;
+mod design;
 mod engine;
 mod execute;
 mod experiment;
@@ -36,6 +39,7 @@ pub mod map;
 mod memory;
 mod messenger;
 pub mod pcsa;
+mod processes;
 mod program;
 mod service;
 mod spec;
@@ -46,6 +50,8 @@ pub use card::{
     Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, MESSAGE_QUEUE, ManagerSpec,
     PortCounters, PortSpec, QueueCounters, Selected,
 };
+pub(crate) use design::DESIGN;
+pub use design::Report;
 pub use engine::{Outcome, SIGNALS};
 pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
@@ -55,8 +61,11 @@ pub use nicety_channels::{
     Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard,
     PAYLOAD_BYTES as DIRECT_BYTES, Payload, Want,
 };
+pub use processes::{
+    CardMemory, MicroengineReport, PortReport, Process, ProcessEnd, ProcessReport, ProcessTable, Processes,
+    Start,
+};
 pub use program::{LEAST_STACK, Program, ProgramError};
-pub(crate) use spec::read_processor;
 pub use spec::{MemorySpec, NfpSpec};
 
 /// The numbers of the calls, in a7, for hand-made code.

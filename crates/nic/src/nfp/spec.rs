@@ -4,7 +4,7 @@ use super::card::{ChannelSpec, PortSpec, read_channels, read_port};
 use super::map;
 use super::memory::MemoryKind;
 use crate::node::{NodeSpec, read_node};
-use crate::spec::{read_costs, read_isa, read_misaligned};
+use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_host::BusSpec;
 use nicety_hpu::{Core, Extension, Isa};
 use nicety_spec::{Reader, Section};
@@ -91,7 +91,7 @@ impl NfpSpec {
 }
 
 /// Reads the sections of a flow processor: what is around it, its channels, `bus`, `hpu`, `hpu.cycles` and `memory`.
-pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
+pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
     let switch = s.count("switch", 0..=10_000, "from one context to another");

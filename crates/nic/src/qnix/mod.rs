@@ -12,6 +12,7 @@
 //! | `receive.rs` | from the link to a receive, or into the card's memory |
 //! | `transfer.rs` | DMA channels: fetches, deposits, doorbells |
 //! | `memory.rs` | the card's memory |
+//! | `design.rs` | the card as others see it, and the processes of its host |
 //! | `header.rs`, `spec.rs`, `error.rs` | the header on the wire, the card's numbers, what is refused |
 //!
 //! # How a message moves
@@ -44,6 +45,7 @@
 //!   their bytes one after another, so that two hide each other's set-up.
 //! - A process that waits for a doorbell takes no CPU until it looks at the doorbell that was set.
 
+mod design;
 mod error;
 mod header;
 mod holds;
@@ -63,7 +65,8 @@ pub use library::{Completed, How, Operation, Process, Receive, Send};
 pub use memory::CardMemory;
 pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSpec};
 
-pub(crate) use spec::read_qnix;
+pub(crate) use design::DESIGN;
+pub use design::{Node, OWN_PROCESS, Report};
 
 use interface::Interface;
 use nicety_fabric::Port;
@@ -73,6 +76,7 @@ use nicety_types::{MessageId, NodeId, Path, Recorder, Stage};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A virtual network interface somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,7 +125,7 @@ pub struct Card {
     sim: Sim,
     node: NodeId,
     nodes: u32,
-    spec: Rc<QnixSpec>,
+    spec: Arc<QnixSpec>,
     memory: Rc<Memory>,
     kernel: Rc<Kernel>,
     bus: Bus,
@@ -148,7 +152,7 @@ impl Card {
     /// A card on its bus and its link, its control program running. `nodes` is how many hosts there are to talk to.
     pub fn install(
         sim: &Sim,
-        spec: Rc<QnixSpec>,
+        spec: Arc<QnixSpec>,
         memory: Rc<Memory>,
         kernel: Rc<Kernel>,
         mut port: Port,

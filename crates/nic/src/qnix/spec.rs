@@ -1,7 +1,7 @@
 //! What the spec of a QNIX card says, as the numbers its parts take.
 
 use crate::node::{NodeSpec, read_node};
-use crate::spec::read_kernel;
+use crate::sections::read_kernel;
 use nicety_host::{BusSpec, KernelSpec};
 use nicety_spec::{Reader, Section};
 use nicety_types::{Duration, Frequency, Gap};
@@ -129,7 +129,7 @@ impl QnixSpec {
 }
 
 /// Reads the sections of a QNIX card.
-pub(crate) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
+pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
     let bus = crate::bus::read(reader);
     let node = read_node(reader);
     let kernel = read_kernel(reader);

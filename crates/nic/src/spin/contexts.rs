@@ -11,7 +11,7 @@
 
 use super::Card;
 use super::application::Application;
-use crate::spec::Scheduling;
+use super::spec::Scheduling;
 use nicety_fabric::Packet;
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{Header, HeaderKind};

@@ -1,6 +1,6 @@
 //! Programs with handlers: which there are, and whether they fit on a card.
 
-use crate::spec::HpuSpec;
+use super::spec::HpuSpec;
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
 use super::fair::FairQueue;
-use crate::spec::{HpuSpec, Scheduling};
+use super::spec::{HpuSpec, Scheduling};
 use nicety_fabric::Packet;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};

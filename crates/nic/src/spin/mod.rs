@@ -15,6 +15,7 @@
 //! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
 //! | words of memory that handlers wait for | `contention.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
+//! | the card as others see it, the numbers of its parts | `design.rs`, `spec.rs` |
 //!
 //! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
 //! by the `hpu` crate. Here they get time.
@@ -24,15 +25,18 @@ mod attachments;
 mod commands;
 mod contention;
 mod contexts;
+mod design;
 mod dma;
 mod fair;
 mod generate;
 mod handlers;
+mod hints;
 mod host;
 mod hpu_access;
 mod hpus;
 mod intake;
 mod memory;
+mod node;
 mod outcome;
 mod post;
 mod printf;
@@ -42,22 +46,26 @@ mod reply;
 mod run;
 mod send;
 mod silence;
+mod spec;
 mod view;
 mod wait;
 
 pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use contention::WaitedWord;
+pub(crate) use design::DESIGN;
+pub use design::Report;
 pub use generate::Generated;
 pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::CallError;
 pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
+pub use node::{MESSAGES, Node};
 pub use post::{Appending, Pending};
 pub use printf::{LINES_KEPT, LogLine, Logged, Printed};
 pub use refusals::RefusedCommand;
+pub use spec::{HpuSpec, Scheduling, SpinSpec};
 
-use crate::SpinSpec;
 use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
 use contention::Contention;
@@ -161,7 +169,7 @@ pub struct Card {
     sim: Sim,
     node: NodeId,
     nodes: u32,
-    spec: Rc<SpinSpec>,
+    spec: Arc<SpinSpec>,
     memory: Rc<Memory>,
     bus: Bus,
     port: Rc<Wire>,
@@ -208,7 +216,7 @@ impl Card {
     /// A card on its bus and its link, its services started. `nodes` is how many hosts there are to talk to.
     pub fn install(
         sim: &Sim,
-        spec: Rc<SpinSpec>,
+        spec: Arc<SpinSpec>,
         memory: Rc<Memory>,
         port: Port,
         nodes: u32,

@@ -37,7 +37,7 @@ impl<T> Pending<T> {
 pub type Appending = Pending<MeHandle>;
 
 impl Card {
-    fn check_rank(&self, rank: u32) -> Result<(), CallError> {
+    pub(super) fn check_rank(&self, rank: u32) -> Result<(), CallError> {
         if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 

@@ -8,7 +8,6 @@ mod properties;
 
 use nicety_hpu::Image;
 use nicety_kernel::{Config, World};
-use nicety_nic::CardSpec;
 use nicety_nic::nfp::{Nfp, NfpSpec, Program, map};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use std::rc::Rc;
@@ -21,10 +20,8 @@ fn spec(overrides: &[&str]) -> NfpSpec {
 fn try_spec(overrides: &[&str]) -> Result<NfpSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-    match nicety_nic::read(&spec).map_err(|errors| errors.to_string())? {
-        (CardSpec::Nfp(spec), _) => Ok(*spec),
-        (other, _) => panic!("{other:?}"),
-    }
+    let (card, _) = nicety_nic::read(&spec).map_err(|errors| errors.to_string())?;
+    card.of::<NfpSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
 /// Hand-made code as a program.

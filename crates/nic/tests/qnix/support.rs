@@ -3,7 +3,6 @@
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
-use nicety_nic::CardSpec;
 use nicety_nic::qnix::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send,
 };
@@ -11,15 +10,14 @@ use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The shipped card, with overrides.
 pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-    match nicety_nic::read(&spec).map_err(|errors| errors.to_string())?.0 {
-        CardSpec::Qnix(spec) => Ok(*spec),
-        _ => panic!("another design"),
-    }
+    let (card, _) = nicety_nic::read(&spec).map_err(|errors| errors.to_string())?;
+    card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
 /// Nodes that wait for programs.
@@ -34,7 +32,7 @@ impl Rig {
     }
 
     pub fn with_shards(nodes: u32, overrides: &[&str], shards: usize) -> Rig {
-        let spec = Rc::new(spec(overrides).unwrap());
+        let spec = Arc::new(spec(overrides).unwrap());
         let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
         let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };

@@ -34,7 +34,7 @@ pub fn spec(overrides: &[&str]) -> SpinSpec {
     let overrides: Vec<_> = free.chain(overrides).map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("spin-discrete", &overrides, SHIPPED).unwrap();
     let (card, _) = nicety_nic::read(&spec).unwrap();
-    card.portals().unwrap().clone()
+    card.of::<SpinSpec>().unwrap().clone()
 }
 
 /// `START` and that many picoseconds.
@@ -79,7 +79,7 @@ impl Rig {
     }
 
     pub fn with_faults(overrides: &[&str], config: Config, faults: &Faults) -> Rig {
-        let spec = Rc::new(spec(overrides));
+        let spec = Arc::new(spec(overrides));
         let mut world = World::new(config);
         let ids = [world.add_node(), world.add_node()];
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };

@@ -4,13 +4,15 @@ use super::forger::{self, Forged, config, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic::CardSpec;
-use nicety_nic::nfp::{Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, PortCounters};
+use nicety_nic::nfp::{
+    Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters,
+};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A frame with its checksum.
 fn frame(queue: u8, source: u8, len: u16, payload: &[u8]) -> Vec<u8> {
@@ -42,8 +44,7 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
 fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64, MessageError>>) {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
-    let CardSpec::Nfp(spec) = nicety_nic::read(&spec).unwrap().0 else { panic!("another design") };
-    let spec = Rc::new(*spec);
+    let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<NfpSpec>().unwrap().clone());
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));

@@ -4,12 +4,12 @@ use super::forger::{self, Forged, config, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
-use nicety_nic::CardSpec;
-use nicety_nic::qnix::{Card, Endpoint, How, Process, Receive, Send, Statistics};
+use nicety_nic::qnix::{Card, Endpoint, How, Process, QnixSpec, Receive, Send, Statistics};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
 use std::rc::Rc;
+use std::sync::Arc;
 
 fn header(from: u64, to: u64, bytes: u64, tag: u64) -> Vec<u8> {
     let words = [(from as u32).to_le_bytes(), (to as u32).to_le_bytes()].concat();
@@ -20,8 +20,7 @@ fn header(from: u64, to: u64, bytes: u64, tag: u64) -> Vec<u8> {
 fn run(packets: Vec<Forged>) -> Statistics {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
-    let CardSpec::Qnix(spec) = nicety_nic::read(&spec).unwrap().0 else { panic!("another design") };
-    let spec = Rc::new(*spec);
+    let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<QnixSpec>().unwrap().clone());
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));

@@ -76,7 +76,7 @@ fn header() -> impl Strategy<Value = Header> {
 
 /// A card with entries and handlers of all kinds and operations that wait for answers, and a forger.
 fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatistics) {
-    let spec = Rc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
+    let spec = Arc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.host.memory));

@@ -107,7 +107,7 @@ impl Request {
                     "two of the cards are called {name}; give one another name in its file"
                 ));
             }
-            let spec = card.spec.qnix()?;
+            let spec = card.spec.of::<QnixSpec>()?;
             let most = u64::from(spec.limits.vnis);
             if let Some(many) = self.processes.iter().find(|many| !(1..=most).contains(many)) {
                 return wrong(format!(
@@ -135,7 +135,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let mut rows = Vec::with_capacity(total);
     (environment.progress)(0, total);
     for (nic, card) in &cards {
-        let spec = card.spec.qnix()?;
+        let spec = card.spec.of::<QnixSpec>()?;
         for &processes in &request.processes {
             let row = measure(nic, card, spec, request, processes, environment);
             rows.push(row.map_err(|error| error.inside(&format!("{nic}, {processes} processes")))?);

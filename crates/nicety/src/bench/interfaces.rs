@@ -1,14 +1,14 @@
-//! Latency and windows by `send` and `recv` on a card with virtual network interfaces, by each way that bytes may take
-//! between a process and its card.
+//! Latency and windows by `send` and `recv`, whose receives are posted ahead: on a card of any design, and by each way that
+//! bytes may take between a process and a card with virtual network interfaces.
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
 use crate::host::{Buffer, Host, PendingRecv};
-use crate::{CardSpec, Error, Time};
+use crate::{Error, Time};
 use nicety_kernel::Rng;
-use nicety_nic::qnix::{How, Operation};
+use nicety_nic::qnix::{How, Operation, QnixSpec};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -35,17 +35,35 @@ impl Messages {
         }
     }
 
+    /// How bytes get to the card, where the mode says.
+    fn how(&self) -> Option<How> {
+        self.mode.how()
+    }
+
     async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
-        self.host.send_by(buffer, to, tag, self.mode.how().unwrap_or_default()).await
+        match self.how() {
+            Some(how) => self.host.send_by(buffer, to, tag, how).await,
+            None => self.host.send(buffer, to, tag).await,
+        }
+    }
+
+    /// Posts a send. One that is not told apart from its end has ended.
+    async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Option<Operation>, Error> {
+        if self.host.qnix().is_err() {
+            self.send(buffer, to, tag).await?;
+            return Ok(None);
+        }
+        let how = self.how().unwrap_or_default();
+        Ok(Some(self.host.post_send_by(buffer, to, tag, how).await?))
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u32) -> Result<PendingRecv, Error> {
         // Nothing is received by programmed I/O; what differs from mode dma is only the way to the card.
-        let how = match self.mode.how().unwrap_or_default() {
-            How::Pio => How::Pool,
-            how => how,
-        };
-        self.host.post_recv_by(buffer, Some(from), Some(tag), how).await
+        match self.how() {
+            Some(How::Pio) => self.host.post_recv_by(buffer, Some(from), Some(tag), How::Pool).await,
+            Some(how) => self.host.post_recv_by(buffer, Some(from), Some(tag), how).await,
+            None => self.host.post_recv(buffer, Some(from), Some(tag)).await,
+        }
     }
 }
 
@@ -286,7 +304,7 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
 
 /// Messages that a sender, or a receiver, may have under way.
 fn depth(point: &Point<'_>) -> u64 {
-    let CardSpec::Qnix(spec) = &point.cluster.card.spec else { return point.window };
+    let Ok(spec) = point.cluster.card.spec.of::<QnixSpec>() else { return point.window };
     let limit = u64::from(spec.limits.sends.min(spec.limits.receives));
     // A copy takes a piece of the Buffer Pool, which a host may need for both directions.
     let pieces = (spec.limits.pool / (2 * point.size.max(64).next_multiple_of(64))).max(1);
@@ -313,7 +331,6 @@ impl Sender {
             self.out.write(0, &windows.sent);
             windows.begun.push(host.now());
         }
-        let how = messages.mode.how().unwrap_or_default();
         let mut posted: VecDeque<Operation> = VecDeque::new();
         for _ in 0..window {
             if posted.len() as u64 == depth
@@ -321,7 +338,7 @@ impl Sender {
             {
                 host.sent(oldest).await?;
             }
-            posted.push_back(host.post_send_by(&self.out, self.to, DATA, how).await?);
+            posted.extend(messages.post_send(&self.out, self.to, DATA).await?);
         }
         for oldest in posted {
             host.sent(oldest).await?;

@@ -29,6 +29,7 @@ mod request;
 mod stream;
 
 pub use mode::Mode;
+use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 use request::{Chosen, Resolved};
@@ -38,7 +39,7 @@ use crate::record::{Level, Recording};
 use crate::{Allowed, Cluster, ClusterConfig, Error, Failure, HandlerNames, Handlers, Log, VERSION};
 use figures::Spread;
 use nicety_host::{Memory, Traffic};
-use nicety_nic::{CardSpec, Design};
+use nicety_nic::qnix::QnixSpec;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -369,11 +370,13 @@ fn measure(
                     recorded,
                     failures: RefCell::default(),
                 };
-                let row = match (benchmark, card.spec.design()) {
-                    (Benchmark::Latency, Design::Qnix) => interfaces::ping_pong(&point),
-                    (Benchmark::Latency, _) => latency::measure(&point),
-                    (_, Design::Qnix) => interfaces::windows(&point, benchmark),
-                    (Benchmark::Bandwidth | Benchmark::MessageRate, _) => stream::measure(&point, benchmark),
+                let row = match (benchmark, point.mode.posts_ahead()) {
+                    (Benchmark::Latency, true) => interfaces::ping_pong(&point),
+                    (Benchmark::Latency, false) => latency::measure(&point),
+                    (_, true) => interfaces::windows(&point, benchmark),
+                    (Benchmark::Bandwidth | Benchmark::MessageRate, false) => {
+                        stream::measure(&point, benchmark)
+                    }
                 };
                 let row = row.map_err(|error| at_point(error, nic, mode, size))?;
                 rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
@@ -409,8 +412,8 @@ fn measure(
 
 /// Whether a mode of a card goes up to that size: programmed I/O has an end of its own.
 fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
-    match (&card.spec, mode) {
-        (CardSpec::Qnix(spec), Mode::Pio) => size <= spec.pio,
+    match card.spec.of::<QnixSpec>() {
+        Ok(spec) if mode == Mode::Pio => size <= spec.pio,
         _ => true,
     }
 }
@@ -437,7 +440,7 @@ fn load_handlers(
     let elf = environment.compiled.get(&key).ok_or_else(|| {
         Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
     })?;
-    let spec = card.spec.portals()?;
+    let spec = card.spec.of::<SpinSpec>()?;
     let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
     handlers.check(&spec.hpu)?;
     Ok(Some(handlers))

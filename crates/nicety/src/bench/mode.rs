@@ -46,21 +46,15 @@ impl Mode {
     ];
 
     /// Those that cards of a design have, beside [`Mode::Auto`], which all have.
-    pub const fn of(design: Design) -> &'static [Mode] {
-        match design {
-            Design::Portals => &[Mode::Rdma, Mode::Portals4, Mode::SpinStore, Mode::SpinStream],
-            Design::Nfp => &[Mode::Channels],
-            Design::Qnix => &[Mode::Pio, Mode::Dma, Mode::Copy, Mode::Translate],
-        }
+    pub fn of(design: &dyn Design) -> Vec<Mode> {
+        let names = design.modes();
+        Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
     }
 
     /// The mode itself, or what a card of a design does of itself.
-    pub(super) fn on(self, design: Design) -> Mode {
-        match (self, design) {
-            (Mode::Auto, Design::Portals) => Mode::Rdma,
-            (Mode::Auto, Design::Nfp) => Mode::Channels,
-            (mode, _) => mode,
-        }
+    pub(super) fn on(self, design: &dyn Design) -> Mode {
+        let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode() == Some(mode.name()));
+        if self == Mode::Auto { natural().unwrap_or(self) } else { self }
     }
 
     /// How `send` and `recv` move bytes on a card with virtual network interfaces, where the mode says.
@@ -72,6 +66,11 @@ impl Mode {
             Mode::Translate => Some(How::Translate),
             _ => None,
         }
+    }
+
+    /// Whether it is `send` and `recv` with receives that are posted ahead of their messages.
+    pub(super) const fn posts_ahead(self) -> bool {
+        matches!(self, Mode::Auto | Mode::Pio | Mode::Dma | Mode::Copy | Mode::Translate)
     }
 
     /// Whether it is `send` and `recv` of the host, and nothing that only some cards have.

@@ -5,7 +5,7 @@
 
 use super::{CardManifest, Environment, line_rate::Manifest, load_cards};
 use crate::cards::Card;
-use crate::{CardSpec, Cluster, ClusterConfig, Error, Host, VERSION};
+use crate::{Cluster, ClusterConfig, Error, Host, VERSION};
 use nicety_types::Duration;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -88,15 +88,11 @@ impl Request {
                     "two of the cards are called {name}; give one another name in its file"
                 ));
             }
-            let most = match &card.spec {
-                CardSpec::Qnix(spec) => spec.limits.message.min(spec.limits.pool),
-                CardSpec::Nfp(spec) => spec.node.host.memory / 4,
-                CardSpec::Spin(_) => {
-                    return wrong(format!(
-                        "card {name} does not register memory: it reaches all of the host's; name one that does, for \
-                         example qnix"
-                    ));
-                }
+            let Some(most) = card.spec.registers() else {
+                return wrong(format!(
+                    "card {name} does not register memory: it reaches all of the host's; name one that does, for \
+                     example qnix"
+                ));
             };
             if let Some(size) = self.sizes.iter().find(|&&size| size == 0 || size > most) {
                 return wrong(format!("--sizes {size}: {name} registers 1 to {most} bytes at a time"));

@@ -2,7 +2,8 @@
 
 use super::{Mode, Pattern, load_cards};
 use crate::cards::Card;
-use crate::{Design, Error, Faults, Noise, Topology, faults};
+use crate::{Error, Faults, Noise, Topology, faults};
+use nicety_nic::SpinSpec;
 use serde::{Deserialize, Serialize};
 
 /// A benchmark.
@@ -212,7 +213,7 @@ impl Request {
                     _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
                 })
             })?;
-            let Ok(spec) = card.spec.portals() else { continue };
+            let Ok(spec) = card.spec.of::<SpinSpec>() else { continue };
             // RDMA's receiver has an event of every message of a window.
             let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
             let (window, depth) =
@@ -240,10 +241,10 @@ impl Request {
         let wrong = |text: String| Err(Error::Input(text));
         let Some(names) = &self.modes else {
             if self.handlers {
-                card.spec.portals()?;
+                card.spec.of::<SpinSpec>()?;
                 return Ok(vec![Mode::SpinStream]);
             }
-            let natural = mixed || design == Design::Qnix;
+            let natural = mixed || design.natural_mode().is_none();
             return Ok(if natural { vec![Mode::Auto] } else { Mode::of(design).to_vec() });
         };
         let modes = names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?;

@@ -22,18 +22,14 @@ pub use thread::Thread;
 pub use vni::VniProcess;
 
 use crate::Error;
-use crate::node::{NodeCard, OWN_PROCESS};
-use crate::processes::ProcessTable;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Pool, Rng, Sim, describe};
-use nicety_nic::spin::Card;
-use nicety_types::{Duration, Path, Recorder, Resource, Time};
-use send::Messages;
+use nicety_nic::nfp::ProcessTable;
+use nicety_nic::{Caller, Card, qnix, spin};
+use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-
-pub(crate) use send::MESSAGES;
 
 /// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone is of the same
 /// thread.
@@ -47,7 +43,7 @@ pub struct Host {
 struct Inner {
     sim: Sim,
     ranks: u32,
-    card: NodeCard,
+    card: Rc<dyn Card>,
     memory: Rc<Memory>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
@@ -57,8 +53,6 @@ struct Inner {
     threads: Cell<u32>,
     /// Threads that failed and that nobody waits for: rank and why.
     failed: Failed,
-    /// What `send` and `recv` work with, where the card has Portals.
-    messages: Option<Messages>,
     recorder: Recorder,
 }
 
@@ -66,7 +60,7 @@ struct Inner {
 pub(crate) struct HostParts {
     pub(crate) sim: Sim,
     pub(crate) ranks: u32,
-    pub(crate) card: NodeCard,
+    pub(crate) card: Rc<dyn Card>,
     pub(crate) memory: Rc<Memory>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
@@ -76,12 +70,8 @@ pub(crate) struct HostParts {
 }
 
 impl Host {
-    pub(crate) fn new(parts: HostParts) -> Result<Host, Error> {
+    pub(crate) fn new(parts: HostParts) -> Host {
         let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder } = parts;
-        let messages = match &card {
-            NodeCard::Spin(card) => Some(Messages::on(card)?),
-            NodeCard::Nfp(_) | NodeCard::Qnix(_) => None,
-        };
         let path = Rc::new(RefCell::new(Path::from(sim.now())));
         let inner = Inner {
             at_barrier: Pool::new(&sim, 1),
@@ -93,10 +83,9 @@ impl Host {
             cpus,
             barrier,
             failed,
-            messages,
             recorder,
         };
-        Ok(Host { inner: Rc::new(inner), path })
+        Host { inner: Rc::new(inner), path }
     }
 
     /// This host's rank.
@@ -121,7 +110,7 @@ impl Host {
 
     /// A call of the program's that began at `start` is over.
     fn called(&self, what: &'static str, start: Time) {
-        self.inner.recorder.slice(Resource::Program, start, self.now(), None, what);
+        self.caller().called(what, start);
     }
 
     /// Allocates `len` zero bytes of host memory; set-up, takes no virtual time.
@@ -130,9 +119,7 @@ impl Host {
     /// When the host has no more memory.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
         let buffer = self.alloc_unowned(len)?;
-        if let NodeCard::Qnix(node) = &self.inner.card {
-            node.process(OWN_PROCESS).adopt(&buffer.allocation);
-        }
+        self.inner.card.adopt(&buffer.allocation);
         Ok(buffer)
     }
 
@@ -146,20 +133,15 @@ impl Host {
         self.inner.sim.rng(name)
     }
 
-    /// A call of the program's that takes virtual time, on the program's path.
-    async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
-        let start = self.now();
-        let result = self.on_path(call).await;
-        self.called(what, start);
-        result
+    /// The thread, as its card sees it.
+    fn caller(&self) -> Caller<'_> {
+        let Inner { sim, cpus, recorder, .. } = &*self.inner;
+        Caller { sim, cpus, recorder, path: &self.path }
     }
 
-    /// A part of such a call.
-    async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
-        let mut path = self.path();
-        let result = part(&mut path).await;
-        self.path.replace(path);
-        result
+    /// A call of the program's that takes virtual time, on the program's path.
+    async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
+        self.caller().timed(what, call).await
     }
 
     /// Computes for `duration` on one of the host's CPUs.
@@ -205,13 +187,18 @@ impl Host {
     }
 
     /// This host's card, for what takes a Portals interface.
-    pub(crate) fn spin(&self) -> Result<&Rc<Card>, Error> {
-        self.inner.card.spin()
+    pub(crate) fn spin(&self) -> Result<Rc<spin::Card>, Error> {
+        Ok(self.inner.card.of::<spin::Node>()?.card().clone())
     }
 
     /// This host's card, for what takes microengines.
-    pub(crate) fn nfp(&self) -> Result<&Rc<ProcessTable>, Error> {
-        self.inner.card.nfp()
+    pub(crate) fn nfp(&self) -> Result<Rc<ProcessTable>, Error> {
+        Ok(self.inner.card.of::<ProcessTable>()?)
+    }
+
+    /// This host's card, for what takes virtual network interfaces.
+    pub(crate) fn qnix(&self) -> Result<Rc<qnix::Node>, Error> {
+        Ok(self.inner.card.of::<qnix::Node>()?)
     }
 
     /// Most payload that a packet of this host's card carries, in bytes.

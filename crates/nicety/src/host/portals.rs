@@ -95,7 +95,8 @@ impl Host {
     /// # Errors
     /// When it is no program for the card's cores, or does not fit.
     pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
-        let hpu = &self.spin()?.spec().hpu;
+        let card = self.spin()?;
+        let hpu = &card.spec().hpu;
         let handlers = Handlers::load(elf, names, hpu)?;
         handlers.check(hpu)?;
         Ok(handlers)

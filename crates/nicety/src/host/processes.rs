@@ -2,8 +2,7 @@
 
 use super::Host;
 use crate::Error;
-use crate::processes::{CardMemory, Process, Processes, Start};
-use nicety_nic::nfp::{MESSAGE_QUEUE, Program};
+use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, Process, Processes, Program, Start};
 
 impl Host {
     /// Loads a compiled program of processes, for this host's card.
@@ -21,7 +20,7 @@ impl Host {
     /// When there is no such function, microengine or context, or the context runs a process; when the stacks do not
     /// fit local memory.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
-        self.nfp()?.start(processes, start)
+        Ok(self.nfp()?.start(processes, start)?)
     }
 
     /// Opens a queue of the card's port: frames for it wait from now on until a process receives them, where they were
@@ -30,7 +29,8 @@ impl Host {
     /// # Errors
     /// When there is no such queue, or it is that of messages between hosts.
     pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
-        let card = self.nfp()?.card();
+        let table = self.nfp()?;
+        let card = table.card();
         match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
             Some(queue) => card.open_queue(queue),
             None => {
@@ -53,7 +53,7 @@ impl Host {
         // A process keeps no account of whose time it took.
         self.restart_path();
         self.called("wait for a process", start);
-        result
+        Ok(result?)
     }
 
     /// Whether a part of a memory of the card is one.
@@ -61,7 +61,7 @@ impl Host {
     /// # Errors
     /// When it is not in the memory.
     pub fn check_card(&self, part: &CardMemory) -> Result<(), Error> {
-        self.nfp()?.check(part)
+        Ok(self.nfp()?.check(part)?)
     }
 
     /// The bytes of a part of a memory of the card, as they are now.
@@ -87,6 +87,6 @@ impl Host {
             let (many, room) = (bytes.len(), part.bytes);
             return Err(Error::Input(format!("{many} bytes for a part of a memory of {room} bytes")));
         }
-        card.write(part, bytes)
+        Ok(card.write(part, bytes)?)
     }
 }

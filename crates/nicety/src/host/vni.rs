@@ -1,11 +1,13 @@
 //! Processes of a host with virtual network interfaces of its card, and `send` and `recv` by way of them.
 
-use super::{Buffer, Host, PendingRecv, Received};
+use super::{Buffer, Host, PendingRecv};
 use crate::Error;
-use crate::node::{OWN_PROCESS, QnixNode};
 use nicety_host::KernelCounters;
-use nicety_nic::qnix::{CardMemory, Completed, Endpoint, How, Operation, Receive, Send, Statistics};
-use nicety_types::{Duration, NodeId, Time};
+use nicety_nic::qnix::{
+    CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
+};
+use nicety_nic::{Outgoing, Wanted};
+use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 
 /// A process of a host, whose card has virtual network interfaces. It has memory of its own, and an interface once it has
@@ -17,11 +19,6 @@ pub struct VniProcess {
 }
 
 impl Host {
-    /// This host's card, for what takes virtual network interfaces.
-    pub(crate) fn qnix(&self) -> Result<&Rc<QnixNode>, Error> {
-        self.inner.card.qnix()
-    }
-
     /// A process of this host, by a number of the program's choice. Number 0 is the one that `send` and `recv` belong to:
     /// it has interface 0 and the largest Buffer Pool from the beginning, and what this host allocates is its memory.
     ///
@@ -86,7 +83,8 @@ impl Host {
             let lock = async |path: &mut _| process.lock_and_translate(address, bytes, path).await;
             return Ok(self.timed("lock and translate", lock).await?);
         }
-        let card = self.nfp()?.card();
+        let table = self.nfp()?;
+        let card = table.card();
         let kernel = card.kernel();
         let pages = kernel.spec().pages(address, bytes);
         let lock = async |path: &mut _| {
@@ -118,25 +116,13 @@ impl Host {
         tag: u32,
         how: How,
     ) -> Result<Operation, Error> {
-        self.check_rank(to)?;
-        let node = self.qnix()?;
-        let to = Endpoint { node: NodeId(to), vni: node.own_interface() };
-        let send = Send { address: buffer.address(), bytes: buffer.len(), to, tag: tag.into(), how };
-        let process = node.process(OWN_PROCESS);
-        let post = async |path: &mut _| process.send(node.own_interface(), send, path).await;
-        Ok(self.timed("post a send", post).await?)
+        let message = Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() };
+        Ok(self.qnix()?.post_send(self.caller(), message, how).await?)
     }
 
     /// Waits until the buffer of a send may be used again.
     pub(crate) async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
-        self.completed(posted, "wait for a send").await
-    }
-
-    async fn completed(&self, posted: Operation, what: &'static str) -> Result<Completed, Error> {
-        let node = self.qnix()?;
-        let process = node.process(OWN_PROCESS);
-        let wait = async |path: &mut _| process.wait(node.own_interface(), posted, path).await;
-        Ok(self.timed(what, wait).await?)
+        Ok(self.qnix()?.sent(self.caller(), posted).await?)
     }
 
     /// As [`Host::post_recv`], on a card with virtual network interfaces, and how the bytes get from the card.
@@ -150,29 +136,8 @@ impl Host {
         tag: Option<u32>,
         how: How,
     ) -> Result<PendingRecv, Error> {
-        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
-        let node = self.qnix()?;
-        let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: node.own_interface() });
-        let (address, bytes, wanted) = (buffer.address(), buffer.len(), tag.map(u64::from));
-        let receive = Receive { address, bytes, from, tag: wanted, how };
-        let process = node.process(OWN_PROCESS);
-        let post = async |path: &mut _| process.receive(node.own_interface(), receive, path).await;
-        let posted = self.timed("post a receive", post).await?;
-        Ok(PendingRecv::command(posted, bytes, source, tag))
-    }
-
-    pub(super) async fn received_by_interface(
-        &self,
-        posted: Operation,
-        room: u64,
-        start: Time,
-    ) -> Result<Received, Error> {
-        let Completed { peer, tag, bytes, truncated } = self.completed(posted, "wait for a receive").await?;
-        self.called("recv", start);
-        match truncated {
-            true => Err(super::receive::cut(bytes, peer.node.0, room)),
-            false => Ok(Received { source: peer.node.0, tag: tag as u32, length: bytes }),
-        }
+        let wanted = Wanted { source, tag, address: buffer.address(), room: buffer.len() };
+        Ok(PendingRecv(self.qnix()?.post_receive_by(self.caller(), wanted, how).await?))
     }
 }
 

@@ -51,6 +51,7 @@ use nicety_types::{MessageId, Path, Recorder, Stage};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the channels of a card have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub struct ChannelCounters {
 /// A card: processor, managers, host path.
 pub struct Card {
     sim: Sim,
-    spec: Rc<NfpSpec>,
+    spec: Arc<NfpSpec>,
     nfp: Rc<Nfp>,
     memory: Rc<Memory>,
     kernel: Kernel,
@@ -109,7 +110,7 @@ impl Card {
     /// A card beside its host, its services started: on a link, if it has a port there, among so many nodes.
     pub fn install(
         sim: &Sim,
-        spec: Rc<NfpSpec>,
+        spec: Arc<NfpSpec>,
         memory: Rc<Memory>,
         cpus: &Rc<Cpus>,
         (port, nodes): (Option<Port>, u32),
@@ -165,7 +166,7 @@ impl Card {
     }
 
     /// What it is made of.
-    pub fn spec(&self) -> &Rc<NfpSpec> {
+    pub fn spec(&self) -> &Arc<NfpSpec> {
         &self.spec
     }
 

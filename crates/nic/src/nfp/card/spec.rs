@@ -1,7 +1,7 @@
 //! What the spec says of the way between host and processes.
 
 use super::ethernet::PortSpec;
-use crate::spec::read_kernel;
+use crate::sections::read_kernel;
 use nicety_channels::{CardLimits, HostLimits};
 use nicety_host::KernelSpec;
 use nicety_spec::{Ratio, Reader};

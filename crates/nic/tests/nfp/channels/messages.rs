@@ -9,6 +9,7 @@ use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A host with its card in a network.
 #[derive(Clone)]
@@ -42,7 +43,7 @@ pub(super) fn card(
     let (sim, off) = (world.sim(id), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-    let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (Some(port), nodes), &off);
+    let card = Card::install(&sim, Arc::new(spec.clone()), memory.clone(), &cpus, (Some(port), nodes), &off);
     (card, memory)
 }
 

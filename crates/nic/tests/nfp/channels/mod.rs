@@ -20,6 +20,7 @@ use nicety_kernel::{Config, Sim, World};
 use nicety_nic::nfp::{Card, Device, NfpSpec, Outcome, Program};
 use nicety_types::{Level, Path, Recorder, Time};
 use std::rc::Rc;
+use std::sync::Arc;
 
 const CHANNELS: &[u8] = include_bytes!("../../data/channels.elf");
 
@@ -53,7 +54,7 @@ impl Host {
         let sim = world.sim(node);
         let memory = Rc::new(Memory::new(spec.node.host.memory));
         let cpus = Rc::new(Cpus::new(&sim, spec.node.host, recorder));
-        let card = Card::install(&sim, Rc::new(spec.clone()), memory.clone(), &cpus, (None, 1), recorder);
+        let card = Card::install(&sim, Arc::new(spec.clone()), memory.clone(), &cpus, (None, 1), recorder);
         let program = Program::load(CHANNELS, spec).unwrap();
         Host { world, sim, card, memory, program, recorder: recorder.clone() }
     }

@@ -5,6 +5,7 @@ use super::{Mode, Point, Row};
 use crate::bench::StageRow;
 use crate::bench::figures::Spread;
 use crate::{Duration, Error, MemoryKind};
+use nicety_nic::nfp::NfpSpec;
 use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ struct Measured {
 }
 
 pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
-    let nearest = point.card.spec.nfp()?.memory(MemoryKind::Ctm);
+    let nearest = point.card.spec.of::<NfpSpec>()?.memory(MemoryKind::Ctm);
     // Short messages go to the nearest memory that they may go to, and which the card was calibrated with.
     let near = point.mode == Mode::Indirect && point.size <= u64::from(nearest.size);
     let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };

@@ -200,7 +200,7 @@ impl Request {
                     "two of the cards are called {name}; give one another name in its file"
                 )));
             }
-            self.check_card(name, card.spec.nfp()?, &modes, &processes)?;
+            self.check_card(name, card.spec.of::<NfpSpec>()?, &modes, &processes)?;
         }
         Ok(Resolved { cards, modes, directions, processes, noise })
     }

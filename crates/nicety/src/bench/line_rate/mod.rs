@@ -17,6 +17,7 @@ pub use row::{Fates, HandlerRow, Loads, LockRow, RefusedRow, Row};
 use super::{CardManifest, Environment, PointFailure};
 use crate::record::Recording;
 use crate::{Error, HandlerNames, Handlers, VERSION};
+use nicety_nic::SpinSpec;
 use request::Resolved;
 use rig::Rig;
 use serde::Serialize;
@@ -51,7 +52,7 @@ pub fn run(
         let elf = environment.compiled.get(nic).ok_or_else(|| {
             Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
         })?;
-        let spec = card.spec.portals()?;
+        let spec = card.spec.of::<SpinSpec>()?;
         let names = HandlerNames {
             header: request.names.header.clone(),
             payload: request.names.payload.clone(),

@@ -3,6 +3,7 @@
 use super::super::load_cards;
 use crate::Error;
 use crate::cards::Card;
+use nicety_nic::SpinSpec;
 use serde::{Deserialize, Serialize};
 
 /// Names of handlers in the program, where they are not the usual ones.
@@ -179,7 +180,7 @@ impl Request {
     }
 
     fn check_sizes(&self, name: &str, card: &Card, messages: Messages) -> Result<(), Error> {
-        let spec = card.spec.portals()?;
+        let spec = card.spec.of::<SpinSpec>()?;
         let most = spec.packet_payload;
         for &size in &self.packet_sizes {
             if size == 0 {
@@ -235,7 +236,7 @@ pub struct Plan {
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { cards } = request.resolve()?;
     let planned = |(name, card): &(String, Card)| {
-        let spec = card.spec.portals()?;
+        let spec = card.spec.of::<SpinSpec>()?;
         Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone() })
     };
     Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })

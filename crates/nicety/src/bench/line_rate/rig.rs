@@ -8,6 +8,7 @@ use crate::cards::Card;
 use crate::error::fault_lines;
 use crate::record::{Level, Recording};
 use crate::{Allowed, Buffer, Cluster, ClusterConfig, Error, Failure, FaultKind, Handlers};
+use nicety_nic::SpinSpec;
 use nicety_nic::spin::Generated;
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
@@ -54,7 +55,7 @@ impl Rig<'_> {
             return Err(Error::HandlerTrap(fault_lines(&faults)));
         }
         let run = run?;
-        let spec = self.card.spec.portals()?;
+        let spec = self.card.spec.of::<SpinSpec>()?;
         let load = Load {
             packet_bytes: self.packet_bytes,
             messages,

@@ -1,61 +1,22 @@
-//! What may be why programs wait for what never comes, as notes on a deadlock.
+//! What may be why programs wait for what never comes: messages that nobody took, triggered operations whose time has not
+//! come, handlers that did not answer.
 
-use crate::host::MESSAGES;
-use crate::node::NodeCard;
-use crate::processes::PortReport;
-use nicety_nic::nfp::QueueCounters;
-use nicety_nic::spin::Card;
+use super::{Card, MESSAGES};
+use crate::text::{LISTED, counted};
 use nicety_portals::{DropReason, DroppedMessage};
 use std::rc::Rc;
 
-/// Most cards of which each note is told.
-const LISTED: usize = 8;
-
-/// Messages that nobody took, and handlers that did not answer, explain many a deadlock.
-pub(crate) fn notes(cards: &[NodeCard]) -> String {
-    // All cards of a cluster are of one design.
-    let with_portals: Vec<Rc<Card>> = cards.iter().filter_map(|card| card.spin().ok().cloned()).collect();
-    dropped(&with_portals) + &triggered(&with_portals) + &handled(&with_portals) + &processes(cards)
+/// All of it, as notes on a deadlock.
+pub(super) fn hints(cards: &[(u32, Rc<Card>)]) -> String {
+    dropped(cards) + &triggered(cards) + &handled(cards)
 }
 
-/// What processes of cards do, or with what they have ended too early.
-fn processes(cards: &[NodeCard]) -> String {
-    let of_rank = |(rank, card): (usize, &NodeCard)| {
-        let doings =
-            card.nfp().map_or_else(|_| Vec::new(), |card| [card.doings(), frames(&card.port())].concat());
-        doings.into_iter().map(move |doing| (rank, doing))
-    };
-    let found: Vec<(usize, String)> = cards.iter().enumerate().flat_map(of_rank).collect();
-    let mut text: String = found
-        .iter()
-        .take(LISTED)
-        .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
-        .collect();
-    let others = found.len().saturating_sub(LISTED) as u64;
-    if others > 0 {
-        text += &format!("\n  note: and there are {} on the cards", more(others));
-    }
-    text
-}
-
-/// Frames of a card's port that nobody took.
-fn frames(port: &PortReport) -> Vec<String> {
-    let of = |queue: &QueueCounters| {
-        let QueueCounters { queue, unclaimed, waiting, .. } = *queue;
-        let waits = format!("{} of queue {queue} for a process to receive", counted(waiting, "frame"));
-        let dropped = format!("{} for queue {queue}, which nobody had opened", counted(unclaimed, "frame"));
-        let waits = (waiting > 0).then(|| format!("the port keeps {waits}"));
-        waits.into_iter().chain((unclaimed > 0).then(|| format!("the port dropped {dropped}")))
-    };
-    port.queues.iter().flat_map(of).collect()
-}
-
-fn dropped(cards: &[Rc<Card>]) -> String {
-    let of_rank = |(rank, card): (usize, &Rc<Card>)| {
+fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
+    let of_rank = |(rank, card): &(u32, Rc<Card>)| {
         let statistics = card.statistics();
-        statistics.first_dropped().map(|first| (rank, statistics.dropped_total(), first))
+        statistics.first_dropped().map(|first| (*rank, statistics.dropped_total(), first))
     };
-    let found: Vec<_> = cards.iter().enumerate().filter_map(of_rank).collect();
+    let found: Vec<_> = cards.iter().filter_map(of_rank).collect();
     let mut text: String = found
         .iter()
         .take(LISTED)
@@ -99,11 +60,10 @@ fn described(message: &DroppedMessage) -> String {
 }
 
 /// Triggered operations whose time has not come.
-fn triggered(cards: &[Rc<Card>]) -> String {
-    let of_rank = |(rank, card): (usize, &Rc<Card>)| {
-        card.waiting_triggered().map(|(first, count)| (rank, first, count))
-    };
-    let found: Vec<_> = cards.iter().enumerate().filter_map(of_rank).collect();
+fn triggered(cards: &[(u32, Rc<Card>)]) -> String {
+    let of_rank =
+        |(rank, card): &(u32, Rc<Card>)| card.waiting_triggered().map(|(first, count)| (*rank, first, count));
+    let found: Vec<_> = cards.iter().filter_map(of_rank).collect();
     let mut text: String = found
         .iter()
         .take(LISTED)
@@ -127,12 +87,12 @@ fn triggered(cards: &[Rc<Card>]) -> String {
     text
 }
 
-fn handled(cards: &[Rc<Card>]) -> String {
-    let of_rank = |(rank, card): (usize, &Rc<Card>)| {
+fn handled(cards: &[(u32, Rc<Card>)]) -> String {
+    let of_rank = |(rank, card): &(u32, Rc<Card>)| {
         let runs = card.handler_statistics().runs;
-        (runs > 0).then(|| (rank, runs, card.packets_sent()))
+        (runs > 0).then(|| (*rank, runs, card.packets_sent()))
     };
-    let found: Vec<_> = cards.iter().enumerate().filter_map(of_rank).collect();
+    let found: Vec<_> = cards.iter().filter_map(of_rank).collect();
     let mut text: String = found
         .iter()
         .take(LISTED)
@@ -157,13 +117,4 @@ fn handled(cards: &[Rc<Card>]) -> String {
         );
     }
     text
-}
-
-/// So many further processes.
-fn more(processes: u64) -> String {
-    format!("{processes} more process{}", if processes == 1 { "" } else { "es" })
-}
-
-fn counted(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,18 +1,18 @@
 //! The processes on a node's microengines: what was loaded where, what was started, and how it ended.
 
-use crate::Error;
-use nicety_kernel::Sim;
-use nicety_nic::nfp::{
+use super::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
-use nicety_nic::spin::{Fault, FaultKind};
+use crate::CardError;
+use crate::spin::{Fault, FaultKind};
+use nicety_kernel::Sim;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A compiled program of processes, which fits the card's microengines. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Processes(pub(crate) Rc<Program>);
+pub struct Processes(pub Rc<Program>);
 
 /// Where a process is started, and with what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,12 +125,12 @@ struct Started {
 }
 
 /// The microengines of a card, and what the host started on them.
-pub(crate) struct ProcessTable {
+pub struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
     messenger: Rc<Messenger>,
     /// Why it brings no messages to other ranks and from them.
-    unfit: Option<Error>,
+    unfit: Option<CardError>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -141,11 +141,11 @@ pub(crate) struct ProcessTable {
 
 impl ProcessTable {
     /// A card without processes. Those that forward messages between the ranks start with the first message.
-    pub(crate) fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
+    pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
         let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
             Ok(messenger) => (messenger, None),
             Err(error) => {
-                let why = Error::Input(format!("messages between hosts do not fit the card: {error}"));
+                let why = CardError::Input(format!("messages between hosts do not fit the card: {error}"));
                 (Messenger::local(sim, &card, ranks), Some(why))
             }
         };
@@ -168,7 +168,7 @@ impl ProcessTable {
     ///
     /// # Errors
     /// When those of other ranks do not fit the card; a rank's messages to itself always do.
-    pub(crate) fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, Error> {
+    pub fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, CardError> {
         match &self.unfit {
             Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
             _ => Ok(&self.messenger),
@@ -176,7 +176,7 @@ impl ProcessTable {
     }
 
     /// What the port did.
-    pub(crate) fn port(&self) -> PortReport {
+    pub fn port(&self) -> PortReport {
         PortReport {
             counters: self.card.port_counters(),
             queues: self.card.queue_counters(),
@@ -185,19 +185,20 @@ impl ProcessTable {
     }
 
     /// The card with its channels.
-    pub(crate) fn card(&self) -> &Rc<Card> {
+    pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    pub(crate) fn spec(&self) -> &NfpSpec {
+    /// The numbers of its parts.
+    pub fn spec(&self) -> &NfpSpec {
         self.nfp.spec()
     }
 
     /// Starts a process, after setting its microengine up with the program where that has another one.
-    pub(crate) fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
+    pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
         let Start { name, microengine, context, contexts, arguments } = *start;
         let spec = self.nfp.spec();
-        let wrong = |text: String| Err(Error::Input(text));
+        let wrong = |text: String| Err(CardError::Input(text));
         below(microengine, spec.cores, "microengine", "hpu.cores")?;
         below(context, spec.contexts, "context", "hpu.contexts")?;
         if arguments.len() > ARGUMENTS {
@@ -214,7 +215,7 @@ impl ProcessTable {
                 spec.cores - 1
             ));
         }
-        let entry = processes.0.image().require(name).map_err(|error| Error::Input(error.to_string()))?;
+        let entry = processes.0.image().require(name).map_err(|error| CardError::Input(error.to_string()))?;
         self.set_up(processes, microengine, contexts)?;
         let set_up = self.loaded.borrow()[microengine].as_ref().map_or(0, |loaded| loaded.contexts);
         if context >= set_up {
@@ -244,9 +245,9 @@ impl ProcessTable {
         processes: &Processes,
         microengine: usize,
         contexts: Option<usize>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), CardError> {
         let program = &processes.0;
-        let input = |error: ProgramError| Error::Input(error.to_string());
+        let input = |error: ProgramError| CardError::Input(error.to_string());
         if let Some(loaded) = &self.loaded.borrow()[microengine] {
             let same = Rc::ptr_eq(&loaded.program, program);
             if same && contexts.is_none_or(|contexts| contexts == loaded.contexts) {
@@ -254,7 +255,7 @@ impl ProcessTable {
             }
             if let Some(context) = (0..loaded.contexts).find(|&context| self.runs(microengine, context)) {
                 let what = if same { "for as many contexts as it is" } else { "with the program it has" };
-                return Err(Error::Input(format!(
+                return Err(CardError::Input(format!(
                     "microengine {microengine} stays set up {what} while {} runs on its context {context}; start \
                      this on another microengine",
                     self.name(microengine, context)
@@ -296,14 +297,14 @@ impl ProcessTable {
     }
 
     /// Waits until a process has ended, and gives what it returned.
-    pub(crate) async fn finished(&self, process: &Process) -> Result<u32, Error> {
+    pub async fn finished(&self, process: &Process) -> Result<u32, CardError> {
         let Process { microengine, context, number } = *process;
         let name = {
             let started = self.started.borrow();
             match &started[microengine][context] {
                 Some(started) if started.number == number => started.name.clone(),
                 _ => {
-                    return Err(Error::Program(format!(
+                    return Err(CardError::Failed(format!(
                         "another process was started on context {context} of microengine {microengine} since; wait for \
                          the end of a process before"
                     )));
@@ -314,24 +315,24 @@ impl ProcessTable {
             Ok(value) => Ok(value),
             Err(fault) => {
                 let text = trapped(&name, microengine, context, &fault.trap.to_string());
-                Err(Error::HandlerTrap(text))
+                Err(CardError::Trapped(text))
             }
         }
     }
 
     /// A part of a memory, checked.
-    pub(crate) fn check(&self, part: &CardMemory) -> Result<(), Error> {
+    pub fn check(&self, part: &CardMemory) -> Result<(), CardError> {
         let spec = self.nfp.spec();
         if part.kind.of_island() {
             below(part.island, spec.islands(), "island", "hpu.cores and hpu.island")?;
         } else if part.island != 0 {
             let name = part.kind.name();
-            return Err(Error::Input(format!("{name} is one for all islands; leave the island out")));
+            return Err(CardError::Input(format!("{name} is one for all islands; leave the island out")));
         }
         let (end, size) = (u64::from(part.offset) + u64::from(part.bytes), spec.memory(part.kind).size);
         if end > u64::from(size) {
             let CardMemory { kind, offset, bytes, .. } = part;
-            return Err(Error::Input(format!(
+            return Err(CardError::Input(format!(
                 "{bytes} bytes at offset {offset} reach over the end of {}, which has {size} bytes (memory.{}.size)",
                 kind.name(),
                 kind.key()
@@ -340,22 +341,31 @@ impl ProcessTable {
         Ok(())
     }
 
-    pub(crate) fn read(&self, part: &CardMemory, bytes: &mut [u8]) -> Result<(), Error> {
+    /// Reads a part of a memory; takes no time.
+    ///
+    /// # Errors
+    /// When the memory ends before.
+    pub fn read(&self, part: &CardMemory, bytes: &mut [u8]) -> Result<(), CardError> {
         let memory = self.nfp.memory(part.kind, part.island);
-        memory.peek(part.offset.into(), bytes).map_err(|outside| Error::Input(outside.to_string()))
+        memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    pub(crate) fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
+    /// Writes a part of a memory; takes no time.
+    ///
+    /// # Errors
+    /// When the memory ends before.
+    pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), CardError> {
         let memory = self.nfp.memory(part.kind, part.island);
-        memory.poke(part.offset.into(), bytes).map_err(|outside| Error::Input(outside.to_string()))
+        memory.poke(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    pub(crate) fn faults(&self) -> Vec<Fault> {
+    /// Processes that were stopped.
+    pub fn faults(&self) -> Vec<Fault> {
         self.faults.borrow().clone()
     }
 
     /// What each process that was started last on its context does, or what came of it.
-    pub(crate) fn doings(&self) -> Vec<String> {
+    pub fn doings(&self) -> Vec<String> {
         let started = self.started.borrow();
         let mut found = Vec::new();
         for (microengine, contexts) in started.iter().enumerate() {
@@ -374,7 +384,7 @@ impl ProcessTable {
     }
 
     /// The microengines that were set up with a program.
-    pub(crate) fn microengines(&self) -> Vec<MicroengineReport> {
+    pub fn microengines(&self) -> Vec<MicroengineReport> {
         let loaded = self.loaded.borrow();
         let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());
         let report = |microengine| MicroengineReport {
@@ -409,9 +419,12 @@ fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String
     format!("process {name} on microengine {microengine}, context {context}: {trap}")
 }
 
-fn below(number: usize, count: usize, what: &str, key: &str) -> Result<(), Error> {
+fn below(number: usize, count: usize, what: &str, key: &str) -> Result<(), CardError> {
     if number < count {
         return Ok(());
     }
-    Err(Error::Input(format!("there is no {what} {number}; the card has {what}s 0 to {} ({key})", count - 1)))
+    Err(CardError::Input(format!(
+        "there is no {what} {number}; the card has {what}s 0 to {} ({key})",
+        count - 1
+    )))
 }

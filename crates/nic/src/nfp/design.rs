@@ -1,0 +1,202 @@
+//! A flow processor's card as everything outside sees it.
+
+use super::spec::read_processor;
+use super::{
+    Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
+};
+use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::node::NodeSpec;
+use crate::spin::Fault;
+use crate::text::{LISTED, counted};
+use nicety_host::KernelCounters;
+use nicety_hpu::Core;
+use nicety_spec::Reader;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Long-running processes on microengines, and channels to them.
+pub(crate) const DESIGN: &dyn Design = &Processor;
+
+struct Processor;
+
+/// What a card with microengines has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The microengines that were given a program.
+    pub microengines: Vec<MicroengineReport>,
+    /// What the channels to processes did.
+    pub channels: ChannelCounters,
+    /// What the port did that processes send frames through.
+    pub port: PortReport,
+    /// How often the operating system was entered.
+    pub kernel: KernelCounters,
+}
+
+impl Design for Processor {
+    fn name(&self) -> &'static str {
+        "nfp"
+    }
+
+    fn example(&self) -> &'static str {
+        "nfp-4000"
+    }
+
+    fn interface(&self) -> &'static str {
+        "processes and channels"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["channels"]
+    }
+
+    fn natural_mode(&self) -> Option<&'static str> {
+        Some("channels")
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_processor(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
+        let of_card = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+            let table = card.of::<ProcessTable>().ok();
+            let doings = table.map(|table| [table.doings(), frames(&table.port())].concat());
+            let rank = *rank;
+            doings.unwrap_or_default().into_iter().map(move |doing| (rank, doing))
+        };
+        let found: Vec<(u32, String)> = cards.iter().flat_map(of_card).collect();
+        let mut text: String = found
+            .iter()
+            .take(LISTED)
+            .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
+            .collect();
+        if let others @ 1.. = found.len().saturating_sub(LISTED) {
+            let processes = if others == 1 { "process" } else { "processes" };
+            text += &format!("\n  note: and there are {others} more {processes} on the cards");
+        }
+        text
+    }
+}
+
+/// Frames of a card's port that nobody took.
+fn frames(port: &PortReport) -> Vec<String> {
+    let of = |queue: &QueueCounters| {
+        let QueueCounters { queue, unclaimed, waiting, .. } = *queue;
+        let waits = format!("{} of queue {queue} for a process to receive", counted(waiting, "frame"));
+        let dropped = format!("{} for queue {queue}, which nobody had opened", counted(unclaimed, "frame"));
+        let waits = (waiting > 0).then(|| format!("the port keeps {waits}"));
+        waits.into_iter().chain((unclaimed > 0).then(|| format!("the port dropped {dropped}")))
+    };
+    port.queues.iter().flat_map(of).collect()
+}
+
+impl OfDesign for NfpSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for NfpSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn core(&self) -> Option<&Core> {
+        Some(&self.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        Some(&self.isa)
+    }
+
+    fn registers(&self) -> Option<u64> {
+        Some(self.node.host.memory / 4)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+        let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
+        let linked = ((nodes > 1).then_some(port), nodes);
+        let card = Card::install(sim, self, memory.clone(), cpus, linked, recorder);
+        Ok(Rc::new(ProcessTable::new(sim, card, nodes)))
+    }
+}
+
+impl OfDesign for ProcessTable {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl design::Card for ProcessTable {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        CardReport::new(Report {
+            microengines: self.microengines(),
+            channels: self.card().channel_counters(),
+            port: self.port(),
+            kernel: self.card().kernel_counters(),
+        })
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        ProcessTable::faults(self)
+    }
+
+    fn unusable(&self) -> u64 {
+        self.port().unusable()
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        let Outgoing { to, tag, address, bytes } = message;
+        Box::pin(async move {
+            let (start, messenger) = (caller.sim.now(), self.messenger(Some(to))?);
+            caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await?;
+            caller.called("send", start);
+            Ok(())
+        })
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        let Wanted { source, tag, address, room } = wanted;
+        Box::pin(async move {
+            let (messenger, path) = (self.messenger(source)?, *caller.path.borrow());
+            let posted = messenger.post(&path, source, tag, address, room)?;
+            Ok(PostedReceive::new(posted))
+        })
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(Some(caller.sim.node().0))?;
+            let arrival = caller.on_path(async |path| messenger.received(path, posted.of()).await).await?;
+            let super::Arrival { source, tag, bytes } = arrival;
+            // One that is longer than its buffer is an error by itself.
+            Ok(Arrival { source, tag, bytes, room: bytes })
+        })
+    }
+}
+
+impl From<MessageError> for CardError {
+    fn from(error: MessageError) -> CardError {
+        let text = error.to_string();
+        match error {
+            // Known without asking anybody.
+            MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
+                CardError::Input(text)
+            }
+            _ => CardError::Failed(text),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A QNIX card as everything outside sees it, and the processes of its host.
+
+use super::spec::read_qnix;
+use super::{
+    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+};
+use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::node::NodeSpec;
+use crate::spin::CallError;
+use nicety_host::{Allocation, Kernel, KernelCounters};
+use nicety_kernel::describe;
+use nicety_spec::Reader;
+use nicety_types::NodeId;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Virtual network interfaces for processes.
+pub(crate) const DESIGN: &dyn Design = &Interfaces;
+
+struct Interfaces;
+
+/// The process of a host that `send` and `recv` belong to.
+pub const OWN_PROCESS: u32 = 0;
+
+/// What a card with virtual network interfaces has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The card.
+    pub interfaces: Statistics,
+    /// How often the operating system was entered.
+    pub kernel: KernelCounters,
+}
+
+/// A card with virtual network interfaces, and the processes of its host.
+pub struct Node {
+    card: Rc<Card>,
+    processes: RefCell<BTreeMap<u32, Rc<Process>>>,
+    /// The interface of the process that `send` and `recv` belong to.
+    own: u32,
+}
+
+impl Node {
+    /// Registers the host's own process, with the largest Buffer Pool there may be.
+    fn set_up(card: Rc<Card>) -> Result<Node, QnixError> {
+        let process = Rc::new(Process::new(&card, OWN_PROCESS));
+        let own = process.set_up(card.spec().limits.pool)?;
+        let processes = RefCell::new(BTreeMap::from([(OWN_PROCESS, process)]));
+        Ok(Node { card, processes, own })
+    }
+
+    /// The card.
+    pub const fn card(&self) -> &Rc<Card> {
+        &self.card
+    }
+
+    /// The interface of the host's own process.
+    pub const fn own_interface(&self) -> u32 {
+        self.own
+    }
+
+    /// A process, by its number.
+    pub fn process(&self, number: u32) -> Rc<Process> {
+        let mut processes = self.processes.borrow_mut();
+        let new = || Rc::new(Process::new(&self.card, number));
+        processes.entry(number).or_insert_with(new).clone()
+    }
+
+    fn check_rank(&self, rank: u32) -> Result<(), CardError> {
+        let ranks = self.card.nodes;
+        if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
+    }
+
+    /// Posts a send of the host's own process, and how the bytes get to the card.
+    ///
+    /// # Errors
+    /// When there is no such rank; when the message is too long for that way.
+    pub async fn post_send(
+        &self,
+        caller: Caller<'_>,
+        message: Outgoing,
+        how: How,
+    ) -> Result<Operation, CardError> {
+        let Outgoing { to, tag, address, bytes } = message;
+        self.check_rank(to)?;
+        let to = Endpoint { node: NodeId(to), vni: self.own };
+        let (process, send) = (self.process(OWN_PROCESS), Send { address, bytes, to, tag: tag.into(), how });
+        let post = async |path: &mut _| process.send(self.own, send, path).await;
+        Ok(caller.timed("post a send", post).await?)
+    }
+
+    /// Waits until the buffer of a send may be used again.
+    ///
+    /// # Errors
+    /// When the operation is not one that has not ended.
+    pub async fn sent(&self, caller: Caller<'_>, posted: Operation) -> Result<Completed, CardError> {
+        self.completed(caller, posted, "wait for a send").await
+    }
+
+    async fn completed(
+        &self,
+        caller: Caller<'_>,
+        posted: Operation,
+        what: &'static str,
+    ) -> Result<Completed, CardError> {
+        let process = self.process(OWN_PROCESS);
+        let wait = async |path: &mut _| process.wait(self.own, posted, path).await;
+        Ok(caller.timed(what, wait).await?)
+    }
+
+    /// Posts a receive of the host's own process, and how the bytes get from the card.
+    ///
+    /// # Errors
+    /// When there is no such rank, or a limit is reached.
+    pub async fn post_receive_by(
+        &self,
+        caller: Caller<'_>,
+        wanted: Wanted,
+        how: How,
+    ) -> Result<PostedReceive, CardError> {
+        let Wanted { source, tag, address, room } = wanted;
+        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
+        let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: self.own });
+        let receive = Receive { address, bytes: room, from, tag: tag.map(u64::from), how };
+        let process = self.process(OWN_PROCESS);
+        let post = async |path: &mut _| process.receive(self.own, receive, path).await;
+        let operation = caller.timed("post a receive", post).await?;
+        Ok(PostedReceive::new(Posted { operation, wanted }))
+    }
+}
+
+/// A Receive command in the interface of the host's own process.
+struct Posted {
+    operation: Operation,
+    wanted: Wanted,
+}
+
+impl Design for Interfaces {
+    fn name(&self) -> &'static str {
+        "qnix"
+    }
+
+    fn example(&self) -> &'static str {
+        "qnix"
+    }
+
+    fn interface(&self) -> &'static str {
+        "virtual network interfaces"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["pio", "dma", "copy", "translate"]
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_qnix(reader))
+    }
+}
+
+impl OfDesign for QnixSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for QnixSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn registers(&self) -> Option<u64> {
+        Some(self.limits.message.min(self.limits.pool))
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+        let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
+        let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
+        let card = Card::install(sim, self, memory.clone(), kernel, port, nodes, recorder);
+        Ok(Rc::new(Node::set_up(card)?))
+    }
+}
+
+impl OfDesign for Node {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl design::Card for Node {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        let kernel = self.card.kernel().counters();
+        CardReport::new(Report { interfaces: self.card.statistics(), kernel })
+    }
+
+    fn unusable(&self) -> u64 {
+        self.card.statistics().unusable
+    }
+
+    fn adopt(&self, allocation: &Allocation) {
+        self.process(OWN_PROCESS).adopt(allocation);
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(async move {
+            let start = caller.sim.now();
+            let posted = self.post_send(caller, message, How::Auto).await?;
+            self.sent(caller, posted).await?;
+            caller.called("send", start);
+            Ok(())
+        })
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        Box::pin(async move { self.post_receive_by(caller, wanted, How::Auto).await })
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        let Posted { operation, wanted } = posted.of();
+        Box::pin(async move {
+            let completed = self.completed(caller, operation, "wait for a receive");
+            let Completed { peer, tag, bytes, .. } = describe(move || wanted.what(), completed).await?;
+            Ok(Arrival { source: peer.node.0, tag: tag as u32, bytes, room: wanted.room })
+        })
+    }
+}
+
+impl From<QnixError> for CardError {
+    fn from(error: QnixError) -> CardError {
+        use QnixError as E;
+        match error {
+            // Wrong whatever has happened before.
+            E::NoNode { .. }
+            | E::NoSuchInterface { .. }
+            | E::Message { .. }
+            | E::Pool { .. }
+            | E::TooLongForPio { .. } => CardError::Input(error.to_string()),
+            _ => CardError::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A Portals 4 card with packet handlers as everything outside sees it.
+
+use super::hints::hints;
+use super::spec::read_spin;
+use super::{ApplicationReport, Card, HandlerStatistics, Node, Printed, SpinSpec, Unusable};
+use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
+use crate::node::NodeSpec;
+use crate::transport::TransportStatistics;
+use nicety_hpu::Core;
+use nicety_portals::Statistics;
+use nicety_spec::Reader;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Portals 4 with packet handlers.
+pub(crate) const DESIGN: &dyn Design = &Portals;
+
+struct Portals;
+
+/// What a Portals 4 card with packet handlers has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What the Portals interface counted.
+    pub portals: Statistics,
+    /// What the handlers did.
+    pub handlers: HandlerStatistics,
+    /// What each application used, the unnamed one first.
+    pub applications: Vec<ApplicationReport>,
+    /// Lines that handlers printed.
+    pub printed: Printed,
+    /// What reliable transport did.
+    pub transport: TransportStatistics,
+    /// Packets that came damaged or out of place, where there is no such transport.
+    pub unusable: Unusable,
+}
+
+impl Design for Portals {
+    fn name(&self) -> &'static str {
+        "portals"
+    }
+
+    fn example(&self) -> &'static str {
+        "spin-discrete"
+    }
+
+    fn interface(&self) -> &'static str {
+        "a Portals interface"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["rdma", "portals4", "spin-store", "spin-stream"]
+    }
+
+    fn natural_mode(&self) -> Option<&'static str> {
+        Some("rdma")
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_spin(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+            Some((*rank, card.of::<Node>().ok()?.card().clone()))
+        };
+        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
+    }
+}
+
+impl OfDesign for SpinSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for SpinSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        NodeSpec { host: self.host, link: self.link, switch: self.switch, barrier: self.barrier }
+    }
+
+    fn core(&self) -> Option<&Core> {
+        Some(&self.hpu.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        Some(&self.hpu.isa)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+        let Seat { sim, nodes, memory, port, uid, log, recorder, .. } = seat;
+        let card = Card::install(sim, self, memory.clone(), port, nodes, log.clone(), recorder);
+        card.set_uid(uid);
+        Ok(Rc::new(Node::set_up(card)?))
+    }
+}

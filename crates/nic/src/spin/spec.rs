@@ -1,0 +1,219 @@
+//! What the spec of a Portals 4 card with packet handlers says, as the numbers its parts take.
+
+use crate::node::{NodeSpec, read_node};
+use crate::sections::{read_costs, read_isa, read_misaligned};
+use crate::transport::TransportSpec;
+use nicety_fabric::{LinkSpec, SwitchSpec};
+use nicety_host::{BusSpec, HostSpec};
+use nicety_hpu::{Core, Isa};
+use nicety_portals::{Features, Limits};
+use nicety_spec::Reader;
+use nicety_types::{Duration, Frequency};
+
+/// A Portals 4 card with packet handlers.
+#[derive(Clone, Debug)]
+pub struct SpinSpec {
+    /// The host.
+    pub host: HostSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The link.
+    pub link: LinkSpec,
+    /// The switches of topologies that have any.
+    pub switch: SwitchSpec,
+    /// The gap between the starts of messages.
+    pub send_gap: Duration,
+    /// Messages that handlers may have waiting to be sent.
+    pub send_queue: u64,
+    /// Most payload that a packet carries, in bytes.
+    pub packet_payload: u64,
+    /// Matching a header packet.
+    pub match_first: Duration,
+    /// Matching each further packet.
+    pub match_further: Duration,
+    /// Serving a host's command.
+    pub match_command: Duration,
+    /// Computing an atomic operation, between reading host memory and writing it back.
+    pub atomic: Duration,
+    /// Messages under way that are answered by a reply.
+    pub replies: u32,
+    /// How much of everything the Portals interface has.
+    pub limits: Limits,
+    /// What is done about packets that the network loses.
+    pub transport: TransportSpec,
+    /// The handler processors.
+    pub hpu: HpuSpec,
+    /// One way to or from the job launcher.
+    pub barrier: Duration,
+}
+
+/// Which handler a free processor runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The one that has waited longest.
+    FirstCome,
+    /// One of the application that has used least for its weight.
+    WeightedFair,
+}
+
+/// The handler processors of a card.
+#[derive(Clone, Debug)]
+pub struct HpuSpec {
+    /// How many.
+    pub cores: usize,
+    /// Their clock.
+    pub clock: Frequency,
+    /// Instruction set and cycle costs.
+    pub core: Core,
+    /// The isa as the spec writes it.
+    pub isa: String,
+    /// HPU memory of all applications together, in bytes.
+    pub memory: u32,
+    /// Program memory of one program, in bytes.
+    pub code: u32,
+    /// Applications that the card keeps apart.
+    pub applications: u32,
+    /// Stack of a handler, in bytes.
+    pub stack: u32,
+    /// Handlers that each core may have parked where they yielded.
+    pub parked: u32,
+    /// Messages for handlers that may be under way at a time.
+    pub contexts: u32,
+    /// Which handler a free one runs next.
+    pub scheduling: Scheduling,
+    /// Cycles to start a handler.
+    pub handler_start: u64,
+    /// Cycles to finish one.
+    pub handler_end: u64,
+    /// Cycles after which a handler is stopped.
+    pub cycle_limit: u64,
+    /// Cycles of a call of `printf`.
+    pub printf: u64,
+    /// Cycles of each byte that it prints.
+    pub printf_byte: u64,
+    /// DMA transfers that one handler may have under way.
+    pub dma_handles: u32,
+}
+
+pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
+    let bus = crate::bus::read(reader);
+    let transport = read_transport(reader);
+    let NodeSpec { host, mut link, switch, barrier } = read_node(reader);
+    if transport.reliable {
+        link.header += transport.header;
+    }
+    let s = reader.section("send");
+    let send_gap = s.time("gap", "between the starts of messages: g");
+    let send_queue = s.count("queue", 1..=1 << 20, "messages that handlers may have waiting to be sent");
+    let s = reader.section("packet");
+    let packet_payload = s.size("payload", 8..=65_536, "most payload that a packet carries");
+    let s = reader.section("match");
+    let match_first = s.time("first", "matching a header packet: a search of the lists");
+    let match_further = s.time("further", "matching each further packet of a message");
+    let match_command = s.time("command", "serving a host's command");
+    let s = reader.section("limits");
+    let limit = |key, doc| s.count(key, 1..=1 << 24, doc) as u32;
+    let limits = Limits {
+        entries: limit("match_entries", "match entries"),
+        descriptors: limit("descriptors", "memory descriptors"),
+        counters: limit("counters", "counting events"),
+        event_queues: limit("event_queues", "event queues"),
+        event_queue_depth: limit("event_queue_depth", "events in one queue"),
+        portal_table: limit("portal_table", "portal table entries"),
+        triggered: limit("triggered", "triggered operations that wait"),
+        unexpected_headers: limit("unexpected_headers", "unexpected headers"),
+        operations: limit("operations", "operations of the host and of handlers that have not ended"),
+        atomic_bytes: s.size("atomic", 8..=1 << 20, "most bytes of an atomic"),
+        fetch_atomic_bytes: s.size("fetch_atomic", 8..=1 << 20, "most bytes of a fetch-and-atomic or swap"),
+        features: Features::all(),
+        ..Limits::default()
+    };
+    let replies = limit("replies", "gets, fetch-and-atomics and swaps whose reply is not sent yet");
+    let s = reader.section("atomic");
+    let atomic =
+        s.time("compute", "computing an atomic operation, between reading host memory and writing it");
+    let hpu = read_hpu(reader);
+    SpinSpec {
+        host,
+        bus,
+        link,
+        switch,
+        send_gap,
+        send_queue,
+        packet_payload,
+        match_first,
+        match_further,
+        match_command,
+        atomic,
+        replies,
+        limits,
+        transport,
+        hpu,
+        barrier,
+    }
+}
+
+fn read_transport(reader: &Reader<'_>) -> TransportSpec {
+    let s = reader.section("transport");
+    let timeout = s.time_or("timeout", "100 us", "without progress, until packets are sent again");
+    if timeout.is_zero() {
+        s.refuse(
+            "timeout",
+            "a timeout of 0 is over before anything can come",
+            "write for example \"100 us\"",
+        );
+    }
+    TransportSpec {
+        reliable: s.flag_or("reliable", false, "packets that the network loses are sent again"),
+        window: s.count_or("window", 1..=1 << 20, 64, "packets to one card that may be unacknowledged")
+            as u32,
+        timeout,
+        retries: s.count_or("retries", 0..=1 << 20, 7, "timeouts in a row, until messages have failed")
+            as u32,
+        check: s.time_or("check", "0 ns", "checking a packet that came"),
+        header: s.size_or("header", 0..=4096, "20 B", "bytes that a packet has more on the link"),
+        ack: s.size_or("ack", 0..=4096, "0 B", "bytes of an acknowledgement beside headers"),
+    }
+}
+
+fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
+    let s = reader.section("hpu.cycles");
+    let costs = read_costs(&s);
+    let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");
+    let handler_end = s.count("handler_end", 0..=1_000_000, "finishing a handler");
+    let printf = s.count_or("printf", 0..=1_000_000, 60, "a call of printf");
+    let printf_byte = s.count_or("printf_byte", 0..=10_000, 20, "each byte that printf prints");
+    let s = reader.section("hpu");
+    let cores = s.count("cores", 1..=1024, "handler processors") as usize;
+    let clock = s.frequency("clock", "clock of the handler processors");
+    let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
+    let misaligned = read_misaligned(&s);
+    let orders = ["first-come", "weighted-fair"];
+    let scheduling =
+        match s.choice_or("scheduling", &orders, "first-come", "which handler a free one runs next") {
+            "weighted-fair" => Scheduling::WeightedFair,
+            _ => Scheduling::FirstCome,
+        };
+    let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
+    HpuSpec {
+        cores,
+        clock,
+        core: Core { isa, costs, misaligned },
+        isa: isa_text,
+        memory: size("memory", 64 << 20, "HPU memory, of all applications together"),
+        contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be under way")
+            as u32,
+        applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
+        code: size("code", 16 << 20, "program memory of one program"),
+        stack: size("stack", 1 << 20, "stack of a handler"),
+        parked: s.count_or("parked", 0..=1024, 1, "handlers that have yielded, on each core") as u32,
+        scheduling,
+        handler_start,
+        handler_end,
+        printf,
+        printf_byte,
+        cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
+        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
+            as u32,
+    }
+}
