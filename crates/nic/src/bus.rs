@@ -8,7 +8,7 @@ use nicety_types::Duration;
 
 /// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` where that is its kind or something stands there. Every key of those
 /// two may be left out.
-pub(crate) fn read(reader: &Reader<'_>) -> BusSpec {
+pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");
     let read_gap =

@@ -10,13 +10,14 @@ use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted}
 use crate::spin::{CallError, Fault, Log, RefusedCommand};
 use crate::transport::Undelivered;
 use nicety_fabric::Port;
-use nicety_host::{Allocation, Cpus, Memory};
+use nicety_host::{Allocation, Cpus, Memory, MemoryError};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
 use nicety_types::Recorder;
 use std::any::Any;
 use std::fmt;
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -138,7 +139,9 @@ pub trait Card: Any {
     fn design(&self) -> &'static dyn Design;
 
     /// What it has counted.
-    fn report(&self) -> CardReport;
+    fn report(&self) -> CardReport {
+        CardReport::new(())
+    }
 
     /// Programs on it that failed.
     fn faults(&self) -> Vec<Fault> {
@@ -156,7 +159,9 @@ pub trait Card: Any {
     }
 
     /// Packets that came and that it could not use.
-    fn unusable(&self) -> u64;
+    fn unusable(&self) -> u64 {
+        0
+    }
 
     /// Commands of programs on it that it refused.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
@@ -179,15 +184,18 @@ pub trait Card: Any {
     /// When there is no such rank, or a limit of the card is reached.
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
 
-    /// Posts a receive, and does not wait for its message.
+    /// Posts a receive, and does not wait for its message. Where software matches messages when they are asked for, that
+    /// takes nothing, and the receive is what is wanted.
     ///
     /// # Errors
     /// When there is no such rank, or a limit of the card is reached.
     fn post_receive<'c>(
         self: Rc<Self>,
-        caller: Caller<'c>,
+        _caller: Caller<'c>,
         wanted: Wanted,
-    ) -> Calling<'c, Result<PostedReceive, CardError>>;
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        Box::pin(ready(Ok(PostedReceive::new(wanted))))
+    }
 
     /// Waits for the message of a receive.
     ///
@@ -296,6 +304,12 @@ impl fmt::Display for CardError {
 }
 
 impl std::error::Error for CardError {}
+
+impl From<MemoryError> for CardError {
+    fn from(error: MemoryError) -> CardError {
+        CardError::Failed(error.to_string())
+    }
+}
 
 impl From<CallError> for CardError {
     fn from(error: CallError) -> CardError {

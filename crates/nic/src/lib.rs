@@ -20,9 +20,10 @@ pub mod spin;
 mod text;
 pub mod transport;
 
+pub use bus::read as read_bus;
 pub use design::{
     Card, CardError, CardReport, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-pub use node::NodeSpec;
+pub use node::{NodeSpec, read_node};
 pub use spin::SpinSpec;

@@ -19,7 +19,7 @@ pub struct NodeSpec {
 }
 
 /// Reads the sections `host`, `buffer`, `link`, `switch` and `barrier`.
-pub(crate) fn read_node(reader: &Reader<'_>) -> NodeSpec {
+pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     let host = read_host(&reader.section("host"));
     let s = reader.section("buffer");
     let buffer = s.count("packets", 1..=1 << 20, "packets that the card's packet buffer holds") as u32;

@@ -7,6 +7,7 @@ mod interfaces;
 mod itself;
 mod load;
 mod natural;
+mod own_design;
 mod pcie;
 mod portals;
 mod recording;

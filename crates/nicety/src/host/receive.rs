@@ -64,6 +64,7 @@ impl Host {
         source: Option<u32>,
         tag: Option<u32>,
     ) -> Result<PendingRecv, Error> {
+        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         let wanted = Wanted { source, tag, address: buffer.address(), room: buffer.len() };
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }

@@ -1,0 +1,200 @@
+//! A plain card with a ring of transmit and one of receive descriptors: its library matches messages, and copies them.
+
+use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
+use nicety_host::{Allocation, Bus, BusSpec, Memory};
+use nicety_kernel::{Credits, Permit, Signal, Sim};
+use nicety_nic::{
+    Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeSpec, Outgoing, PostedReceive, Seat,
+    Wanted, read_bus, read_node,
+};
+use nicety_spec::Reader;
+use nicety_types::{Flight, MessageId, NodeId, Recorder, Stage, Starter};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The design.
+pub struct Rings;
+
+#[derive(Debug)]
+struct RingsSpec {
+    node: NodeSpec,
+    bus: BusSpec,
+    descriptors: u64,
+    packet: u64,
+}
+
+/// A packet in a buffer of the receive ring: tag, bytes of its message, and the descriptor that names the buffer.
+struct Received(Packet, u32, u64, Permit);
+
+struct RingsCard {
+    sim: Sim,
+    spec: Arc<RingsSpec>,
+    memory: Rc<Memory>,
+    port: Port,
+    bus: Bus,
+    transmit: Credits,
+    receive: Credits,
+    ring: Allocation,
+    received: RefCell<Vec<Received>>,
+    changed: Signal,
+    sent: Cell<u64>,
+    recorder: Recorder,
+}
+
+impl Design for Rings {
+    fn name(&self) -> &'static str {
+        "rings"
+    }
+    fn example(&self) -> &'static str {
+        "rings.toml"
+    }
+    fn interface(&self) -> &'static str {
+        "descriptor rings"
+    }
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        let s = reader.section("rings");
+        let descriptors = s.count("descriptors", 1..=65_536, "descriptors of each ring");
+        let packet = s.size("packet", 64..=65_536, "most payload that a packet carries");
+        Arc::new(RingsSpec { node: read_node(reader), bus: read_bus(reader), descriptors, packet })
+    }
+}
+
+impl CardSpec for RingsSpec {
+    fn design(&self) -> &'static dyn Design {
+        &Rings
+    }
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError> {
+        let (sim, mut port, memory) = (seat.sim, seat.port, seat.memory.clone());
+        port.record(seat.recorder);
+        let card = Rc::new(RingsCard {
+            sim: sim.clone(),
+            port,
+            bus: Bus::new(sim, self.bus),
+            transmit: Credits::new(sim, self.descriptors),
+            receive: Credits::new(sim, self.descriptors),
+            ring: memory.allocate(self.descriptors * self.packet)?,
+            received: RefCell::default(),
+            changed: Signal::new(sim),
+            sent: Cell::default(),
+            recorder: seat.recorder.clone(),
+            memory,
+            spec: self,
+        });
+        sim.spawn(card.clone().listen());
+        Ok(card)
+    }
+}
+
+impl RingsCard {
+    /// Every packet goes to the next buffer of the ring, or stays in the packet buffer until there is one.
+    async fn listen(self: Rc<Self>) {
+        for at in 0.. {
+            let mut packet = self.port.receive().await;
+            let (message, offset, bytes) = (packet.message, packet.offset, packet.payload.len());
+            self.recorder.packet_arrived(message, offset, self.sim.now());
+            let descriptor = self.receive.acquire(1).await;
+            packet.path.advance(Stage::DmaQueued, self.sim.now());
+            let address = self.ring.address() + at % self.spec.descriptors * self.spec.packet;
+            let handover = self.bus.deposit(message, address, bytes, packet.path).await;
+            self.port.free_slot();
+            self.sim.until(handover.landed).await;
+            packet.path = handover.path;
+            packet.path.advance(Stage::Deposit, handover.landed);
+            self.memory.deposit(address, bytes, &packet.payload).unwrap();
+            self.recorder.packet_settled(message, offset, self.sim.now());
+            if offset == 0 {
+                self.recorder.message_matched(message, self.sim.now(), "in the ring");
+            }
+            let header = packet.header;
+            let word = |at: usize| header.as_slice()[at..at + 8].try_into().map(u64::from_le_bytes).unwrap();
+            self.received.borrow_mut().push(Received(packet, word(0) as u32, word(8), descriptor));
+            self.changed.notify_all();
+        }
+    }
+
+    async fn transmit(&self, caller: Caller<'_>, message: Outgoing) -> Result<(), CardError> {
+        let Outgoing { to, tag, address, bytes } = message;
+        if NodeId(to) == self.sim.node() {
+            return Err(CardError::Input("a card with rings sends nothing to itself".to_owned()));
+        }
+        let id = MessageId { source: self.sim.node(), sequence: self.sent.replace(self.sent.get() + 1) };
+        let mut path = *caller.path.borrow();
+        self.recorder.sent(id, NodeId(to), bytes, "send", Starter::Host, &path);
+        caller.cpus.post(&mut path, id).await;
+        path = self.bus.push(id, 0, self.spec.packet, path).packet(0).await.landed();
+        self.sim.until(path.at()).await;
+        let words = [u64::from(tag).to_le_bytes(), bytes.to_le_bytes()].concat();
+        for offset in (0..bytes.max(1)).step_by(self.spec.packet as usize) {
+            let _descriptor = self.transmit.acquire(1).await;
+            let len = (bytes - offset).min(self.spec.packet);
+            let fetched = self.bus.read(id, address + offset, len, len, path).await.packet(0).await.landed();
+            self.sim.until(fetched.at()).await;
+            let turn = self.port.turn(Flight::resting(fetched)).await;
+            let handed = self.port.launch(
+                Packet {
+                    source: self.sim.node(),
+                    destination: NodeId(to),
+                    message: id,
+                    channel: Channel::Data,
+                    offset,
+                    header: HeaderBytes::new(&words),
+                    payload: self.memory.read(address + offset, len).unwrap(),
+                    path: fetched,
+                },
+                turn,
+            );
+            self.sim.until(handed.at()).await;
+            path = handed;
+        }
+        caller.path.replace(path);
+        Ok(())
+    }
+
+    /// The library takes the packets of the oldest message that fits out of the ring, and copies them.
+    async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
+        let fits = |Received(packet, tag, ..): &Received| {
+            wanted.source.is_none_or(|rank| rank == packet.source.0)
+                && wanted.tag.is_none_or(|own| own == *tag)
+        };
+        let (mut taken, mut copied) = (None, 0);
+        loop {
+            let next = |found: &Received| taken.map_or_else(|| fits(found), |id| found.0.message == id);
+            self.changed.wait_until(|| self.received.borrow().iter().any(next)).await;
+            let at = self.received.borrow().iter().position(next).unwrap();
+            let Received(packet, tag, bytes, _descriptor) = self.received.borrow_mut().remove(at);
+            let mut path = *caller.path.borrow();
+            path.follow(&packet.path);
+            caller.cpus.notice(&mut path, Some(packet.message)).await;
+            let (to, len) = (wanted.address + copied, packet.payload.len().min(wanted.room - copied));
+            caller.cpus.copy(&self.memory, None, Some(to), len, Stage::Copy, &mut path).await.unwrap();
+            self.memory.deposit(to, len, &packet.payload).unwrap();
+            (taken, copied) = (Some(packet.message), copied + len);
+            caller.path.replace(path);
+            if packet.offset + packet.payload.len() == bytes {
+                self.recorder.message_completed(packet.message, &path, "received");
+                self.recorder.message_noticed(packet.message, self.sim.now());
+                return Ok(Arrival { source: packet.source.0, tag, bytes, room: wanted.room });
+            }
+        }
+    }
+}
+
+impl Card for RingsCard {
+    fn design(&self) -> &'static dyn Design {
+        &Rings
+    }
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(async move { self.transmit(caller, message).await })
+    }
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        Box::pin(async move { self.take(caller, posted.of()).await })
+    }
+}
