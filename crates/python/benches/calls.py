@@ -75,8 +75,20 @@ def in_python(program: Callable[[int], nicety.Run], count: int) -> tuple[float, 
 
 
 def build() -> str:
-    """The path of the programs in Rust."""
-    command = ["cargo", "bench", "-q", "-p", "nicety", "--bench", "programs", "--locked", "--no-run"]
+    """The path of the programs in Rust, built as the extension module of a working tree is."""
+    command = [
+        "cargo",
+        "bench",
+        "-q",
+        "-p",
+        "nicety",
+        "--bench",
+        "programs",
+        "--profile",
+        "tree",
+        "--locked",
+        "--no-run",
+    ]
     built = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     artifacts = (json.loads(line) for line in built.stdout.splitlines())
     return next(each["executable"] for each in artifacts if each.get("target", {}).get("name") == "programs")

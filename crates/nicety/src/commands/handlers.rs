@@ -1,6 +1,6 @@
 //! What a program asks for its handlers: applications, HPU memory, and programs with their state.
 
-use super::{Outcome, Part, Program, nothing, numbered};
+use super::{Carried, Outcome, Part, Program, nothing, numbered};
 use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host, HpuMemoryId, State};
 
 /// [`Host`]'s functions under the same names.
@@ -71,13 +71,13 @@ impl Program {
         }
     }
 
-    pub(super) async fn handlers(&self, host: &Host, call: HandlerCall) -> Result<Outcome, Error> {
+    pub(super) fn handlers<'c>(&'c self, host: &'c Host, call: HandlerCall) -> Carried<'c> {
         match call {
             HandlerCall::HpuRead { memory, offset, bytes } => {
-                host.hpu_read(memory, offset, bytes).await.map(Outcome::Bytes)
+                Box::pin(async move { host.hpu_read(memory, offset, bytes).await.map(Outcome::Bytes) })
             }
             HandlerCall::HpuWrite { memory, offset, contents } => {
-                host.hpu_write(memory, offset, contents).await.map(nothing)
+                Box::pin(async move { host.hpu_write(memory, offset, contents).await.map(nothing) })
             }
         }
     }

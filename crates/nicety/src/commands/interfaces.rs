@@ -1,6 +1,6 @@
 //! What a program asks of processes with virtual network interfaces.
 
-use super::{Outcome, Part, Program, nothing};
+use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_nic::qnix::{How, Operation};
 
@@ -67,34 +67,36 @@ impl Program {
         Ok(self.add_buffer(self.0.host.vni_process(process)?.alloc(bytes)?))
     }
 
-    pub(super) async fn interfaces(&self, host: &Host, call: InterfaceCall) -> Result<Outcome, Error> {
+    pub(super) fn interfaces<'c>(&'c self, host: &'c Host, call: InterfaceCall) -> Carried<'c> {
         match call {
             InterfaceCall::Open { process } => {
-                Ok(Outcome::Word(host.vni_process(process)?.open().await?.into()))
+                Box::pin(async move { Ok(Outcome::Word(host.vni_process(process)?.open().await?.into())) })
             }
-            InterfaceCall::Close { process, vni } => host.vni_process(process)?.close(vni).await.map(nothing),
-            InterfaceCall::Pool { process, vni, bytes } => {
+            InterfaceCall::Close { process, vni } => {
+                Box::pin(async move { host.vni_process(process)?.close(vni).await.map(nothing) })
+            }
+            InterfaceCall::Pool { process, vni, bytes } => Box::pin(async move {
                 let pool = host.vni_process(process)?.register_pool(vni, bytes).await?;
                 Ok(self.add_buffer(pool))
-            }
-            InterfaceCall::Send { process, vni, part, to, tag, how } => {
+            }),
+            InterfaceCall::Send { process, vni, part, to, tag, how } => Box::pin(async move {
                 let buffer = self.part(part)?;
                 let operation = host.vni_process(process)?.send(vni, &buffer, to, tag, how).await?;
                 Ok(Outcome::Word(operation.number()))
-            }
-            InterfaceCall::Receive { process, vni, part, from, tag, how } => {
+            }),
+            InterfaceCall::Receive { process, vni, part, from, tag, how } => Box::pin(async move {
                 let buffer = self.part(part)?;
                 let operation = host.vni_process(process)?.receive(vni, &buffer, from, tag, how).await?;
                 Ok(Outcome::Word(operation.number()))
-            }
-            InterfaceCall::Test { process, vni, operation } => {
+            }),
+            InterfaceCall::Test { process, vni, operation } => Box::pin(async move {
                 let done = host.vni_process(process)?.test(vni, Operation::numbered(operation)).await?;
                 Ok(Outcome::Completed(done))
-            }
-            InterfaceCall::Wait { process, vni, operation } => {
+            }),
+            InterfaceCall::Wait { process, vni, operation } => Box::pin(async move {
                 let done = host.vni_process(process)?.wait(vni, Operation::numbered(operation)).await?;
                 Ok(Outcome::Completed(Some(done)))
-            }
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages between hosts, and what a host does on its own CPUs.
 
-use super::{Outcome, Part, Program, nothing};
+use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_host::Work;
 use nicety_types::Duration;
@@ -55,41 +55,45 @@ pub struct Extent {
 }
 
 impl Program {
-    pub(super) async fn message(&self, host: &Host, call: MessageCall) -> Result<Outcome, Error> {
+    pub(super) fn message<'c>(&'c self, host: &'c Host, call: MessageCall) -> Carried<'c> {
         match call {
-            MessageCall::Send { part, to, tag } => host.send(&self.part(part)?, to, tag).await.map(nothing),
-            MessageCall::Recv { part, source, tag } => {
-                host.recv(&self.part(part)?, source, tag).await.map(Outcome::Received)
+            MessageCall::Send { part, to, tag } => {
+                Box::pin(async move { host.send(&self.part(part)?, to, tag).await.map(nothing) })
             }
-            MessageCall::PostRecv { part, source, tag } => {
+            MessageCall::Recv { part, source, tag } => {
+                Box::pin(
+                    async move { host.recv(&self.part(part)?, source, tag).await.map(Outcome::Received) },
+                )
+            }
+            MessageCall::PostRecv { part, source, tag } => Box::pin(async move {
                 let pending = host.post_recv(&self.part(part)?, source, tag).await?;
                 let mut receives = self.0.receives.borrow_mut();
                 receives.posted += 1;
                 let number = receives.posted;
                 receives.waiting.insert(number, pending);
                 Ok(Outcome::Word(number))
-            }
-            MessageCall::Received { posted } => {
+            }),
+            MessageCall::Received { posted } => Box::pin(async move {
                 let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
                 let pending = self.0.receives.borrow_mut().waiting.remove(&posted);
                 host.received(pending.ok_or_else(unknown)?).await.map(Outcome::Received)
-            }
-            MessageCall::Compute { duration } => {
+            }),
+            MessageCall::Compute { duration } => Box::pin(async move {
                 host.compute(host.duration(duration, 0)?).await;
                 Ok(Outcome::Nothing)
-            }
-            MessageCall::Work { duration, cycles, reads, writes } => {
+            }),
+            MessageCall::Work { duration, cycles, reads, writes } => Box::pin(async move {
                 let compute = host.duration(duration, cycles)?;
                 let work = Work { compute, reads: self.addresses(reads)?, writes: self.addresses(writes)? };
                 host.work(&work).await.map(nothing)
-            }
+            }),
             MessageCall::Copy { part, into } => {
-                host.copy(&self.part(part)?, &self.part(into)?).await.map(nothing)
+                Box::pin(async move { host.copy(&self.part(part)?, &self.part(into)?).await.map(nothing) })
             }
-            MessageCall::Barrier => {
+            MessageCall::Barrier => Box::pin(async move {
                 host.barrier().await;
                 Ok(Outcome::Nothing)
-            }
+            }),
         }
     }
 

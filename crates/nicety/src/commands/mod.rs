@@ -31,6 +31,8 @@ use nicety_portals::{CtEvent, CtHandle, EqHandle, Event, Limits};
 use nicety_types::Time;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -136,6 +138,10 @@ pub trait Thread: 'static {
     fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
 }
 
+/// A call under way. Each has a place of its own, as large as that call needs: a thread that computes moves nothing of what
+/// a thread would that receives.
+type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
+
 /// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
 /// attach by its number. Cheap to clone; a clone is the same list.
 #[derive(Clone, Default)]
@@ -231,14 +237,14 @@ impl Program {
         }
     }
 
-    async fn carry_out(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
+    fn carry_out<'c>(&'c self, host: &'c Host, call: Call) -> Carried<'c> {
         match call {
-            Call::Messages(call) => self.message(host, call).await,
-            Call::Portals(call) => self.portals(host, call).await,
-            Call::Handlers(call) => self.handlers(host, call).await,
-            Call::Processes(call) => self.processes(host, call).await,
-            Call::Channels(call) => self.channels(host, call).await,
-            Call::Interfaces(call) => self.interfaces(host, call).await,
+            Call::Messages(call) => self.message(host, call),
+            Call::Portals(call) => self.portals(host, call),
+            Call::Handlers(call) => self.handlers(host, call),
+            Call::Processes(call) => Box::pin(self.processes(host, call)),
+            Call::Channels(call) => Box::pin(self.channels(host, call)),
+            Call::Interfaces(call) => self.interfaces(host, call),
         }
     }
 

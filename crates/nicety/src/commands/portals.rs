@@ -1,6 +1,6 @@
 //! What a program asks of a Portals card.
 
-use super::{Outcome, Part, Program, nothing};
+use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, List, Md, MdHandle, MdOptions, Me, MeHandle, PtOptions, Request, SearchOp,
@@ -122,39 +122,49 @@ impl Program {
         }
     }
 
-    pub(super) async fn portals(&self, host: &Host, call: PortalsCall) -> Result<Outcome, Error> {
+    pub(super) fn portals<'c>(&'c self, host: &'c Host, call: PortalsCall) -> Carried<'c> {
         match call {
-            PortalsCall::Post { request, trigger: None } => host.post(&request).await.map(nothing),
+            PortalsCall::Post { request, trigger: None } => {
+                Box::pin(async move { host.post(&request).await.map(nothing) })
+            }
             PortalsCall::Post { request, trigger: Some(Trigger { ct, threshold }) } => {
-                host.triggered(request, ct, threshold).await.map(nothing)
+                Box::pin(async move { host.triggered(request, ct, threshold).await.map(nothing) })
             }
-            PortalsCall::CtInc { ct, by, trigger: None } => host.ct_inc(ct, by).await.map(nothing),
+            PortalsCall::CtInc { ct, by, trigger: None } => {
+                Box::pin(async move { host.ct_inc(ct, by).await.map(nothing) })
+            }
             PortalsCall::CtInc { ct: target, by, trigger: Some(Trigger { ct, threshold }) } => {
-                host.triggered_ct_inc(target, by, ct, threshold).await.map(nothing)
+                Box::pin(async move { host.triggered_ct_inc(target, by, ct, threshold).await.map(nothing) })
             }
-            PortalsCall::CtSet { ct, value, trigger: None } => host.ct_set(ct, value).await.map(nothing),
-            PortalsCall::CtSet { ct: target, value, trigger: Some(Trigger { ct, threshold }) } => {
-                host.triggered_ct_set(target, value, ct, threshold).await.map(nothing)
+            PortalsCall::CtSet { ct, value, trigger: None } => {
+                Box::pin(async move { host.ct_set(ct, value).await.map(nothing) })
             }
-            PortalsCall::CtCancelTriggered { ct } => host.ct_cancel_triggered(ct).await.map(nothing),
+            PortalsCall::CtSet { ct: target, value, trigger: Some(Trigger { ct, threshold }) } => Box::pin(
+                async move { host.triggered_ct_set(target, value, ct, threshold).await.map(nothing) },
+            ),
+            PortalsCall::CtCancelTriggered { ct } => {
+                Box::pin(async move { host.ct_cancel_triggered(ct).await.map(nothing) })
+            }
             PortalsCall::CtWait { ct, threshold } => {
-                Ok(Outcome::Word(host.ct_wait(ct, threshold).await?.success))
+                Box::pin(async move { Ok(Outcome::Word(host.ct_wait(ct, threshold).await?.success)) })
             }
-            PortalsCall::CtPoll { counters, limit } => {
+            PortalsCall::CtPoll { counters, limit } => Box::pin(async move {
                 let reached = host.ct_poll(&counters, limit).await?;
                 Ok(Outcome::Reached(reached.map(|(index, value)| (counters[index].0, value))))
-            }
-            PortalsCall::EqGet { eq } => host.eq_get(eq).await.map(Outcome::Event),
-            PortalsCall::EqWait { eq } => {
+            }),
+            PortalsCall::EqGet { eq } => Box::pin(async move { host.eq_get(eq).await.map(Outcome::Event) }),
+            PortalsCall::EqWait { eq } => Box::pin(async move {
                 let what = || "an event in its queue".to_string();
                 Ok(Outcome::Event(Some(host.eq_wait(eq, |_| true, what).await?)))
-            }
-            PortalsCall::EqPoll { eqs, limit } => {
+            }),
+            PortalsCall::EqPoll { eqs, limit } => Box::pin(async move {
                 let found = host.eq_poll(&eqs, limit).await?;
                 Ok(Outcome::Polled(found.map(|(index, event)| (eqs[index], event))))
+            }),
+            PortalsCall::PtEnable { pt, enabled } => {
+                Box::pin(async move { host.pt_enable(pt, enabled).await.map(nothing) })
             }
-            PortalsCall::PtEnable { pt, enabled } => host.pt_enable(pt, enabled).await.map(nothing),
-            PortalsCall::MeAppend { part, pt, me, list, wait } => {
+            PortalsCall::MeAppend { part, pt, me, list, wait } => Box::pin(async move {
                 let buffer = self.part(part)?;
                 let me = Me { start: buffer.address(), length: buffer.len(), ..me };
                 let appending = host.me_append(pt, me, list).await?;
@@ -163,10 +173,12 @@ impl Program {
                 } else {
                     Ok(Outcome::Nothing)
                 }
+            }),
+            PortalsCall::MeUnlink { me } => Box::pin(async move { host.me_unlink(me).await.map(nothing) }),
+            PortalsCall::MeSearch { pt, me, op } => {
+                Box::pin(async move { host.me_search(pt, me, op).await.map(nothing) })
             }
-            PortalsCall::MeUnlink { me } => host.me_unlink(me).await.map(nothing),
-            PortalsCall::MeSearch { pt, me, op } => host.me_search(pt, me, op).await.map(nothing),
-            PortalsCall::AtomicSync => host.atomic_sync().await.map(nothing),
+            PortalsCall::AtomicSync => Box::pin(async move { host.atomic_sync().await.map(nothing) }),
         }
     }
 }
