@@ -102,6 +102,17 @@ def test_ctrl_c_ends_a_long_stretch_of_simulation_and_other_threads_go_on(tmp_pa
     assert ticks[0] > 10
 
 
+def test_ctrl_c_ends_a_computation_through_more_noise_than_anybody_waits_for() -> None:
+    ctrl_c = CtrlC()
+
+    async def main(host: nicety.Host) -> None:
+        ctrl_c.start()
+        await host.compute(ns=1e13)
+
+    with ctrl_c.ends_this():
+        alone(main, noise="100ns,20ns")
+
+
 def test_progress_is_shown_in_a_long_run(tmp_path: Path) -> None:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80)

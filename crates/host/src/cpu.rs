@@ -4,7 +4,7 @@ use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
 use crate::noise::{Noise, NoiseSpec};
 use nicety_kernel::{Permit, Pool, Sim};
-use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage};
+use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::ops::Range;
 
 /// What a host is described by.
@@ -173,12 +173,20 @@ impl Cpus {
             }
             Some(noise) => {
                 let core = noise.pin();
-                let end = core.work(start, duration, |noisy, from, to| {
-                    let stage = if noisy { Stage::Noise } else { stage };
-                    path.advance(stage, to);
-                    self.recorder.slice(Resource::HostCpu, from, to, message, stage.name());
-                });
-                self.sim.until(end).await;
+                let mut left = duration;
+                loop {
+                    let end = core.work(self.sim.now(), &mut left, |noisy, from, to| {
+                        let stage = if noisy { Stage::Noise } else { stage };
+                        path.advance(stage, to);
+                        self.recorder.slice(Resource::HostCpu, from, to, message, stage.name());
+                    });
+                    if left.is_zero() || end == Time::MAX {
+                        self.sim.until(end).await;
+                        break;
+                    }
+                    self.sim.check_interrupt();
+                    if end > self.sim.now() { self.sim.until(end).await } else { self.sim.yield_now().await }
+                }
             }
         }
         drop(core);
@@ -189,7 +197,6 @@ impl Cpus {
 mod tests {
     use super::*;
     use nicety_kernel::{Config, World};
-    use nicety_types::Time;
     use std::rc::Rc;
 
     const SPEC: HostSpec = HostSpec {

@@ -27,6 +27,9 @@ pub struct NoiseSpec {
     pub regularity: Regularity,
 }
 
+/// Most intervals of noise that are gone through at once, so that a run can be interrupted however much of it there is.
+const INTERVALS: u32 = 1 << 20;
+
 /// The noise of a host's cores.
 pub(crate) struct Noise(RefCell<Vec<Core>>);
 
@@ -63,10 +66,11 @@ impl Noise {
 }
 
 impl Pinned<'_> {
-    /// When `work` that begins now is done. Tells its pieces and the noise between them: whether it is noise, from when
-    /// and until when.
-    pub(crate) fn work(&self, now: Time, work: Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
-        self.noise.0.borrow_mut()[self.core].timeline.work(now, work, piece)
+    /// Until when `left` of work is done that goes on at `now`, at most as far as a good many intervals of noise reach;
+    /// `left` is what is left then. Tells its pieces and the noise between them: whether it is noise, from when and until
+    /// when.
+    pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
+        self.noise.0.borrow_mut()[self.core].timeline.work(now, left, INTERVALS, piece)
     }
 }
 
@@ -105,9 +109,11 @@ impl Timeline {
         timeline
     }
 
-    /// Goes on to the first interval that ends after `now`.
-    fn skip_to(&mut self, now: Time) {
+    /// Goes on towards the first interval that ends after `now`, by so many intervals at most. Whether it has come there.
+    fn skip_to(&mut self, now: Time, intervals: &mut u32) -> bool {
         while self.end <= now && self.end < Time::MAX {
+            let Some(rest) = intervals.checked_sub(1) else { return false };
+            *intervals = rest;
             let mean = self.spec.period.ps() - self.spec.duration.ps();
             let gap = match self.spec.regularity {
                 Regularity::Fixed => mean,
@@ -116,17 +122,23 @@ impl Timeline {
             self.begin = self.end + Duration::from_ps(gap);
             self.end = self.begin + self.spec.duration;
         }
+        true
     }
 
-    fn work(&mut self, mut now: Time, mut left: Duration, mut piece: impl FnMut(bool, Time, Time)) -> Time {
-        while !left.is_zero() && now < Time::MAX {
-            self.skip_to(now);
+    fn work(
+        &mut self,
+        mut now: Time,
+        left: &mut Duration,
+        mut intervals: u32,
+        mut piece: impl FnMut(bool, Time, Time),
+    ) -> Time {
+        while !left.is_zero() && now < Time::MAX && self.skip_to(now, &mut intervals) {
             let (begun, noisy) = (now, self.begin <= now);
             if noisy {
                 now = self.end;
             } else {
-                now += left.min(self.begin.since(now));
-                left = left.saturating_sub(now.since(begun));
+                now += (*left).min(self.begin.since(now));
+                *left = left.saturating_sub(now.since(begun));
             }
             piece(noisy, begun, now);
         }
@@ -201,11 +213,13 @@ mod tests {
                 let mut timeline = Timeline::new(rng(seed), spec(10 * US, US, regularity));
                 let work = Duration::from_ps(900_000 * US);
                 let (mut at, mut taken) = (Time::ZERO, [Duration::ZERO; 2]);
-                let end = timeline.work(Time::ZERO, work, |noisy, from, to| {
+                let mut left = work;
+                let end = timeline.work(Time::ZERO, &mut left, u32::MAX, |noisy, from, to| {
                     assert_eq!(from, at);
                     at = to;
                     taken[usize::from(noisy)] += to.since(from);
                 });
+                assert!(left.is_zero());
                 // Nine tenths of the time are left for the work.
                 let expected = 1_000_000 * US;
                 let off = end.ps().abs_diff(expected);
@@ -219,10 +233,10 @@ mod tests {
     #[test]
     fn fixed_noise_comes_every_period() {
         let mut timeline = Timeline::new(rng(3), spec(1000, 100, Regularity::Fixed));
-        timeline.skip_to(timeline.end);
+        assert!(timeline.skip_to(timeline.end, &mut 1));
         let begin = timeline.begin;
         for i in 1..100 {
-            timeline.skip_to(timeline.end);
+            assert!(timeline.skip_to(timeline.end, &mut 1));
             assert_eq!(timeline.begin, begin + Duration::from_ps(1000 * i));
             assert_eq!(timeline.end, timeline.begin + Duration::from_ps(100));
         }
@@ -244,6 +258,30 @@ mod tests {
     fn work_that_takes_no_time_waits_for_nothing() {
         let mut timeline = Timeline::new(rng(4), spec(1000, 999, Regularity::Fixed));
         let now = Time::from_ps(5);
-        assert_eq!(timeline.work(now, Duration::ZERO, |_, _, _| panic!("there is no work")), now);
+        let mut none = Duration::ZERO;
+        assert_eq!(timeline.work(now, &mut none, 1, |_, _, _| panic!("there is no work")), now);
+    }
+
+    #[test]
+    fn work_in_parts_is_the_same_work() {
+        let whole = |begin: Time, most: u32| {
+            let mut timeline = Timeline::new(rng(5), spec(1000, 300, Regularity::Exponential));
+            let (mut now, mut left, mut pieces, mut parts) =
+                (begin, Duration::from_ps(100_000), Vec::new(), 0);
+            while !left.is_zero() {
+                now = timeline.work(now, &mut left, most, |noisy, from, to| pieces.push((noisy, from, to)));
+                parts += 1;
+            }
+            pieces.retain(|(_, from, to)| from < to);
+            (now, pieces, parts)
+        };
+        // From the beginning, and after a long time in which nobody looked at the noise.
+        for begin in [Time::ZERO, Time::from_ps(1_000_000)] {
+            let (end, pieces, parts) = whole(begin, u32::MAX);
+            assert_eq!(parts, 1);
+            let (same, same_pieces, more) = whole(begin, 7);
+            assert_eq!((end, &pieces), (same, &same_pieces));
+            assert!(more > 10, "{more}");
+        }
     }
 }
