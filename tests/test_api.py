@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_every_public_name_is_there() -> None:
-    assert set(nicety.__all__) <= set(dir(nicety))
+    assert dir(nicety) == sorted(nicety.__all__), "what the package offers, and nothing else"
     for name in nicety.__all__:
         assert getattr(nicety, name) is not None
 
