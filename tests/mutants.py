@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,6 +42,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--only", metavar="REGEX", help="of the changes of the files, those whose name has this; deleted fields stay"
+    )
+    parser.add_argument(
+        "--tests", metavar="ARGUMENTS", default="", help="which tests to run, as a test program takes it: '--skip nfp'"
     )
     parser.add_argument("--hours", type=float, default=4.0, help="stop after so long")
     options = parser.parse_args()
@@ -71,6 +75,7 @@ def main() -> int:
         *("--minimum-test-timeout", "20"),
         *("--cargo-test-arg", "--tests"),
         "--caught",
+        *(["--", "--", *shlex.split(options.tests)] if options.tests else []),
     ]
     # Few cases: what these miss, CI may miss too.
     environment = os.environ | {

@@ -202,6 +202,7 @@ fn words_like_float_instructions_are_illegal() {
         with_rounding(fmv_w_x(FA0, A0), 1),
         fcvt_w_s(A0, FA0) | 2 << 20,
         clz(A0, A0) | 3 << 20,
+        orc_b(A0, A0) | 8 << 20,
         rev8(A0, A0) ^ 1 << 20,
         zext_h(A0, A0) | 1 << 20,
     ] {
