@@ -94,6 +94,44 @@ fn a_long_message_is_fetched_by_the_card() {
 }
 
 #[test]
+fn the_control_program_does_not_wait_for_a_channel() {
+    // The only channel prepares for the first deposit from about 10 us on, for 100 us, and the second one waits for it when
+    // the empty message is posted.
+    let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
+    let path = Rc::new(Cell::new(None));
+    let seen = path.clone();
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let answer = user.receive(user.room(0), None, None, How::Auto).await.unwrap();
+        let buffer = user.room(512);
+        user.sim.until(START).await;
+        for tag in 0..2 {
+            user.send(buffer, at(1, 0), tag, How::Pio).await.unwrap();
+        }
+        user.wait(answer).await.unwrap();
+        seen.set(Some(user.path.get()));
+    });
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = user.room(512);
+        let mut receives = Vec::new();
+        for tag in 0..2 {
+            receives.push(user.receive(buffer, None, Some(tag), How::Auto).await.unwrap());
+        }
+        user.sim.until(START + Duration::from_us(50)).await;
+        user.restart();
+        user.send((buffer.0, 0), at(0, 0), 2, How::Auto).await.unwrap();
+        for receive in receives {
+            user.wait(receive).await.unwrap();
+        }
+    });
+    rig.run();
+    // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
+    let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 585 + 255 + 150;
+    assert_eq!(without_looks(&path.take().unwrap()), expected);
+}
+
+#[test]
 fn translation_is_a_system_call_and_descriptors() {
     let copied = message(8192, How::Copy, &[], true).0;
     let translated = message(8192, How::Translate, &[], false).0;
