@@ -142,9 +142,7 @@ impl Card {
 
     /// A channel has moved its last byte, as `path` accounts for.
     fn release(&self, channel: Permit, mover: Guard, message: MessageId, path: &Path) {
-        if self.transfers.mover.waiting() > 0 {
-            Released::note(&self.transfers.moved, message, path);
-        }
+        Released::note(&self.transfers.moved, message, path);
         drop(mover);
         if !self.transfers.is_free() {
             Released::note(&self.transfers.released, message, path);

@@ -98,8 +98,8 @@ fn the_control_program_does_not_wait_for_a_channel() {
     // The only channel prepares for the first deposit from about 10 us on, for 100 us, and the second one waits for it when
     // the empty message is posted.
     let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
-    let path = Rc::new(Cell::new(None));
-    let seen = path.clone();
+    let (path, waited) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(Duration::ZERO)));
+    let (seen, noted) = (path.clone(), waited.clone());
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
         let answer = user.receive(user.room(0), None, None, How::Auto).await.unwrap();
@@ -124,8 +124,13 @@ fn the_control_program_does_not_wait_for_a_channel() {
         for receive in receives {
             user.wait(receive).await.unwrap();
         }
+        noted.set(user.path.get().total(Stage::DmaQueued));
     });
     rig.run();
+    // The second message comes less than 10 us after the first and waits while the channel is programmed, prepares and writes
+    // 122 clocks; its doorbell waits for the first one's.
+    let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 585 + 255);
+    assert!((held - 10_000..held + doorbell).contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
     // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
     let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 585 + 255 + 150;
     assert_eq!(without_looks(&path.take().unwrap()), expected);
@@ -232,6 +237,15 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     assert_eq!(path.total(Stage::LinkQueued), Duration::ZERO);
     assert_eq!(path.total(Stage::Link), Duration::from_ns(2 * 4128 * 5 + 200));
     assert_eq!(path.total(Stage::Control), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
+}
+
+#[test]
+fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
+    // On a link that is no limit, the second packet comes while the first one's bytes move. Its channel waits for them, and
+    // that is the message's own time: twice 962 clocks, and 17 for the doorbell.
+    let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
+    assert_eq!(path.total(Stage::DmaQueued), Duration::ZERO);
+    assert_eq!(path.total(Stage::Deposit), Duration::from_ns((2 * 962 + 17) * 15));
 }
 
 #[test]
