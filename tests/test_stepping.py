@@ -553,3 +553,32 @@ def test_times_are_rounded_up_by_their_digits() -> None:
         return took
 
     assert alone(main).results[0] == [1000, 100, 1, 2500, 1, 3001, 1234567891, 1500, 10**9]
+
+
+def test_a_cluster_runs_in_any_thread_and_more_than_once() -> None:
+    async def exchange(host: nicety.Host) -> int:
+        buffer = host.alloc(64)
+        if host.rank == 1:
+            await host.send(buffer, to=0, tag=1)
+        else:
+            await host.recv(buffer)
+        return host.rank
+
+    runs: list[nicety.Run] = []
+
+    def run(cluster: nicety.Cluster) -> None:
+        runs.append(cluster.run(exchange))
+
+    clusters = [nicety.Cluster(2, "spin-discrete") for _ in range(2)]
+    # Built in this thread, of which the first one's cluster is no longer at hand.
+    run(clusters[0])
+    for cluster in clusters:
+        run(cluster)
+    for work in (lambda: run(clusters[1]), lambda: run(nicety.Cluster(2, "spin-discrete"))):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(runs) == 5
+    assert {(one.time_ns, one.events, tuple(one.results.values())) for one in runs} == {
+        (runs[0].time_ns, runs[0].events, (0, 1))
+    }

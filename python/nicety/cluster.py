@@ -115,11 +115,11 @@ class Cluster:
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
         fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
-        self._arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
+        arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
         # What faults of the network did in the last run where cards did not make up for it.
         self._fault_notes = ""
         # Whatever is wrong with them is said here, not when the cluster is run.
-        _native.Simulation(*self._arguments)
+        self._simulation = _native.Simulation(*arguments)
 
     def run(self, programs: Program | Mapping[int, Program]) -> Run:
         """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
@@ -139,7 +139,7 @@ class Cluster:
                 )
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
-        simulation = _native.Simulation(*self._arguments)
+        simulation = self._simulation
         loaded: Loaded = {}
         begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
         try:

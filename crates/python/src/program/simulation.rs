@@ -11,13 +11,39 @@ use crate::tables::Recording;
 use nicety::commands::{Loaded, Program, drive};
 use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology, cards};
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+thread_local! {
+    /// The cluster that was built last in this thread, for the first run of its simulation.
+    static BUILT: RefCell<Option<Built>> = const { RefCell::new(None) };
+}
+
+/// How many simulations there have been.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// A cluster that waits for its run, which belongs to the thread that built it.
+struct Built {
+    /// Whose it is.
+    simulation: u64,
+    cluster: Cluster,
+    watch: Arc<Watch>,
+}
+
+impl Built {
+    /// That of a simulation, if it is here.
+    fn take(simulation: u64) -> Option<Built> {
+        BUILT.with_borrow_mut(|built| built.take_if(|built| built.simulation == simulation))
+    }
+}
 
 /// A cluster whose programs are Python coroutines.
 #[pyclass(frozen)]
 pub struct Simulation {
+    number: u64,
     config: ClusterConfig,
     /// What faults had done when the last run ended.
     fault_notes: Mutex<String>,
@@ -45,7 +71,7 @@ impl Simulation {
         uids: Vec<u32>,
     ) -> PyResult<Self> {
         let watch = Watch::new();
-        let config = guarded(|| {
+        let built = guarded(|| {
             let card = cards::load(nic, &overrides)?;
             let default = ClusterConfig::new(nodes, card);
             let config = ClusterConfig {
@@ -64,19 +90,22 @@ impl Simulation {
                 ..default
             };
             // Whether such a cluster can be built is worth knowing before there are programs.
-            Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
-            Ok(config)
+            let cluster =
+                Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
+            Ok((config, cluster))
         });
         if let Some(error) = watch.raised() {
             return Err(error);
         }
-        Ok(Simulation { config: config?, fault_notes: Mutex::default() })
+        let ((config, cluster), number) = (built?, COUNT.fetch_add(1, Ordering::Relaxed));
+        drop(BUILT.replace(Some(Built { simulation: number, cluster, watch })));
+        Ok(Simulation { number, config, fault_notes: Mutex::default() })
     }
 
     /// Runs programs to their end: a coroutine on each of these hosts.
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
-        let watch = Watch::new();
-        let config = ClusterConfig { interrupt: Some(watch.interrupt()), ..self.config.clone() };
+        let built = Built::take(self.number);
+        let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
         let run = Rc::new(Run::new(watch.clone(), self.isa()));
         let begun = programs.into_iter().map(|(calls, coroutine)| {
             let number = run.begin(coroutine.clone_ref(py));
@@ -85,7 +114,13 @@ impl Simulation {
         let begun: Vec<_> = begun.collect();
         let ends: Vec<End> = begun.iter().map(|(.., end)| end.clone()).collect();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            let mut cluster = Cluster::new(config)?;
+            let mut cluster = match built {
+                Some(built) => built.cluster,
+                None => {
+                    let interrupt = Some(watch.interrupt());
+                    Cluster::new(ClusterConfig { interrupt, ..self.config.clone() })?
+                }
+            };
             let loaded = Loaded::default();
             for (host, coroutine, number, end) in begun {
                 host.begin();
@@ -122,6 +157,15 @@ impl Simulation {
     /// begins on a line of its own, and is empty where that is nothing.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        // In another thread than that which built it, there is nothing to be found; nor when a thread ends.
+        let own = |built: &mut Built| built.simulation == self.number;
+        let built = BUILT.try_with(|built| built.borrow_mut().take_if(own));
+        drop(built);
     }
 }
 
