@@ -13,6 +13,7 @@ import pytest
 import nicety as package
 from conftest import Result
 from nicety import plots
+from nicety.bars import stacked_bars
 from test_recording import ping_pong
 
 LATENCY = ["bench", "latency", "--nic", "spin-discrete,spin-integrated", "--mode", "rdma,portals4"]
@@ -258,3 +259,10 @@ def test_what_cannot_be_drawn() -> None:
     many = [("node", [0] * 70), ("resource", ["HPU"] * 70), ("unit", list(range(70))), ("start_ps", [0] * 70)]
     with pytest.raises(package.InputError, match=r"70 uses of 70 resources are too many for a picture"):
         plots.timeline_figure(package._native.Table([*many, ("end_ps", [1] * 70)]))
+
+
+def test_the_parts_of_bars_are_in_the_order_in_which_each_has_them() -> None:
+    short = {"post": 1.0, "link": 2.0, "notice": 1.0}
+    figure = stacked_bars({"8 B": {"rdma": short, "spin": {"post": 1.0, "fetch": 3.0, **short}}}, title="")
+    (legend,) = figure.legends or [figure.axes[0].get_legend()]
+    assert [text.get_text() for text in legend.get_texts()] == ["post", "fetch", "link", "notice"]

@@ -53,9 +53,9 @@ def program(tmp_path: Path, nicety: Callable) -> Callable:
 
 def test_a_row_for_each_card(program: Callable) -> None:
     document = program(PING, "--nic", CARDS, "--json").json()
-    of_cards = ["failures", "messages_dropped", "refused_commands", "handler_lines"]
+    of_cards = ["failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines"]
     assert list(document) == ["program", "version", "seed", "manifest", "rows", *of_cards]
-    assert [document[name] for name in of_cards] == [[], [], [], []]
+    assert [document[name] for name in of_cards] == [[], [], [], [], []]
     assert [(row["nic"], row["rank"]) for row in document["rows"]] == [("spin-discrete", 0), ("spin-integrated", 0)]
     discrete, integrated = document["rows"]
     assert list(discrete) == ["nic", "rank", "round_trip_ns", "bytes", "card", "time_ns", "host_memory"]
@@ -405,6 +405,26 @@ def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -
     assert document["messages_dropped"] == [{"nic": "spin-discrete", "rank": 1, "messages": 1, "first": first}]
     assert f"spin-discrete: rank 1: {text}" in ended.stderr
     assert f"the card of rank 1 dropped 1 message: {first}" in ended.stderr
+
+
+def test_frames_that_nobody_takes_are_told(program: Callable, tmp_path: Path) -> None:
+    (tmp_path / "send.c").write_text(
+        "#include <nfp.h>\n__process void send(uint32_t to) {\n    uint32_t frame[16] = {1};\n"
+        "    nfp_eth_send_to(to, 7, frame, 60, 0, 0);\n    nfp_eth_send_to(to, 7, frame, 60, 0, 0);\n"
+        "    nfp_eth_send(to, frame, 60, 0, 0);\n}\n"
+    )
+    ended = program(
+        "import nicety\n\nasync def main(host):\n    if host.rank == 1:\n"
+        "        host.start(nicety.Processes('send.c'), 'send', microengine=0, args=[0])\n"
+        "    await host.compute(ns=100_000)\n    return {}\n",
+        "--nic",
+        "nfp-4000",
+        "--json",
+    )
+    assert ended.status == 0
+    assert json.loads(ended.stdout)["frames_lost"] == [{"nic": "nfp-4000", "rank": 0, "unclaimed": 2, "waiting": 1}]
+    lost = "2 frames for queues that nobody had opened and 1 frame that no process took"
+    assert f"the port of rank 0 has lost {lost}" in ended.stderr
 
 
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -32,7 +32,7 @@ def test_what_is_off_is_explained(claims: dict[str, dict]) -> None:
     off = {finding["id"] for finding in claims.values() if not finding["met"]}
     # Nothing was fitted to these.
     assert {claims[name]["section"] for name in off} <= {"Bulk messages", "Cardinality"}
-    assert all(name.startswith(("bulk", "pcsa", "tsp-slowest")) for name in off)
+    assert all(name.startswith(("bulk", "pcsa")) for name in off)
     assert all(claims[name]["explanation"] for name in off)
 
 

@@ -33,7 +33,7 @@ def test_what_is_off_is_explained(claims: dict[str, dict]) -> None:
 
 def test_only_what_could_have_come_out_otherwise_is_predicted(claims: dict[str, dict]) -> None:
     predicted = {finding["id"] for finding in claims.values() if finding["kind"] == "predicted"}
-    assert predicted == {"pio-stable", "latency", "bandwidth", "attributed"}
+    assert predicted == {"latency", "bandwidth"}
 
 
 def test_copying_and_translating_cross_where_their_numbers_do(claims: dict[str, dict]) -> None:

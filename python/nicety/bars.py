@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicety.lines import COLOURS
 from nicety.plots import RC, empty_figure, time_unit
+from nicety.tables import merged_order
 
 # Bars are told apart by their hatch, too, as in print.
 _HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
@@ -80,7 +81,8 @@ def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, tit
         panels: by title, the parts of each group's bar by name.
         title: above the picture.
     """
-    parts = list(dict.fromkeys(part for groups in panels.values() for bar in groups.values() for part in bar))
+    # A bar may have parts that others lack: each goes where it is in its own.
+    parts = merged_order([list(bar) for groups in panels.values() for bar in groups.values()])
     heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
     with mpl.rc_context(RC):
         figure = Figure(figsize=(9.0, 0.9 + sum(heights)), layout="constrained")

@@ -48,9 +48,10 @@ class ProgramReport(TypedDict):
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
 
     `failures` is what failed on cards though no program waited for it, as in `Run.failures`, and `messages_dropped` is
-    how many messages a card dropped, and what the first was. `refused_commands` is what handlers asked of a card and it
-    refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `shown` and `left_out`. All of
-    them name card and rank.
+    how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
+    were for queues that nobody had opened, and no process took those that are `waiting`. `refused_commands` is what
+    handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
+    `shown` and `left_out`. All of them name card and rank.
     """
 
     program: str
@@ -60,11 +61,12 @@ class ProgramReport(TypedDict):
     rows: list[dict[str, Any]]
     failures: list[dict[str, Any]]
     messages_dropped: list[dict[str, Any]]
+    frames_lost: list[dict[str, Any]]
     refused_commands: list[dict[str, Any]]
     handler_lines: list[dict[str, Any]]
 
 
-_OF_CARDS = ("failures", "messages_dropped", "refused_commands", "handler_lines")
+_OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
 """What a report has of each card."""
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
@@ -181,6 +183,7 @@ def run_program(
         "rows": rows,
         "failures": of_cards["failures"],
         "messages_dropped": of_cards["messages_dropped"],
+        "frames_lost": of_cards["frames_lost"],
         "refused_commands": of_cards["refused_commands"],
         "handler_lines": of_cards["handler_lines"],
     }
@@ -197,6 +200,9 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
         found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
         if node.messages_dropped:
             found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
+        unclaimed, waiting = node.port.frames_unclaimed, node.port.frames_waiting
+        if unclaimed or waiting:
+            found["frames_lost"].append(card | {"unclaimed": unclaimed, "waiting": waiting})
         if node.handler_lines_shown:
             lines = {"shown": node.handler_lines_shown, "left_out": node.handler_lines_left_out}
             found["handler_lines"].append(card | lines)

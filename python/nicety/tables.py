@@ -192,7 +192,7 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
     table = [["# Stage", *(row["mode"] for row in rows)]]
     table += [
         [name, *(fixed(round(column[name], 6)) if name in column else "-" for column in columns)]
-        for name in _merged([list(column) for column in columns])
+        for name in merged_order([list(column) for column in columns])
     ]
     # Exact to the femtosecond, so that the sum and the latency it equals are rounded alike.
     table.append(["sum", *(fixed(round(math.fsum(column.values()), 6)) for column in columns)])
@@ -207,7 +207,7 @@ def _by_stage(row: Row) -> dict[str, float]:
     return total
 
 
-def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
+def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
     """One order of all names that keeps a name behind the one it follows where it first appears."""
     merged: list[str] = []
     for order in orders:

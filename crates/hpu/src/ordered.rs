@@ -10,6 +10,14 @@ use crate::run::{misaligned_extra, shape};
 use crate::trap::{Access, Trap, TrapKind};
 
 impl Context {
+    /// The word that the instruction at the program counter stores to, if it is a store of a whole word. Right behind a fence
+    /// that is what C11's atomic store with release order compiles to.
+    pub fn next_store(&self, image: &Image) -> Option<u32> {
+        let block = image.block(self.pc)?;
+        let op = block.ops.first().filter(|op| op.kind == Kind::Sw)?;
+        Some(self.regs[op.rs1 as usize].wrapping_add(op.imm))
+    }
+
     /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), now, and
     /// charges its cycles. What it waited for beside that is for the caller to [`stall`](Context::stall).
     ///

@@ -92,6 +92,13 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
         print_json(report)
     else:
         sys.stdout.write(program_text(report))
+    _tell_lost(report)
+    if failed is not None:
+        raise failed
+
+
+def _tell_lost(report: ProgramReport) -> None:
+    """Messages and frames that nobody took."""
     drops = report["messages_dropped"]
     for dropped in drops[:_MOST]:
         count, first = dropped["messages"], dropped["first"]
@@ -100,5 +107,9 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
     if len(drops) > _MOST:
         others = sum(dropped["messages"] for dropped in drops[_MOST:])
         note(f"the cards of {len(drops) - _MOST} more ranks dropped {others}")
-    if failed is not None:
-        raise failed
+    for lost in report["frames_lost"][:_MOST]:
+        of = ((lost["unclaimed"], "for queues that nobody had opened"), (lost["waiting"], "that no process took"))
+        frames = [f"{count} frame{'s' if count > 1 else ''} {what}" for count, what in of if count]
+        note(f"{lost['nic']}: the port of rank {lost['rank']} has lost {' and '.join(frames)}")
+    if (more := len(report["frames_lost"]) - _MOST) > 0:
+        note(f"the ports of {more} more ranks have lost frames")

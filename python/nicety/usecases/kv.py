@@ -262,7 +262,7 @@ class KeyValue(UseCase):
         keys = row["clients"] * row["requests"]
         return (
             f"{row['refused']:g} requests were refused: the table is full, with {row['buckets']} buckets for {keys} "
-            f"keys; set --buckets to {keys} or more"
+            f"keys; leave --buckets out, which gives four a key, or set it to {4 * keys}"
         )
 
     def run(self, trial: Trial) -> Outcome:

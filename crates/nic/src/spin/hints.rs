@@ -98,11 +98,10 @@ fn handled(cards: &[(u32, Rc<Card>)]) -> String {
         .take(LISTED)
         .map(|(rank, runs, packets)| {
             format!(
-                "\n  note: {} ran on the card of rank {rank}, which sent {} in all; did {} answer, and to the right \
-                 rank, match bits and offset?",
+                "\n  note: {} ran on the card of rank {rank}, which sent {} in all; if they were to answer, was it to \
+                 the right rank, match bits and offset; if they were to count, did they count often enough?",
                 counted(*runs, "handler"),
                 counted(*packets, "packet"),
-                if *runs == 1 { "it" } else { "they" },
             )
         })
         .collect();

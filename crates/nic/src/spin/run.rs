@@ -14,8 +14,9 @@ use nicety_portals::HeaderKind;
 use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::rc::Rc;
 
-/// Cycles of a slice at most, so that a run can be interrupted whatever its handlers do.
-const SLICE: u64 = 1_000_000;
+/// Cycles of a slice at most: so late may a load that no one orders see what another handler has stored, and so can a run
+/// be interrupted whatever its handlers do.
+const SLICE: u64 = 1000;
 
 /// Most words of an application whose accesses are ordered since atomic operations work on them.
 const ATOMIC_WORDS: usize = 4096;
@@ -313,6 +314,9 @@ impl Card {
                     if let Err(trap) = performed {
                         break stopped(running, &trap);
                     }
+                    if point == OrderPoint::Fence {
+                        self.orders_next(running);
+                    }
                     if let Some(word) = word {
                         let changed = before != Some(self.peek(running, word));
                         let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
@@ -387,6 +391,15 @@ impl Card {
             order_word(&running.attachment, address);
         }
         shared.then_some(address)
+    }
+
+    /// Behind a fence comes an atomic store, perhaps: from now on accesses to its word are ordered.
+    fn orders_next(&self, running: &Running) {
+        let attachment = &running.attachment;
+        let stored = running.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
+        if let Some(word) = stored.filter(|&word| shared_word(attachment, word).is_some()) {
+            order_word(attachment, word);
+        }
     }
 
     /// What is in a word that a handler may touch.
