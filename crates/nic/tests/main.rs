@@ -10,6 +10,7 @@ mod handlers;
 mod nfp;
 mod pending;
 mod qnix;
+mod recording;
 mod replies;
 mod spec;
 mod support;

@@ -4,7 +4,7 @@ mod cancelled;
 mod limits;
 mod memory;
 mod order;
-mod support;
+pub(crate) mod support;
 mod timing;
 mod traffic;
 

@@ -32,6 +32,16 @@ impl Rig {
     }
 
     pub fn with_shards(nodes: u32, overrides: &[&str], shards: usize) -> Rig {
+        Rig::recorded(nodes, overrides, shards, |_| Recorder::off())
+    }
+
+    /// Each node's messages are recorded by its recorder.
+    pub fn recorded(
+        nodes: u32,
+        overrides: &[&str],
+        shards: usize,
+        recorder_of: impl Fn(NodeId) -> Recorder,
+    ) -> Rig {
         let spec = Arc::new(spec(overrides).unwrap());
         let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
         let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
@@ -40,7 +50,7 @@ impl Rig {
         let (ports, _) = topology.build(&mut world, &ids, &parts).unwrap();
         let install = |(&id, port): (&NodeId, _)| {
             let sim = world.sim(id);
-            let recorder = Recorder::off();
+            let recorder = recorder_of(id);
             let memory = Rc::new(Memory::new(spec.node.host.memory));
             let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
             let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));

@@ -79,6 +79,11 @@ impl Rig {
     }
 
     pub fn with_faults(overrides: &[&str], config: Config, faults: &Faults) -> Rig {
+        Rig::recorded(overrides, config, faults, [Recorder::off(), Recorder::off()])
+    }
+
+    /// Each node's messages are recorded by its recorder.
+    pub fn recorded(overrides: &[&str], config: Config, faults: &Faults, recorders: [Recorder; 2]) -> Rig {
         let spec = Arc::new(spec(overrides));
         let mut world = World::new(config);
         let ids = [world.add_node(), world.add_node()];
@@ -87,7 +92,7 @@ impl Rig {
         network.inject(faults, &mut ports).unwrap();
         let [a, b] = ports.try_into().ok().expect("two ports");
         let log = Arc::new(Mutex::new(Vec::new()));
-        let node = |id: NodeId, port| {
+        let node = |id: NodeId, port, recorder: &Recorder| {
             let sim = world.sim(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
             let lines = log.clone();
@@ -95,15 +100,14 @@ impl Rig {
                 Logged::Line(line) => lines.lock().unwrap().push(line.clone()),
                 Logged::LeftOut { .. } => unreachable!("a cluster says that"),
             });
-            let recorder = Recorder::off();
-            let card = Card::install(&sim, spec.clone(), memory.clone(), port, 2, log, &recorder);
+            let card = Card::install(&sim, spec.clone(), memory.clone(), port, 2, log, recorder);
             let eq = card.eq_alloc(spec.limits.event_queue_depth).unwrap();
             card.pt_alloc(Some(PT), Some(eq)).unwrap();
             let ct = card.ct_alloc().unwrap();
-            let cpus = Rc::new(Cpus::new(&sim, spec.host, &recorder));
+            let cpus = Rc::new(Cpus::new(&sim, spec.host, recorder));
             Node { cpus, memory, path: Rc::new(Cell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
         };
-        let nodes = [node(ids[0], a), node(ids[1], b)];
+        let nodes = [node(ids[0], a, &recorders[0]), node(ids[1], b, &recorders[1])];
         Rig { world, nodes, network, log }
     }
 

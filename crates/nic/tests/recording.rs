@@ -1,0 +1,72 @@
+//! What the two ends of a message record of it: who sent it, and how it ended at the target.
+
+use crate::qnix::support::{self, at};
+use crate::support::code::{Code, payload, result};
+use crate::support::*;
+use nicety_fabric::Faults;
+use nicety_kernel::Config;
+use nicety_nic::qnix::How;
+use nicety_portals::EventKind;
+use nicety_types::{Level, NodeId, Recorder};
+
+fn recorder() -> Recorder {
+    Recorder::new(Level::Messages, 100)
+}
+
+/// How each message that has arrived ended, and whether it is complete.
+fn outcomes(recorder: &Recorder) -> Vec<(&'static str, bool)> {
+    recorder.take().arrived.iter().map(|row| (row.outcome, row.completed.is_some())).collect()
+}
+
+#[test]
+fn messages_to_match_entries_say_how_they_ended() {
+    let (sender, target) = (recorder(), recorder());
+    let both = [sender.clone(), target.clone()];
+    let mut rig = Rig::recorded(&[], Config::default(), &Faults::default(), both);
+    rig.program(0, async move |a| {
+        let request = a.request(&a.alloc(&[1; 8]), 0);
+        a.start().await;
+        for match_bits in [0, 1, 9] {
+            a.put(&nicety_portals::PutRequest { match_bits, ..request }).await.unwrap();
+        }
+    });
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&[0; 8]);
+        b.append(entry(&memory, 0)).await.unwrap();
+        let fails = payload(Code::new().returns(result::FAIL));
+        b.append_with(entry(&memory, 1), &fails, &[]).await.unwrap();
+        for _ in 0..2 {
+            b.event(EventKind::Put).await;
+        }
+    });
+    rig.run();
+    assert_eq!(outcomes(&target), [("ok", true), ("handler error", true), ("dropped", false)]);
+    let sent = sender.take().sent;
+    let sent: Vec<_> = sent.iter().map(|row| (row.kind, row.by.name(), row.bytes, row.target)).collect();
+    assert_eq!(sent, [("put", "host", 8, NodeId(1)); 3]);
+}
+
+#[test]
+fn messages_of_qnix_end_with_the_doorbell_of_their_receive() {
+    let (sender, target) = (recorder(), recorder());
+    let both = [sender.clone(), target.clone()];
+    let mut rig = support::Rig::recorded(2, &[], 1, |node| both[node.0 as usize].clone());
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = user.pool(4096).await.unwrap();
+        for tag in 0..2 {
+            let send = user.send((buffer.address(), 2048), at(1, 0), tag, How::Pool).await.unwrap();
+            user.wait(send).await.unwrap();
+        }
+    });
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        for (tag, room) in [(0, 2048), (1, 8)] {
+            let receive = user.receive(user.room(room), None, Some(tag), How::Auto).await.unwrap();
+            user.wait(receive).await.unwrap();
+        }
+    });
+    rig.run();
+    assert_eq!(outcomes(&target), [("received", true), ("truncated", true)]);
+    assert_eq!(sender.take().sent.len(), 2);
+}
