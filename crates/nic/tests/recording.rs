@@ -3,7 +3,7 @@
 use crate::qnix::support::{self, at};
 use crate::support::code::{Code, payload, result};
 use crate::support::*;
-use nicety_fabric::Faults;
+use nicety_fabric::{Faults, LinkFaults, Place, Rates};
 use nicety_kernel::Config;
 use nicety_nic::qnix::How;
 use nicety_portals::EventKind;
@@ -44,6 +44,31 @@ fn messages_to_match_entries_say_how_they_ended() {
     let sent = sender.take().sent;
     let sent: Vec<_> = sent.iter().map(|row| (row.kind, row.by.name(), row.bytes, row.target)).collect();
     assert_eq!(sent, [("put", "host", 8, NodeId(1)); 3]);
+}
+
+#[test]
+fn a_message_that_never_comes_whole_is_under_way() {
+    let target = recorder();
+    let second = LinkFaults {
+        from: Place::Host(0),
+        to: Place::Host(1),
+        rates: Rates::default(),
+        down: vec![],
+        drop: vec![2],
+    };
+    let faults = Faults { links: vec![second], ..Faults::default() };
+    let mut rig = Rig::recorded(&[], Config::default(), &faults, [Recorder::off(), target.clone()]);
+    rig.program(0, async move |a| {
+        let request = a.request(&a.alloc(&[1; 8192]), 0);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async move |b| {
+        b.append(entry(&b.alloc(&[0; 8192]), 0)).await.unwrap();
+        b.start().await;
+    });
+    rig.run();
+    assert_eq!(outcomes(&target), [("under way", false)]);
 }
 
 #[test]
