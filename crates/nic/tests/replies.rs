@@ -398,11 +398,12 @@ fn what_a_handler_cannot_get() {
     }
 }
 
-/// A header handler that stores what the message asks for and its length at the entry's start, and returns this.
+/// A header handler that stores what the message asks for, its length and how many bytes of its payload there are at the
+/// entry's start, and returns this.
 fn look(returned: i32) -> Code {
     Code::enter()
-        .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0)])
-        .publish(8)
+        .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])
+        .publish(12)
         .returns(returned)
 }
 
@@ -456,6 +457,9 @@ fn header_handlers_see_what_a_message_asks_for() {
             } else {
                 assert_eq!(seen[..8], [1; 8]);
             }
+            // A get brings none, and a swap its operand too.
+            let payload = [0, 16 + 0x0101_0101, 8, 16][number as usize - 1];
+            assert_eq!(word(&seen, 8), payload, "type {number}");
         });
         rig.run();
         assert_eq!(rig.faults(), []);
