@@ -225,8 +225,11 @@ __handler int payload_handler(const ptl_payload_t p, void *state) { for (volatil
         "bare program": ["hpu", "run", str(tmp_path / "main.elf")],
         "handler": [*latency, "--handlers", str(tmp_path / "loop.c"), "--set", "hpu.cycle_limit=1000000000000"],
     }[what]
-    command = [sys.executable, "-m", "nicety", *arguments]
+    begins = "import sys; from nicety.cli import main; print('begun', flush=True); sys.exit(main())"
+    command = [sys.executable, "-c", begins, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
         time.sleep(2)
         assert process.poll() is None, "it ended before it could be interrupted"
         process.send_signal(signal.SIGINT)

@@ -315,11 +315,19 @@ def test_two_cards_of_one_name(program: Callable, tmp_path: Path) -> None:
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("async def main(host):\n    while True:\n        await host.compute(ns=1)\n")
+    (tmp_path / "mine.py").write_text("""import pathlib
+
+async def main(host):
+    pathlib.Path("begun").touch()
+    while True:
+        await host.compute(ns=1)
+""")
     command = [sys.executable, "-m", "nicety", "run", "mine.py", "--json"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2)
-        assert process.poll() is None
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, stderr) == (130, "", "nicety: interrupted\n")

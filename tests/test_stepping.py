@@ -512,6 +512,15 @@ def test_a_forgotten_call_names_its_line_wherever_it_is_forgotten() -> None:
         alone(main)
 
 
+def test_a_call_forgotten_by_an_exception_leaves_the_exception() -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.compute(ns=1)
+        print([host.compute(ns=1), 1 / 0])
+
+    with pytest.raises(ZeroDivisionError):
+        alone(main)
+
+
 def test_the_same_coroutine_waits_for_one_gather() -> None:
     async def main(host: nicety.Host) -> float:
         async def computes() -> None:

@@ -327,6 +327,31 @@ fn runs_that_wait_when_the_budget_ends_are_refused() {
 }
 
 #[test]
+fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
+    // The only processor is busy with another application when the last message comes, for 160 us.
+    let mut rig = Rig::new(&["hpu.cores=1"]);
+    messages(&rig, &[1, 3, 1]);
+    rig.program(1, async move |b| {
+        let long = payload(Code::enter().spin(100_000).returns(0));
+        let handlers = attached(&b.card, &long, ApplicationId::default(), State::Own(&[]));
+        b.append(Me { handlers, ..entry(&b.alloc(&[0; 8]), 3) }).await.unwrap();
+        let config = ApplicationConfig { total_cycles: Some(5000), ..ApplicationConfig::new("looping") };
+        two(&b, config).await;
+        let refused = || b.card.applications()[1].refused;
+        assert_eq!((b.event(EventKind::Put).await.match_bits, refused()), (1, 0));
+        b.sim.delay(Duration::from_us(60)).await;
+        assert_eq!((b.card.handler_statistics().runs, refused()), (1, 1));
+        // Its event waits for that of the message before it.
+        for (bits, ok) in [(3, true), (1, false)] {
+            let event = b.event(EventKind::Put).await;
+            assert_eq!((event.match_bits, event.fail.is_ok()), (bits, ok));
+        }
+        assert_eq!(refused(), 1);
+    });
+    rig.run();
+}
+
+#[test]
 fn cycles_that_a_handler_waits_are_stalls() {
     // Fetches 8 bytes, which takes two crossings of the bus: 500 ns, and 125 ps for the bytes: 1251 cycles.
     let fetch = Code::enter().small(A0, 0).at(A1, 0).small(A2, 8).small(A3, 0).small(A4, 0);

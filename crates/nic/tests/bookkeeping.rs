@@ -128,3 +128,30 @@ fn flow_control_concerns_its_own_portal_table_entry_alone() {
     });
     rig.run();
 }
+
+#[test]
+fn a_match_that_disables_nothing_tells_no_message_of_flow_control() {
+    let mut rig = Rig::new(&[]);
+    rig.program(0, async move |a| {
+        let requests = [5, 6].map(|match_bits| PutRequest { match_bits, ..heard(&a, PT) });
+        a.start().await;
+        for request in &requests {
+            a.put(request).await.unwrap();
+        }
+    });
+    rig.program(1, async move |b| {
+        let memory = [5, 6].map(|_| b.alloc(&[7; 8]));
+        // The second is matched while the first one's handler runs.
+        let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
+        let slow = Code::enter().spin(10_000).returns(0);
+        let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));
+        for (memory, match_bits) in memory.iter().zip(5..) {
+            b.append_with(entry(memory, match_bits), &handlers, &[9; 8]).await.unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(b.event(EventKind::Put).await.fail, FailType::Ok);
+        }
+        assert_eq!(memory.each_ref().map(|memory| word(&b.read(memory), 0)), [0, 0]);
+    });
+    rig.run();
+}

@@ -15,12 +15,13 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    from nicety.cli.streams import set_up
-
-    set_up()
-    from nicety.cli.app import app
-
     try:
+        # Here, for Ctrl-C may be pressed before all is loaded.
+        from nicety.cli.streams import set_up
+
+        set_up()
+        from nicety.cli.app import app
+
         app(args=None if arguments is None else list(arguments), prog_name="nicety")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1

@@ -181,6 +181,8 @@ impl Drop for Call {
         // Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
         let State::Made(request) = std::mem::replace(&mut self.state, State::Over) else { return };
         Python::try_attach(|py| {
+            // An exception may be on its way through the program, a Ctrl-C for example: it must not be taken for ours.
+            let on_its_way = PyErr::take(py);
             let text = self.text(py);
             let (rank, name) = (self.host.rank, self.name);
             self.host.forget(format!("rank {rank}: {text} was never awaited; write await {name}(...)"));
@@ -189,6 +191,9 @@ impl Drop for Call {
                     self.host.give_back(coroutine);
                     super::running::close(py, coroutine);
                 }
+            }
+            if let Some(error) = on_its_way {
+                error.restore(py);
             }
         });
     }
