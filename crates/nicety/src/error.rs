@@ -1,10 +1,8 @@
 //! What can go wrong, sorted by whose mistake it is.
 
 use nicety_fabric::{FaultsError, TopologyError};
-use nicety_kernel::RunError;
 use nicety_nic::CardError;
 use nicety_nic::nfp::ChannelError;
-use nicety_nic::nfp::ExperimentError;
 use nicety_nic::qnix::QnixError;
 use nicety_nic::spin::{CallError, Fault, HandlerError};
 use nicety_spec::SpecErrors;
@@ -66,7 +64,7 @@ impl Error {
     }
 
     /// The same error, with the place in which it happened before its text.
-    pub(crate) fn inside(self, place: &str) -> Error {
+    pub fn inside(self, place: &str) -> Error {
         let wrap = |text: String| format!("{place}: {text}");
         match self {
             Error::Input(text) => Error::Input(wrap(text)),
@@ -156,24 +154,6 @@ impl From<QnixError> for Error {
 /// A run, or a computation, that would go on behind the last instant there is.
 pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
 
-impl From<ExperimentError> for Error {
-    fn from(error: ExperimentError) -> Error {
-        let text = error.to_string();
-        match error {
-            ExperimentError::Run(RunError::Interrupted { .. }) => Error::Interrupted,
-            ExperimentError::Run(RunError::Deadlock { .. }) => Error::Deadlock(text),
-            ExperimentError::Run(_) | ExperimentError::Ended(..) | ExperimentError::Channel(_) => {
-                Error::Program(text)
-            }
-            ExperimentError::Fault(_) => Error::HandlerTrap(text),
-            ExperimentError::Input(_)
-            | ExperimentError::Program(_)
-            | ExperimentError::Memory(_)
-            | ExperimentError::Host(_) => Error::Input(text),
-        }
-    }
-}
-
 impl From<nicety_host::MemoryError> for Error {
     fn from(error: nicety_host::MemoryError) -> Error {
         Error::Program(error.to_string())
@@ -184,7 +164,7 @@ impl From<nicety_host::MemoryError> for Error {
 const FAULTS_TOLD: usize = 8;
 
 /// The first faults, a line each, and how many more there are. Equal ones of several nodes share a line.
-pub(crate) fn fault_lines(faults: &[Fault]) -> String {
+pub fn fault_lines(faults: &[Fault]) -> String {
     let mut different: Vec<(&Fault, u64, u64)> = Vec::new();
     for fault in faults {
         match different.iter_mut().find(|(known, ..)| known.text == fault.text) {
@@ -209,8 +189,11 @@ pub(crate) fn fault_lines(faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
-/// What a text of JSON says, which somebody's `what` is.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
+/// Reads a request, `what` in errors, from its JSON text.
+///
+/// # Errors
+/// [`Error::Input`] with the JSON or the fields that are wrong.
+pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::Input(format!("{what}: {error}")))
 }
 

@@ -2,14 +2,12 @@
 //! what does it buy the application?
 //!
 //! # The layers, from the top
-//! - [`mod@bench`]: the benchmarks, which are programs over the same API that users have.
+//! The benchmarks are `nicety-bench` and the applications `nicety-apps`, which use this crate as any user does.
+//!
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
-//! - [`capture`]: captures of packets, read as they come.
-//! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor.
 //! - [`commands`]: programs that run elsewhere, in Python for one.
 //! - [`cards`]: the specifications that come with nicety, and reading one's own.
 //! - [`record`]: what a run leaves to look at, as tables and as a timeline.
-//! - [`tsp`]: the travelling salesman on a network flow processor.
 //! - [`sources`]: the C handlers and headers that come with nicety.
 //!
 //! A program is an async function of one host. The ten lines that move a message:
@@ -35,30 +33,23 @@
 //! # Ok::<(), nicety::Error>(())
 //! ```
 
-pub mod bench;
-pub mod capture;
-pub mod cardinality;
 pub mod cards;
 mod cluster;
 pub mod commands;
+mod environment;
 mod error;
-mod failures;
 pub mod faults;
 mod host;
-mod machine;
-mod noise;
 pub mod record;
-mod refusals;
 pub mod sources;
-pub mod tsp;
-mod verdict;
 
 pub use cluster::{
-    Cluster, ClusterConfig, NetworkStatistics, NodeReport, PortStatistics, Run, SwitchStatistics, Topology,
+    Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
+    PortStatistics, Run, SwitchStatistics, Topology,
 };
-pub use error::Error;
+pub use environment::{CardManifest, Compiled, Environment};
+pub use error::{Error, fault_lines, from_json};
 pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread, VniProcess};
-pub use machine::LargeCluster;
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_kernel::Interrupt;
@@ -75,8 +66,6 @@ pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::{CardReport, CardSpec, Design, nfp, qnix, spin};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
-pub use noise::Noise;
-pub use verdict::{Allowed, Failure};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

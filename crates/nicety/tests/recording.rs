@@ -1,10 +1,7 @@
 //! What a run leaves to look at: the same for any number of shards, exact, and without an influence on the run.
 
-use nicety::bench::{self, Compiled, Environment, Request};
-use nicety::record::{Level, Recording, Resource, Starter, timeline::Scale};
+use nicety::record::{Level, Resource, Starter, timeline::Scale};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
-use std::cell::RefCell;
-use std::sync::Arc;
 
 /// Every host but the first sends three messages of these sizes to the first, which takes them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
@@ -208,37 +205,5 @@ fn tables_have_a_row_for_each_and_units_in_their_names() {
             let is_time = field.name().ends_with("_ps");
             assert!(!is_time || field.data_type().is_signed_integer(), "{field}");
         }
-    }
-}
-
-#[test]
-fn a_benchmark_hands_over_its_first_point() {
-    let request = |mode: &str| {
-        Request::from_json(&format!(
-            r#"{{"benchmark": "latency", "nics": ["spin-discrete"], "modes": ["{mode}"], "sizes": [8, 64],
-                "iterations": 2, "warmup": 0}}"#
-        ))
-        .unwrap()
-    };
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|_| {}),
-        interrupt: None,
-        progress: &|_, _| {},
-    };
-    for (mode, by) in [("rdma", Starter::Host), ("portals4", Starter::Trigger)] {
-        let recordings: RefCell<Vec<Recording>> = RefCell::default();
-        let take = |recording| recordings.borrow_mut().push(recording);
-        let report = bench::run_recorded(&request(mode), &environment, &take).unwrap();
-        assert_eq!(report, bench::run(&request(mode), &environment).unwrap());
-        let recordings = recordings.into_inner();
-        assert_eq!(recordings.len(), 1);
-        assert_eq!(recordings[0].level, Level::Everything);
-        let messages = &recordings[0].messages;
-        assert_eq!(
-            messages.iter().map(|m| (m.id.source.0, m.bytes)).collect::<Vec<_>>(),
-            [(0, 8), (0, 8), (1, 8), (1, 8)]
-        );
-        assert!(messages[2..].iter().all(|m| m.by == by && m.stages.is_some()), "{messages:?}");
     }
 }

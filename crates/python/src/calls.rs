@@ -2,8 +2,9 @@
 
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
-use nicety::bench::{self as benches, Compiled, Environment, Request, line_rate};
+use nicety::{Compiled, Environment};
 use nicety::{Error, LargeCluster, Logged, cards};
+use nicety_bench::{self as benches, Request, line_rate};
 use nicety_hpu::{Core, Image, bare};
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -3,7 +3,8 @@
 use crate::calls::{measure, text};
 use crate::errors::guarded;
 use crate::tables::Recording;
-use nicety::bench::{Environment, channels};
+use nicety::Environment;
+use nicety_bench::channels;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,8 @@
 
 use crate::calls::measure;
 use crate::errors::guarded;
-use nicety::bench::{Environment, fairness, registration};
+use nicety::Environment;
+use nicety_bench::{fairness, registration};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,9 @@
 
 use crate::calls::{measure, text};
 use crate::errors::guarded;
-use nicety::bench::{Environment, pcsa};
-use nicety::{cardinality, tsp};
+use nicety::Environment;
+use nicety_apps::{cardinality, tsp};
+use nicety_bench::pcsa;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 

@@ -16,8 +16,6 @@
 //! | `design.rs` | the card as others see it, and what may be why programs wait for it |
 //! | `service.rs` | the calls that the card around the processor serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
-//! | `experiment.rs` | a processor by itself, run to the end |
-//! | `pcsa`, `tsp` | the paper's two applications on microengines, without a host |
 //!
 //! # What takes time
 //! A context computes until it refers to a memory outside the core, waits for a signal or yields. The
@@ -33,27 +31,23 @@ mod card;
 mod design;
 mod engine;
 mod execute;
-mod experiment;
 mod intrinsics;
 pub mod map;
 mod memory;
 mod messenger;
-pub mod pcsa;
 mod processes;
 mod program;
 mod service;
 mod spec;
-pub mod tsp;
 
 pub use account::{ContextCounters, CoreCounters};
 pub use card::{
     Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, MESSAGE_QUEUE, ManagerSpec,
-    PortCounters, PortSpec, QueueCounters, Selected,
+    PortCounters, PortSpec, QueueCounters, Selected, frame_header,
 };
 pub(crate) use design::DESIGN;
 pub use design::Report;
 pub use engine::{Outcome, SIGNALS};
-pub use experiment::ExperimentError;
 pub use intrinsics::crc32;
 pub use memory::{Memory, MemoryCounters, MemoryKind, Outside};
 pub use messenger::{Arrival, INLINE, MessageError, Messenger, MessengerCounters, Posted, WINDOW};
@@ -66,6 +60,7 @@ pub use processes::{
     Start,
 };
 pub use program::{LEAST_STACK, Program, ProgramError};
+pub use service::Place;
 pub use spec::{MemorySpec, NfpSpec};
 
 /// The numbers of the calls, in a7, for hand-made code.
@@ -149,6 +144,16 @@ impl Nfp {
         });
         (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
         nfp
+    }
+
+    /// Its node's part of the simulation.
+    pub fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    /// Notified when a process has ended.
+    pub fn ended(&self) -> &Signal {
+        &self.ended
     }
 
     /// What it is made of.

@@ -10,11 +10,11 @@ pub(super) const FIRST: u32 = 0x300;
 
 /// A context of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     /// Its microengine.
-    pub(super) core: usize,
+    pub core: usize,
     /// Which of the microengine's contexts it is.
-    pub(super) context: usize,
+    pub context: usize,
 }
 
 /// What becomes of the process that made a call.
@@ -75,7 +75,10 @@ impl Nfp {
     }
 
     /// Copies bytes into a context's local memory.
-    pub(super) fn write_local(&self, place: Place, address: u32, from: &[u8]) -> Result<(), TrapKind> {
+    ///
+    /// # Errors
+    /// When they are not all in local memory that the context may write.
+    pub fn write_local(&self, place: Place, address: u32, from: &[u8]) -> Result<(), TrapKind> {
         let engine = &self.engines[place.core];
         let mut state = engine.state.borrow_mut();
         let mut space = AddressSpace::new();

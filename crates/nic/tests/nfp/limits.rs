@@ -167,7 +167,8 @@ fn programs_that_do_not_fit_are_refused() {
     let error = Program::new(Image::from_words(0x1000, &[nop()], &small.core), &small).unwrap_err();
     assert!(error.to_string().contains("its code at 0x1000 are in no part of a microengine"), "{error}");
     let error =
-        Program::load(include_bytes!("../data/tsp.elf"), &spec(&["hpu.local_memory=1 KiB"])).unwrap_err();
+        Program::load(include_bytes!("../../../apps/tests/data/tsp.elf"), &spec(&["hpu.local_memory=1 KiB"]))
+            .unwrap_err();
     assert!(
         error.to_string().contains("bytes of data do not fit a microengine's local memory of 1024"),
         "{error}"

@@ -3,7 +3,6 @@
 mod channels;
 mod cycles;
 mod limits;
-mod programs;
 mod properties;
 
 use nicety_hpu::Image;

@@ -150,7 +150,7 @@ impl Host {
     }
 
     /// Lets time pass that belongs to nobody's message.
-    pub(crate) async fn pause(&self, duration: Duration) {
+    pub async fn pause(&self, duration: Duration) {
         self.inner.sim.delay(duration).await;
         self.restart_path();
     }
@@ -171,7 +171,7 @@ impl Host {
     }
 
     /// Has the run's interrupt looked at now.
-    pub(crate) fn check_interrupt(&self) {
+    pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
 
@@ -187,17 +187,17 @@ impl Host {
     }
 
     /// This host's card, for what takes a Portals interface.
-    pub(crate) fn spin(&self) -> Result<Rc<spin::Card>, Error> {
+    pub fn spin(&self) -> Result<Rc<spin::Card>, Error> {
         Ok(self.inner.card.of::<spin::Node>()?.card().clone())
     }
 
     /// This host's card, for what takes microengines.
-    pub(crate) fn nfp(&self) -> Result<Rc<ProcessTable>, Error> {
+    pub fn nfp(&self) -> Result<Rc<ProcessTable>, Error> {
         Ok(self.inner.card.of::<ProcessTable>()?)
     }
 
     /// This host's card, for what takes virtual network interfaces.
-    pub(crate) fn qnix(&self) -> Result<Rc<qnix::Node>, Error> {
+    pub fn qnix(&self) -> Result<Rc<qnix::Node>, Error> {
         Ok(self.inner.card.of::<qnix::Node>()?)
     }
 

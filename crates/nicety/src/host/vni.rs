@@ -64,7 +64,7 @@ impl Host {
 
     /// A CPU copies a buffer to where the card may fetch it: into the Buffer Pool, or into memory that a driver has locked
     /// for good.
-    pub(crate) async fn copy_for_card(&self, from: &Buffer) -> Result<(), Error> {
+    pub async fn copy_for_card(&self, from: &Buffer) -> Result<(), Error> {
         let Ok(node) = self.qnix() else {
             let to = self.alloc(from.len())?;
             return self.copy(from, &to).await;
@@ -76,7 +76,7 @@ impl Host {
 
     /// A system call that locks and translates a buffer's pages for the card, and gives them free again; with a card that
     /// takes descriptors, they are written into it. Returns how many pages there are.
-    pub(crate) async fn lock_for_card(&self, buffer: &Buffer) -> Result<u64, Error> {
+    pub async fn lock_for_card(&self, buffer: &Buffer) -> Result<u64, Error> {
         let (address, bytes) = (buffer.address(), buffer.len());
         if let Ok(node) = self.qnix() {
             let process = node.process(OWN_PROCESS);
@@ -109,7 +109,7 @@ impl Host {
     }
 
     /// Posts a send, and does not wait until the buffer may be used again.
-    pub(crate) async fn post_send_by(
+    pub async fn post_send_by(
         &self,
         buffer: &Buffer,
         to: u32,
@@ -121,7 +121,7 @@ impl Host {
     }
 
     /// Waits until the buffer of a send may be used again.
-    pub(crate) async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
+    pub async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
         Ok(self.qnix()?.sent(self.caller(), posted).await?)
     }
 

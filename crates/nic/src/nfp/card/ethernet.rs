@@ -187,7 +187,7 @@ pub(crate) fn station(node: NodeId, queue: u8) -> [u8; 6] {
 
 /// Header and checksum of a frame whose last two bytes of header are `last`: how many bytes it had before it was filled up,
 /// or an EtherType.
-pub(crate) fn header(
+pub fn frame_header(
     source: [u8; 6],
     (destination, queue): (NodeId, u8),
     last: u16,
@@ -402,7 +402,7 @@ impl Card {
             message: self.next_message(),
             channel: Channel::Data,
             offset: 0,
-            header: header(station(source, 0), (to, queue), len as u16, &payload),
+            header: frame_header(station(source, 0), (to, queue), len as u16, &payload),
             payload,
             path,
         };

@@ -32,8 +32,7 @@ mod spec;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
-pub(super) use ethernet::header;
-pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters};
+pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters, frame_header};
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
 pub(crate) use spec::{read_channels, read_port};
 

@@ -1,0 +1,345 @@
+//! How many distinct addresses send the packets of a capture? Counted on a network flow processor by `nfp/pcsa.c`, and one by
+//! one on the host.
+//!
+//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both
+//! take memory for a few blocks of addresses or packets, and the exact count for what differs. Packets are replayed
+//! into the card's port (`frames.rs`), where its processes find the addresses, or the host sends it addresses by channels.
+
+mod addresses;
+mod distinct;
+mod frames;
+
+pub use addresses::Contents;
+
+use crate::capture::{Capture, Damage};
+use crate::pcsa::{self, Counted, Replayed, Streamed};
+use addresses::{Addresses, Read, folded};
+use nicety::cards::{self, Card};
+use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety_nic::nfp::NfpSpec;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// What to count. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The capture.
+    pub file: String,
+    /// The card, by name or path.
+    pub nic: String,
+    /// `KEY=VALUE` overrides of the spec.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Sketches: a power of two.
+    pub sketches: u32,
+    /// How the addresses come to the card.
+    #[serde(default)]
+    pub through: Through,
+}
+
+/// How addresses come to the card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Through {
+    /// In packets, replayed into its port as fast as that takes them; its processes find the addresses.
+    #[default]
+    Port,
+    /// From the host, which finds them and sends them in bulk messages.
+    Channels,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The instruction set to compile `nfp/pcsa.c` for.
+    pub isa: String,
+    /// The macro that it takes: the bits of a hash that choose a sketch.
+    pub define: String,
+}
+
+/// What the figures depend on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The card, by name.
+    pub specs: std::collections::BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+}
+
+/// Where the capture ceases to be whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DamageRow {
+    /// The packet, the first one being 1.
+    pub packet: u64,
+    /// The byte of the file.
+    pub byte: u64,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// What counting came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `pcsa`.
+    pub application: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// What was run.
+    pub manifest: Manifest,
+    /// The file, as it was named.
+    pub capture: String,
+    /// What was in it.
+    #[serde(flatten)]
+    pub contents: Contents,
+    /// The card.
+    pub nic: String,
+    /// Sketches.
+    pub sketches: u32,
+    /// Distinct source addresses, by the card.
+    pub estimate: f64,
+    /// How far the estimate is from `distinct`, as a part of that.
+    pub relative_error: f64,
+    /// The standard error of so many sketches.
+    pub expected_error: f64,
+    /// The trailing ones of all sketches, which the card gives.
+    pub trailing_ones: u32,
+    /// How the addresses came to the card.
+    pub through: Through,
+    /// Blocks in which the addresses went to the card, where they came from the host.
+    pub blocks: Option<u64>,
+    /// Until the last packet had gone into the port, where they came that way.
+    pub sent_ns: Option<f64>,
+    /// How long the wire was busy with them; less than `sent_ns` where the card held them up.
+    pub wire_ns: Option<f64>,
+    /// From the first packet, or the host's first message, to when the host has the sum.
+    pub card_time_ns: f64,
+    /// Packets a second of card time.
+    pub card_packets_per_s: f64,
+    /// Where the capture is damaged, if it is: what was read before is counted.
+    pub damage: Option<DamageRow>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of pcsa")
+    }
+
+    fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |what: &str| Err(Error::Input(format!("{}: {what}", self.file)));
+        let file = match File::open(&self.file) {
+            Err(error) => return wrong(&format!("cannot read it ({})", crate::tsp::plain(&error))),
+            Ok(file) => file,
+        };
+        let size = match file.metadata() {
+            Ok(metadata) if metadata.is_dir() => return wrong("this is a folder; name a capture in it"),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        };
+        let card = cards::load(&self.nic, &self.overrides)?;
+        let nic = card.listing.name.clone();
+        let spec = card.processor(&nic)?.clone();
+        pcsa::check_sketches(&spec, self.sketches)
+            .map_err(|error| Error::Input(format!("--sketches: {error}")))?;
+        Ok(Resolved { file, size, card, nic, spec })
+    }
+}
+
+/// What the names in a request stand for.
+struct Resolved {
+    file: File,
+    size: u64,
+    card: Card,
+    nic: String,
+    spec: NfpSpec,
+}
+
+/// Says what a request needs compiled, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let Resolved { spec, .. } = request.resolve()?;
+    Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
+}
+
+/// How often progress is told.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Counts. The compiled program is found under the key `pcsa`; progress is in kilobytes of the file.
+///
+/// # Errors
+/// Wrong input: a file that is no capture, or has no source address in it. Then whatever ends a run.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let Resolved { file, size, card, nic, spec } = request.resolve()?;
+    let elf = environment
+        .compiled
+        .get("pcsa")
+        .ok_or_else(|| Error::Input("no compiled program under the key pcsa; compile nfp/pcsa.c".into()))?;
+    let capture =
+        Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
+    let position = Arc::new(AtomicU64::new(0));
+    // Ended by whoever calls, or by this function when it has failed.
+    let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+    let (sketches, at) = (request.sketches, position.clone());
+    let kilobytes = |bytes: u64| (bytes / 1000) as usize;
+    let tell = || {
+        let done = kilobytes(at.load(Ordering::Relaxed));
+        (environment.progress)(done, kilobytes(size).max(done));
+    };
+    let (outcome, reader) = match request.through {
+        Through::Channels => {
+            let take = |seen: &addresses::Seen<'_>, _: &mut Contents| seen.source.ok().map(folded);
+            let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, position, take);
+            let next = move |block: &mut Vec<u32>| addresses.next(block);
+            (beside(tell, || pcsa::stream(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
+        }
+        Through::Port => {
+            let largest = spec.port.payload as usize;
+            let take = move |seen: &addresses::Seen<'_>, contents: &mut Contents| {
+                frames::frame_of(seen, largest, contents)
+            };
+            let (packets, reader) = Addresses::read(capture, FRAMES, position, take);
+            let mut block = Vec::new().into_iter();
+            let next = move || loop {
+                if let Some(frame) = block.next() {
+                    return Some(frame);
+                }
+                let mut more = Vec::new();
+                packets.next(&mut more);
+                if more.is_empty() {
+                    return None;
+                }
+                block = more.into_iter();
+            };
+            (beside(tell, || pcsa::replay(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
+        }
+    };
+    let outcome = outcome?;
+    let Read { contents, damage } = reader.join().expect("reading does not panic");
+    check(request, &contents, damage.as_ref())?;
+    outcome.check(&contents)?;
+    let estimate = pcsa::estimate(outcome.sum, request.sketches);
+    let nanoseconds = outcome.time_ns;
+    let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
+    Ok(Report {
+        application: "pcsa",
+        version: VERSION,
+        manifest: Manifest { specs: [(nic.clone(), manifest)].into(), overrides: request.overrides.clone() },
+        capture: request.file.clone(),
+        nic,
+        sketches: request.sketches,
+        estimate,
+        relative_error: estimate / contents.distinct as f64 - 1.0,
+        expected_error: pcsa::standard_error(request.sketches),
+        trailing_ones: outcome.sum,
+        through: request.through,
+        blocks: outcome.blocks,
+        sent_ns: outcome.port.map(|(sent_ns, _, _)| sent_ns),
+        wire_ns: outcome.port.map(|(_, wire_ns, _)| wire_ns),
+        card_time_ns: nanoseconds,
+        card_packets_per_s: contents.counted() as f64 / nanoseconds * 1e9,
+        damage: damage.map(|damage| DamageRow {
+            packet: damage.packet,
+            byte: damage.byte,
+            text: damage.what,
+        }),
+        contents,
+    })
+}
+
+/// Packets of a block.
+const FRAMES: usize = 2048;
+
+/// What the card made of a capture.
+struct Outcome {
+    sum: u32,
+    time_ns: f64,
+    blocks: Option<u64>,
+    /// Until the last packet had gone, how long the wire was busy, and what the card counted.
+    port: Option<(f64, f64, Counted)>,
+}
+
+impl From<Streamed> for Outcome {
+    fn from(streamed: Streamed) -> Outcome {
+        let Streamed { sum, time, blocks, .. } = streamed;
+        Outcome { sum, time_ns: nanoseconds(time), blocks: Some(blocks), port: None }
+    }
+}
+
+impl From<Replayed> for Outcome {
+    fn from(replayed: Replayed) -> Outcome {
+        let Replayed { sum, time, sent, wire, counted } = replayed;
+        let port = Some((nanoseconds(sent), nanoseconds(wire), counted));
+        Outcome { sum, time_ns: nanoseconds(time), blocks: None, port }
+    }
+}
+
+fn nanoseconds(time: nicety_types::Duration) -> f64 {
+    time.ps() as f64 / 1e3
+}
+
+impl Outcome {
+    /// The card has found the addresses that are there.
+    fn check(&self, contents: &Contents) -> Result<(), Error> {
+        let Some((_, _, counted)) = self.port else { return Ok(()) };
+        let found = (u64::from(counted.ipv4), u64::from(counted.ipv6));
+        if found == (contents.ipv4_packets, contents.ipv6_packets) {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "the card found sources in {} packets of IP version 4 and {} of version 6, and the capture has {} and {}: it \
+             looks at the first 64 bytes behind a frame's EtherType, which some VLAN tags push addresses out of; \
+             --through channels has the host find them",
+            found.0, found.1, contents.ipv4_packets, contents.ipv6_packets
+        )))
+    }
+}
+
+/// Does something long in another thread, and tells how far it is from time to time.
+fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let (tell, told) = channel();
+        scope.spawn(move || {
+            let _ = tell.send(work());
+        });
+        loop {
+            tell_progress();
+            match told.recv_timeout(TELL_EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("it always tells"),
+                Ok(done) => break done,
+            }
+        }
+    })
+}
+
+/// Refuses a capture without a source address.
+fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Result<(), Error> {
+    if contents.counted() > 0 {
+        return Ok(());
+    }
+    let file = &request.file;
+    if let Some(damage) = damage {
+        return Err(Error::Input(format!("{file}: {damage}; nothing before it has an IP source address")));
+    }
+    let Contents { packets, other_packets, cut_packets, unknown_link_packets, .. } = contents;
+    let why = match packets {
+        0 => "the capture has no packets".into(),
+        _ => format!(
+            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, of {cut_packets} \
+             too little was captured, and {unknown_link_packets} are of link types other than Ethernet, Linux cooked, \
+             raw IP and loopback"
+        ),
+    };
+    Err(Error::Input(format!("{file}: {why}")))
+}

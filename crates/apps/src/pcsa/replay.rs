@@ -1,0 +1,160 @@
+//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card take them, find their source
+//! addresses and count those.
+//!
+//! Whoever replays writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes a frame
+//! that says how many went before it. A host's thread waits for what the card then sends: the sum of the trailing ones, and
+//! how many packets of each kind it has counted.
+
+use super::stream::{check_sketches, check_workers};
+use crate::experiment::{self, Bench, ExperimentError};
+use nicety_fabric::{Channel, Packet, Port};
+use nicety_kernel::Sim;
+use nicety_nic::nfp::{NfpSpec, frame_header, map};
+use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The first collector's target.
+const TARGET: u32 = 1;
+/// The EtherType of the frame behind the last packet, as `pcsa.c` has it: one for experiments (IEEE 802).
+pub const END_OF_REPLAY: u16 = 0x88b5;
+/// Words of the card's answer: the sum of the trailing ones, and packets by kind.
+const ANSWER: usize = 4;
+/// The card's node.
+const CARD: NodeId = NodeId(0);
+
+/// A packet as it goes on the wire, without the destination's address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The source's address.
+    pub station: [u8; 6],
+    /// EtherType, or length (IEEE 802.3).
+    pub kind: u16,
+    /// What follows: no more than the port's largest payload.
+    pub payload: Vec<u8>,
+}
+
+/// Packets that the card has counted, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Of IP version 4.
+    pub ipv4: u32,
+    /// Of IP version 6.
+    pub ipv6: u32,
+    /// Of anything else.
+    pub other: u32,
+}
+
+/// What replaying packets came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// What the card has counted.
+    pub counted: Counted,
+    /// From when the first packet may go to when the host has the sum.
+    pub time: Duration,
+    /// Until the last packet had gone.
+    pub sent: Duration,
+    /// How long the wire was busy with packets: less than `sent` where the card was too slow, and held them up.
+    pub wire: Duration,
+    /// The trailing ones of all sketches.
+    pub sum: u32,
+}
+
+/// Replays packets until `next` has no more, and has the whole card count them: on each island one context collects, and all
+/// others take packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; set by somebody
+/// else, `interrupt` ends the run.
+///
+/// # Errors
+/// When CLS has no room for the sketches, the program does not fit, a process is stopped, or a channel fails.
+pub fn replay(
+    spec: &NfpSpec,
+    elf: &[u8],
+    sketches: u32,
+    interrupt: Option<Arc<AtomicBool>>,
+    mut next: impl FnMut() -> Option<Frame> + 'static,
+) -> Result<Replayed, ExperimentError> {
+    check_sketches(spec, sketches)?;
+    check_workers(spec)?;
+    let sent = Rc::new(Cell::new([Duration::ZERO; 2]));
+    let told = sent.clone();
+    let least = spec.port.least;
+    let count = move |bench: Bench| async move {
+        let places = start(&bench, sketches)?;
+        let device = bench.card.open();
+        let mut path = Path::from(bench.sim.now());
+        let waiting = async {
+            let channel = device.subscribe(&mut path, TARGET).await?;
+            let bytes = device.receive(&mut path, channel, 4 * ANSWER as u32, None).await?;
+            let word = |i: usize| u32::from_le_bytes(bytes[4 * i..][..4].try_into().expect("four bytes"));
+            Ok(std::array::from_fn::<u32, ANSWER, _>(word))
+        };
+        let [sum, ipv4, ipv6, other] = bench.beside(&places, waiting).await?;
+        Ok((sum, Counted { ipv4, ipv6, other }, Duration::from_ps(bench.sim.now().ps())))
+    };
+    let send = move |sim: Sim, port: Port| async move {
+        let port = Rc::new(port);
+        let listening = port.clone();
+        sim.spawn(async move {
+            // Nothing comes but the card's leave to go on.
+            loop {
+                listening.receive().await;
+                listening.free_slot();
+            }
+        });
+        let mut packets = 0u32;
+        while let Some(frame) = next() {
+            launch(&sim, &port, frame, least, packets).await;
+            packets += 1;
+        }
+        told.set([Duration::from_ps(sim.now().ps()), port.busy()]);
+        let last = Frame { station: [0; 6], kind: END_OF_REPLAY, payload: packets.to_le_bytes().to_vec() };
+        launch(&sim, &port, last, least, packets).await;
+    };
+    let (sum, counted, time) = experiment::run_on_link(spec, elf, interrupt, count, send)?;
+    let [sent, wire] = sent.get();
+    Ok(Replayed { counted, time, sent, wire, sum })
+}
+
+/// Sends a frame, and waits until the wire has taken it.
+async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32) {
+    let Frame { station, kind, mut payload } = frame;
+    payload.resize(payload.len().max(least as usize), 0);
+    let payload = Payload::real(Buffer::filled_by(payload.len(), |into| into.copy_from_slice(&payload)));
+    let path = Path::from(sim.now());
+    let turn = port.turn(Flight::resting(path)).await;
+    let packet = Packet {
+        source: sim.node(),
+        destination: CARD,
+        message: MessageId { source: sim.node(), sequence: sequence.into() },
+        channel: Channel::Data,
+        offset: 0,
+        header: frame_header(station, (CARD, 0), kind, &payload),
+        payload,
+        path,
+    };
+    let handed = port.launch(packet, turn);
+    sim.until(handed.at()).await;
+}
+
+/// Starts collectors and counters on all microengines, and says where.
+fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
+    let (nfp, image) = (bench.card.processor(), bench.program.image());
+    let (collector, counter) = (image.require("pcsa_collector")?, image.require("pcsa_packets")?);
+    let spec = nfp.spec();
+    let (merged, arrived) = (map::IMEM, map::IMEM + 4 * sketches);
+    let (islands, size) = (spec.islands() as u32, spec.island as u32);
+    let mut places = Vec::new();
+    for core in 0..spec.cores {
+        nfp.load(core, &bench.program, spec.contexts)?;
+        for context in 0..spec.contexts {
+            match (core % spec.island, context) {
+                (0, 0) => nfp.start(core, context, collector, &[TARGET, islands, size, merged, arrived]),
+                _ => nfp.start(core, context, counter, &[arrived]),
+            }
+            places.push((core, context));
+        }
+    }
+    Ok(places)
+}

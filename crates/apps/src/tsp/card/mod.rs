@@ -1,0 +1,211 @@
+//! The travelling salesman by 2-opt with random restarts: `handlers/nfp/tsp.c` on microengines, and the same climbs
+//! natively (`native.rs`).
+
+mod native;
+
+pub use native::{Best, Climber, distance};
+
+use crate::experiment::{self, Bench, ExperimentError};
+use nicety_nic::nfp::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
+use nicety_types::{Duration, Path};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Most cities of the card's program.
+pub const MOST_CITIES: usize = 256;
+/// Most climbers of the card's program.
+pub const MOST_CLIMBERS: usize = 64;
+
+/// Where the job's parts lie, as `tsp.h` has them.
+mod job {
+    pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
+    pub(super) const NEXT: u64 = ORDER as u64;
+}
+
+/// The manager's target.
+const TARGET: u32 = 1;
+
+/// How a climber knows distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distances {
+    /// By an integer square root each time.
+    Root,
+    /// From a table in CLS.
+    Table,
+}
+
+/// What is to be climbed.
+#[derive(Clone, Debug)]
+pub struct TspJob {
+    /// Coordinates, all below 32768.
+    pub cities: Vec<(u16, u16)>,
+    /// The number of the first climb.
+    pub first: u32,
+    /// Climbs to make in all.
+    pub climbs: u32,
+    /// Climbers, each on a microengine of its own; the manager has one more.
+    pub climbers: usize,
+    /// From which the climbs' random numbers come.
+    pub seed: u32,
+    /// How distances are known.
+    pub distances: Distances,
+}
+
+/// What climbing came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TspRun {
+    /// The shortest tour, and of several the one with the lowest number.
+    pub best: Best,
+    /// From the host's message with the job to when it had the tour.
+    pub time: Duration,
+    /// Where the climbers' cycles went, all together.
+    pub climbers: ContextCounters,
+    /// Instructions of all processes.
+    pub instructions: u64,
+}
+
+impl TspJob {
+    /// Refuses what the card's program, or the card, has no room for.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] with what to write.
+    pub fn check(&self, spec: &NfpSpec) -> Result<(), ExperimentError> {
+        let wrong = |text: String| Err(ExperimentError::Input(text));
+        let (cities, climbers) = (self.cities.len(), self.climbers);
+        if !(5..=MOST_CITIES).contains(&cities) {
+            return wrong(format!("{cities} cities; the card's program takes 5 to {MOST_CITIES}"));
+        }
+        if let Some(&(x, y)) = self.cities.iter().find(|&&(x, y)| x.max(y) >= 1 << 15) {
+            return wrong(format!("a city at ({x}, {y}); the card's program takes coordinates below 32768"));
+        }
+        if self.climbs == 0 || self.first.checked_add(self.climbs).is_none() {
+            return wrong(format!(
+                "{} climbs from number {} on; 1 at least, and their numbers stay below 2^32",
+                self.climbs, self.first
+            ));
+        }
+        let most = MOST_CLIMBERS.min(spec.cores - 1);
+        if most == 0 {
+            return wrong(format!(
+                "{climbers} climbers on 1 microengine, which is the manager's; a card takes 2 at least (hpu.cores)"
+            ));
+        }
+        if !(1..=most).contains(&climbers) {
+            return wrong(format!(
+                "{climbers} climbers on {} microengines, one of which is the manager's; write 1 to {most}",
+                spec.cores
+            ));
+        }
+        let (table, cls) = (64 + 2 * cities * cities, spec.memory(MemoryKind::Cls).size);
+        if self.distances == Distances::Table && table as u64 > u64::from(cls) {
+            return wrong(format!(
+                "the distances of {cities} cities take {table} bytes, and CLS has {cls}; --distances root computes each instead"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Has a card climb: the manager on microengine 0, a climber on each behind it; the host sends the job and gets the tour by
+/// a channel. `elf` is `tsp.c`, compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
+///
+/// # Errors
+/// When the job cannot be, the program does not fit, a process is stopped, or the channel fails.
+pub fn run(
+    spec: &NfpSpec,
+    elf: &[u8],
+    job: &TspJob,
+    interrupt: Option<Arc<AtomicBool>>,
+) -> Result<TspRun, ExperimentError> {
+    run_watched(spec, elf, job, interrupt, None)
+}
+
+/// How often, in card time, climbs are counted for whoever watches.
+const LOOK_EVERY: Duration = Duration::from_us(1000);
+
+/// Climbs as [`run`], and adds climbs to `made` when they are handed out.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    spec: &NfpSpec,
+    elf: &[u8],
+    job: &TspJob,
+    interrupt: Option<Arc<AtomicBool>>,
+    made: Option<Arc<AtomicU32>>,
+) -> Result<TspRun, ExperimentError> {
+    job.check(spec)?;
+    let job = job.clone();
+    experiment::run_with_host(spec, elf, interrupt, move |bench| async move {
+        let places = start(&bench, job.climbers)?;
+        let nfp = bench.card.processor();
+        let over = Rc::new(Cell::new(false));
+        if let Some(made) = made {
+            bench.sim.spawn(watch(nfp.clone(), job.climbs, made, over.clone()));
+        }
+        let (best, time) = bench.beside(&places, ask(&bench, &job)).await?;
+        over.set(true);
+        let counters = (1..=job.climbers).map(|core| nfp.context_counters(core, 0));
+        let climbers = counters.fold(ContextCounters::default(), |a, b| a + b);
+        Ok(TspRun { best, time, climbers, instructions: nfp.instructions() })
+    })
+}
+
+/// Starts the manager and the climbers, and says where.
+fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
+    let (nfp, image) = (bench.card.processor(), bench.program.image());
+    let (climber, manager) = (image.require("tsp_climber")?, image.require("tsp_manager")?);
+    (0..=climbers).try_for_each(|core| nfp.load(core, &bench.program, 1))?;
+    nfp.start(0, 0, manager, &[map::IMEM, TARGET]);
+    let island = nfp.spec().island;
+    for core in 1..=climbers {
+        let first = (core / island * island).max(1);
+        let last = (core / island * island + island - 1).min(climbers);
+        let members = last + 1 - first;
+        nfp.start(core, 0, climber, &[map::IMEM, core as u32 - 1, first as u32, members as u32]);
+    }
+    Ok((0..=climbers).map(|core| (core, 0)).collect())
+}
+
+/// The host's part: sends the job, and gets the best tour; how long that took.
+async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
+    let (order, tour) =
+        (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
+    let table = u32::from(job.distances == Distances::Table);
+    let head = [job.cities.len() as u32, job.climbs, job.first, job.seed, table, job.climbers as u32];
+    bench.memory.write(order.address(), &words(head))?;
+    let packed = job.cities.iter().map(|&(x, y)| u32::from(x) | u32::from(y) << 16);
+    bench.memory.write(order.address() + 64, &words(packed))?;
+
+    let device = bench.card.open();
+    let mut path = Path::from(bench.sim.now());
+    let channel = device.subscribe(&mut path, TARGET).await?;
+    let begun = bench.sim.now();
+    device.send_indirect(&mut path, channel, order.address(), job::ORDER as u32, None).await?;
+    let found = device.receive(&mut path, channel, 8, None).await?;
+    let cities = job.cities.len() as u32;
+    device.receive_indirect(&mut path, channel, tour.address(), cities, None).await?;
+    let time = bench.sim.now().since(begun);
+
+    let word = |at: usize| u32::from_le_bytes(found[at..at + 4].try_into().expect("four bytes"));
+    let mut cities = vec![0; job.cities.len()];
+    tour.bytes().expect("it is no phantom").read(0, &mut cities);
+    Ok((Best { length: word(0), number: word(4), tour: cities }, time))
+}
+
+/// Looks on, without a cycle's difference.
+async fn watch(nfp: Rc<Nfp>, climbs: u32, made: Arc<AtomicU32>, over: Rc<Cell<bool>>) {
+    let mut known = 0;
+    while known < climbs && !over.get() {
+        nfp.sim().delay(LOOK_EVERY).await;
+        let next = nfp.memory(MemoryKind::Imem, 0).peek_u32(job::NEXT).expect("the job lies there");
+        made.fetch_add(next.min(climbs) - known, Ordering::Relaxed);
+        known = next.min(climbs);
+    }
+}
+
+fn words(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}

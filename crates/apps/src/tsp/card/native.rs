@@ -1,0 +1,119 @@
+//! The climbs of `handlers/nfp/tsp.c`, natively.
+
+use super::MOST_CITIES;
+use nicety_nic::nfp::crc32;
+
+/// The distance of two cities, rounded to the nearest whole number (TSPLIB's EUC_2D).
+pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {
+    let (dx, dy) = (u32::from(a.0.abs_diff(b.0)), u32::from(a.1.abs_diff(b.1)));
+    let square = dx * dx + dy * dy;
+    let root = square.isqrt();
+    root + u32::from(square - root * root > root)
+}
+
+/// A tour that a climb has found.
+///
+/// Of two, the better is the shorter one, and of equally long ones that of the climb with the lower number: which one is
+/// the best of some climbs does not depend on the order in which they are made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Best {
+    /// Its length.
+    pub length: u32,
+    /// The number of the climb.
+    pub number: u32,
+    /// Its cities in order.
+    pub tour: Vec<u8>,
+}
+
+/// Makes climbs, as many as it is asked for, with the memory of one.
+#[derive(Clone, Debug)]
+pub struct Climber {
+    cities: usize,
+    seed: u32,
+    /// All distances.
+    table: Vec<u16>,
+    tour: Vec<u8>,
+    /// `road[k]` joins the cities at k and k + 1 of the tour.
+    road: Vec<i32>,
+}
+
+impl Climber {
+    /// A climber among these cities, whose climbs' random numbers come from `seed`.
+    ///
+    /// # Panics
+    /// With fewer than 5 cities or more than [`MOST_CITIES`], or coordinates of 32768 or more.
+    pub fn new(cities: &[(u16, u16)], seed: u32) -> Climber {
+        let n = cities.len();
+        assert!((5..=MOST_CITIES).contains(&n), "5 to {MOST_CITIES} cities");
+        assert!(cities.iter().all(|&(x, y)| x.max(y) < 1 << 15), "coordinates below 32768");
+        let row = |&a: &(u16, u16)| cities.iter().map(move |&b| distance(a, b) as u16);
+        let table = cities.iter().flat_map(row).collect();
+        Climber { cities: n, seed, table, tour: vec![0; n], road: vec![0; n] }
+    }
+
+    /// The climb of this number: the length of its tour, and the cities in order.
+    pub fn climb(&mut self, number: u32) -> (u32, &[u8]) {
+        let n = self.cities;
+        self.shuffle(crc32(self.seed, number) | 1);
+        self.measure(0, n - 1);
+        loop {
+            let (mut most, mut first, mut last) = (0, 0, 0);
+            for i in 0..n - 2 {
+                let (road, from_a, from_b) = (self.road[i], self.row(i), self.row(i + 1));
+                // The roads at i and j share no city.
+                let end = if i > 0 { n } else { n - 1 };
+                for j in i + 2..end {
+                    let (c, d) = (self.tour[j], self.tour[if j + 1 < n { j + 1 } else { 0 }]);
+                    let saved = road + self.road[j]
+                        - i32::from(from_a[usize::from(c)])
+                        - i32::from(from_b[usize::from(d)]);
+                    if saved > most {
+                        (most, first, last) = (saved, i, j);
+                    }
+                }
+            }
+            if most == 0 {
+                return (self.road.iter().sum::<i32>() as u32, &self.tour);
+            }
+            self.tour[first + 1..=last].reverse();
+            self.measure(first, last);
+        }
+    }
+
+    /// The best of these climbs; `None` of none.
+    pub fn best(&mut self, numbers: impl IntoIterator<Item = u32>) -> Option<Best> {
+        let mut best: Option<Best> = None;
+        for number in numbers {
+            let (length, tour) = self.climb(number);
+            if best.as_ref().is_none_or(|best| (length, number) < (best.length, best.number)) {
+                best = Some(Best { length, number, tour: tour.to_vec() });
+            }
+        }
+        best
+    }
+
+    fn shuffle(&mut self, mut random: u32) {
+        for (k, city) in self.tour.iter_mut().enumerate() {
+            *city = k as u8;
+        }
+        for k in (1..self.cities).rev() {
+            random ^= random << 13;
+            random ^= random >> 17;
+            random ^= random << 5;
+            self.tour.swap(k, ((u64::from(random) * (k as u64 + 1)) >> 32) as usize);
+        }
+    }
+
+    fn measure(&mut self, from: usize, to: usize) {
+        for k in from..=to {
+            let next = self.tour[if k + 1 < self.cities { k + 1 } else { 0 }];
+            self.road[k] = i32::from(self.row(k)[usize::from(next)]);
+        }
+    }
+
+    /// The distances from the city at this place of the tour.
+    fn row(&self, place: usize) -> &[u16] {
+        let city = usize::from(self.tour[place]);
+        &self.table[city * self.cities..][..self.cities]
+    }
+}

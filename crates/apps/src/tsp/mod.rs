@@ -1,0 +1,262 @@
+//! The travelling salesman on a network flow processor: many climbs by 2-opt, and the best tour of them.
+//!
+//! - [`read`], [`parse`] (`file.rs`): problems in TSPLIB's format.
+//! - [`Request`], [`plan`], [`run`]: climbs on a card.
+//! - `parts.rs`: a run is made of jobs for the card, which are simulated side by side.
+//! - `state.rs`: what is done is kept in a file, to go on with.
+//! - `cpu.rs`: the same climbs on this machine's CPUs.
+//! - [`card`]: a job on the card.
+//!
+//! # What card time is
+//! The host gives the card jobs of [`Request::job`] climbs, one after another, the last one of what is left; a job begins
+//! when the one before it has ended. A job takes the time from the host's message with the cities to when the host has the
+//! best tour. Jobs share nothing, so that card time is their sum, in whatever order and on however many CPUs they are
+//! simulated.
+
+pub mod card;
+mod cpu;
+mod file;
+mod parts;
+mod state;
+
+pub use cpu::Cpu;
+pub(crate) use file::plain;
+pub use file::{Instance, KRO_A100, parse, read};
+
+use card::{Best, Distances, TspJob};
+use nicety::cards::{self, Card};
+use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety_nic::nfp::NfpSpec;
+use parts::{Part, Plan as Parts};
+use serde::{Deserialize, Serialize};
+use state::State;
+
+/// Climbs of a job for each climber, unless the request says how many a job has.
+const CLIMBS_EACH: u32 = 10;
+
+/// The most jobs of a run.
+const MOST_JOBS: u32 = 10_000;
+
+/// What to climb. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The problem's file, or `kroA100`.
+    pub file: String,
+    /// The card, by name or path.
+    pub nic: String,
+    /// `KEY=VALUE` overrides of the spec.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Climbs in all.
+    pub restarts: u32,
+    /// Climbers; the manager has one microengine more.
+    pub climbers: u32,
+    /// How distances are known: `table` or `root`.
+    pub distances: String,
+    /// Climbs of a job; ten for each climber if left out.
+    #[serde(default)]
+    pub job: Option<u32>,
+    /// From which the climbs' random numbers come.
+    pub seed: u32,
+    /// Whether this machine's CPUs make the same climbs.
+    #[serde(default)]
+    pub compare_cpu: bool,
+    /// Where what is done is kept.
+    #[serde(default)]
+    pub resume: Option<String>,
+    /// What the program was compiled from and how, as a digest: what is kept belongs to one program.
+    #[serde(default)]
+    pub program: String,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The instruction set to compile `nfp/tsp.c` for.
+    pub isa: String,
+    /// Coordinates of the cities as the card has them: moved to the origin.
+    pub cities: Vec<(u16, u16)>,
+    /// The number of each in the file.
+    pub nodes: Vec<u32>,
+}
+
+/// What the figures depend on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The card, by name.
+    pub specs: std::collections::BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+}
+
+/// What climbing came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `tsp`.
+    pub application: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u32,
+    /// What was run.
+    pub manifest: Manifest,
+    /// What the file calls the problem.
+    pub problem: String,
+    /// Cities.
+    pub cities: usize,
+    /// The card.
+    pub nic: String,
+    /// Climbs.
+    pub restarts: u32,
+    /// Climbers.
+    pub climbers: u32,
+    /// `table` or `root`.
+    pub distances: &'static str,
+    /// Climbs of a job.
+    pub job_climbs: u32,
+    /// Jobs.
+    pub jobs: usize,
+    /// The shortest tour's length.
+    pub length: u32,
+    /// The number of the climb that found it, the first of those that did.
+    pub climb: u32,
+    /// The shortest tour: the cities' numbers in the file.
+    pub tour: Vec<u32>,
+    /// The sum of the jobs' times.
+    pub card_time_ns: f64,
+    /// Climbs a second of card time.
+    pub card_climbs_per_s: f64,
+    /// Cycles that climbers computed, all together.
+    pub climber_cycles_computing: u64,
+    /// Cycles that they waited for memories.
+    pub climber_cycles_asleep: u64,
+    /// Instructions of all processes.
+    pub instructions: u64,
+    /// The same climbs on this machine, by the clock on the wall.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of tsp")
+    }
+
+    fn job_climbs(&self) -> u32 {
+        self.job.unwrap_or(CLIMBS_EACH.saturating_mul(self.climbers))
+    }
+
+    fn resolve(&self) -> Result<Resolved, Error> {
+        let instance = read(&self.file)?;
+        let card = cards::load(&self.nic, &self.overrides)?;
+        let nic = card.listing.name.clone();
+        let spec = card.processor(&nic)?.clone();
+        let distances = match self.distances.as_str() {
+            "table" => Distances::Table,
+            "root" => Distances::Root,
+            other => {
+                return Err(Error::Input(format!(
+                    "--distances {other}: table, which looks them up in CLS, or root, which computes each"
+                )));
+            }
+        };
+        if self.job == Some(0) {
+            return Err(Error::Input("--job 0: a job has 1 climb at least".into()));
+        }
+        let jobs = self.restarts.div_ceil(self.job_climbs().max(1));
+        if jobs > MOST_JOBS {
+            return Err(Error::Input(format!(
+                "--restarts {}: {jobs} jobs of {} climbs are too many; write --job {} or more",
+                self.restarts,
+                self.job_climbs(),
+                self.restarts.div_ceil(MOST_JOBS)
+            )));
+        }
+        let job = TspJob {
+            cities: instance.cities.clone(),
+            first: 0,
+            climbs: self.restarts,
+            climbers: self.climbers as usize,
+            seed: self.seed,
+            distances,
+        };
+        job.check(&spec)?;
+        Ok(Resolved { instance, card, nic, spec, job })
+    }
+}
+
+/// What the names in a request stand for.
+struct Resolved {
+    instance: Instance,
+    card: Card,
+    nic: String,
+    spec: NfpSpec,
+    /// All climbs as one job.
+    job: TspJob,
+}
+
+/// Says what a request needs compiled, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let Resolved { instance, spec, .. } = request.resolve()?;
+    Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes })
+}
+
+/// The lengths of the tours that the climbs find, by their numbers: those of the card, found on this machine's CPUs.
+///
+/// # Errors
+/// Wrong input, or an interrupt.
+pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
+    cpu::lengths(&request.resolve()?.job, environment)
+}
+
+/// Climbs. The compiled program is found under the key `tsp`; progress is counted in climbs.
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let Resolved { instance, card, nic, spec, job } = request.resolve()?;
+    let elf = environment
+        .compiled
+        .get("tsp")
+        .ok_or_else(|| Error::Input("no compiled program under the key tsp; compile nfp/tsp.c".into()))?;
+    let each = request.job_climbs();
+    let plan = Parts { spec: &spec, elf, job: &job, each };
+    let mut state = State::open(request, &instance, &card.listing.hash)?;
+    let parts = plan.run(&mut state, environment)?;
+    let best: &Best = parts.iter().map(|part| &part.best).min().expect("one part at least");
+    let cpu = if request.compare_cpu { Some(cpu::climb(&job, environment, best)?) } else { None };
+    let sum = |of: fn(&Part) -> u64| parts.iter().map(of).sum::<u64>();
+    let nanoseconds = sum(|part| part.time_ps) as f64 / 1e3;
+    let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
+    Ok(Report {
+        application: "tsp",
+        version: VERSION,
+        seed: request.seed,
+        manifest: Manifest { specs: [(nic.clone(), manifest)].into(), overrides: request.overrides.clone() },
+        problem: instance.name,
+        cities: instance.cities.len(),
+        nic,
+        restarts: request.restarts,
+        climbers: request.climbers,
+        distances: if job.distances == Distances::Table { "table" } else { "root" },
+        job_climbs: each.min(request.restarts),
+        jobs: parts.len(),
+        length: best.length,
+        climb: best.number,
+        tour: best.tour.iter().map(|&city| instance.nodes[usize::from(city)]).collect(),
+        card_time_ns: nanoseconds,
+        card_climbs_per_s: f64::from(request.restarts) / nanoseconds * 1e9,
+        climber_cycles_computing: sum(|part| part.computing),
+        climber_cycles_asleep: sum(|part| part.asleep),
+        instructions: sum(|part| part.instructions),
+        cpu,
+    })
+}

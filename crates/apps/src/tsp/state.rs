@@ -1,0 +1,221 @@
+//! What is done, in a file, so that a long run can be gone on with.
+
+use super::file::plain;
+use super::parts::Part;
+use super::{Instance, Request};
+use crate::tsp::card::Best;
+use nicety::Error;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+
+/// Bytes of a file beyond which it is none of ours.
+const LONGEST: u64 = 64 << 20;
+
+/// The jobs that are done.
+pub(super) struct State {
+    path: Option<String>,
+    kept: Kept,
+    parts: Vec<Part>,
+}
+
+/// The file's contents: what its jobs belong to, and the jobs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    nicety_tsp: u32,
+    cities: Vec<(u16, u16)>,
+    seed: u32,
+    climbers: u32,
+    job: u32,
+    distances: String,
+    card: String,
+    program: String,
+    jobs: Vec<KeptJob>,
+    /// SHA-256, in hexadecimal digits, of all of this with an empty text here.
+    #[serde(default)]
+    checksum: String,
+}
+
+impl Kept {
+    /// As the file has it.
+    fn text(&mut self) -> String {
+        self.checksum.clear();
+        let sum = Sha256::digest(self.plain());
+        self.checksum = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.plain()
+    }
+
+    fn plain(&self) -> String {
+        serde_json::to_string(self).expect("plain data with text keys")
+    }
+
+    /// Whether it is as it was written.
+    fn is_whole(&mut self) -> bool {
+        let said = self.checksum.clone();
+        self.text();
+        self.checksum == said
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptJob {
+    first: u32,
+    climbs: u32,
+    length: u32,
+    climb: u32,
+    tour: Vec<u8>,
+    time_ps: u64,
+    cycles_computing: u64,
+    cycles_asleep: u64,
+    instructions: u64,
+}
+
+impl State {
+    /// Reads the file that the request names, if it does and there is one.
+    pub(super) fn open(request: &Request, instance: &Instance, spec_hash: &str) -> Result<State, Error> {
+        let fresh = Kept {
+            nicety_tsp: 2,
+            cities: instance.cities.clone(),
+            seed: request.seed,
+            climbers: request.climbers,
+            job: request.job_climbs(),
+            distances: request.distances.clone(),
+            card: spec_hash.to_owned(),
+            program: request.program.clone(),
+            jobs: Vec::new(),
+            checksum: String::new(),
+        };
+        let Some(path) = request.resume.clone() else {
+            return Ok(State { path: None, kept: fresh, parts: Vec::new() });
+        };
+        let kept = match load(&path)? {
+            None => fresh,
+            Some(mut kept) => {
+                // Another version's has another checksum, or none.
+                if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
+                    let why = foreign("it is damaged: its checksum is of something else");
+                    return Err(Error::Input(format!("--resume {path}: {why}")));
+                }
+                check(&path, &kept, &fresh)?;
+                kept
+            }
+        };
+        let parts =
+            kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
+        let mut state = State { path: Some(path), kept, parts };
+        // Better to hear now than after an hour that it cannot be written.
+        state.save()?;
+        Ok(state)
+    }
+
+    /// The job with these climbs, if it is done.
+    pub(super) fn find(&self, first: u32, climbs: u32) -> Option<&Part> {
+        self.parts.iter().find(|part| (part.first, part.climbs) == (first, climbs))
+    }
+
+    /// Keeps a job that is done.
+    pub(super) fn keep(&mut self, part: Part) -> Result<(), Error> {
+        self.kept.jobs.push(KeptJob::of(&part));
+        self.parts.push(part);
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<(), Error> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let text = self.kept.text();
+        let beside = format!("{path}.new");
+        let written = write(&beside, &text).and_then(|()| fs::rename(&beside, path));
+        written.map_err(|error| {
+            // Nothing is left of what could not be written; where it was not even made, there is nothing to remove.
+            let _ = fs::remove_file(&beside);
+            Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error)))
+        })
+    }
+}
+
+/// Writes a file to the disk: renamed then, there is the old one or the new one, whatever stops in between.
+fn write(path: &str, text: &str) -> std::io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn load(path: &str) -> Result<Option<Kept>, Error> {
+    let wrong = |what: String| Err(Error::Input(format!("--resume {path}: {what}")));
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return wrong(format!("cannot read it ({})", plain(&error))),
+        Ok(metadata) if metadata.is_dir() => return wrong("this is a folder; name a file in it".into()),
+        Ok(metadata) if metadata.len() > LONGEST => return wrong(foreign("it is too long")),
+        Ok(_) => {}
+    }
+    let text = match fs::read(path) {
+        Err(error) => return wrong(format!("cannot read it ({})", plain(&error))),
+        Ok(bytes) => bytes,
+    };
+    match serde_json::from_slice(&text) {
+        Ok(kept) => Ok(Some(kept)),
+        Err(error) => wrong(foreign(&error.to_string())),
+    }
+}
+
+fn foreign(why: &str) -> String {
+    format!("no file that nicety tsp has written ({why}); name another, or remove it to begin anew")
+}
+
+fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
+    let same = [
+        ("version of nicety", kept.nicety_tsp == own.nicety_tsp),
+        ("problem", kept.cities == own.cities),
+        ("--seed", kept.seed == own.seed),
+        ("number of --climbers", kept.climbers == own.climbers),
+        ("number of climbs to a --job", kept.job == own.job),
+        ("way to know --distances", kept.distances == own.distances),
+        ("card", kept.card == own.card),
+        ("program", kept.program == own.program),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        None => Ok(()),
+        Some((what, _)) => Err(Error::Input(format!(
+            "--resume {path}: it was written for another {what}; name another file, or remove it to begin anew"
+        ))),
+    }
+}
+
+impl KeptJob {
+    fn of(part: &Part) -> KeptJob {
+        KeptJob {
+            first: part.first,
+            climbs: part.climbs,
+            length: part.best.length,
+            climb: part.best.number,
+            tour: part.best.tour.clone(),
+            time_ps: part.time_ps,
+            cycles_computing: part.computing,
+            cycles_asleep: part.asleep,
+            instructions: part.instructions,
+        }
+    }
+
+    fn part(&self, path: &str, cities: usize) -> Result<Part, Error> {
+        let mut seen = self.tour.clone();
+        seen.sort_unstable();
+        let numbers = self.first..self.first.saturating_add(self.climbs);
+        if !seen.iter().copied().eq((0..cities).map(|city| city as u8)) || !numbers.contains(&self.climb) {
+            let why = foreign(&format!("the climbs from number {} on have no tour", self.first));
+            return Err(Error::Input(format!("--resume {path}: {why}")));
+        }
+        Ok(Part {
+            first: self.first,
+            climbs: self.climbs,
+            best: Best { length: self.length, number: self.climb, tour: self.tour.clone() },
+            time_ps: self.time_ps,
+            computing: self.cycles_computing,
+            asleep: self.cycles_asleep,
+            instructions: self.instructions,
+        })
+    }
+}

@@ -1,0 +1,372 @@
+//! The card programs in C: right, and how many cycles they take.
+//!
+//! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
+
+use nicety_apps::{pcsa, tsp::card as tsp};
+use nicety_nic::nfp::{NfpSpec, crc32};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use pcsa::{Counted, Frame};
+use tsp::{Best, Climber, Distances, TspJob};
+
+const PCSA: &[u8] = include_bytes!("data/pcsa.elf");
+const TSP: &[u8] = include_bytes!("data/tsp.elf");
+
+/// The shipped card, with overrides.
+fn spec(overrides: &[&str]) -> NfpSpec {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
+    let (card, _) = nicety_nic::read(&spec).unwrap();
+    card.of::<NfpSpec>().unwrap().clone()
+}
+
+/// Numbers that look random.
+fn numbers(seed: u64) -> impl Iterator<Item = u32> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    })
+}
+
+/// The sum of trailing ones as the definition has it.
+fn expected_sum(addresses: &[u32]) -> u32 {
+    let mut sketches = [0u32; 2048];
+    for &address in addresses {
+        let hash = crc32(0, address);
+        sketches[hash as usize % 2048] |= 1 << (hash >> 11).trailing_ones();
+    }
+    sketches.iter().map(|sketch| sketch.trailing_ones()).sum()
+}
+
+#[test]
+fn addresses_are_counted() {
+    let distinct = 30_000;
+    let mut addresses: Vec<u32> = numbers(1).take(distinct).collect();
+    addresses.extend_from_within(..distinct / 2);
+    let expected = expected_sum(&addresses);
+    for (cores, contexts) in [(1, 1), (1, 8), (3, 5), (26, 2)] {
+        let run = pcsa::run(&spec(&[]), PCSA, &addresses, cores, contexts, None).unwrap();
+        assert_eq!(run.sum, expected, "{cores} x {contexts}");
+        // Three standard errors of 0.78 / sqrt(2048).
+        let error = run.estimate() / distinct as f64 - 1.0;
+        assert!(error.abs() < 3.0 * 0.78 / 2048f64.sqrt(), "{error}");
+    }
+}
+
+#[test]
+fn an_update_sleeps_for_two_accesses_to_cls() {
+    let addresses: Vec<u32> = numbers(2).take(16).collect();
+    let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1, None).unwrap();
+    let (one, two) = (run(1), run(2));
+    // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC; the
+    // RV32 code of the C program takes the same CRC and 17 cycles beside it.
+    assert_eq!(two.contexts.asleep - one.contexts.asleep, 75);
+    assert_eq!(two.contexts.references - one.contexts.references, 2);
+    assert_eq!(two.contexts.computing - one.contexts.computing, 39 + 17);
+    assert_eq!(two.cycles - one.cycles, 39 + 17 + 75);
+}
+
+#[test]
+fn contexts_hide_the_sleep() {
+    let addresses: Vec<u32> = numbers(3).take(512).collect();
+    let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap().cycles;
+    let runs: Vec<u64> = (1..=8).map(cycles).collect();
+    // An update computes for 56 cycles, and sleeps for 75, which a second context uses as far as it goes: two updates
+    // take 131 cycles and switches at least. From three on the core is busy.
+    assert!(runs[1] < runs[0] * 3 / 5, "{runs:?}");
+    assert!(runs[2] < runs[1], "{runs:?}");
+    let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8, None).unwrap();
+    assert!(eight.core.asleep < eight.cycles / 20, "{eight:?}");
+    assert_eq!(eight.core.elapsed(), eight.cycles);
+    assert_eq!(eight.contexts.elapsed(), 8 * eight.cycles);
+}
+
+#[test]
+fn a_process_that_reads_outside_names_its_line() {
+    let short = spec(&["memory.ctm.size=64 B", "memory.emem.size=64 B", "memory.imem.size=64 B"]);
+    let error = pcsa::run(&short, PCSA, &[0; 100], 1, 1, None).unwrap_err().to_string();
+    assert!(error.contains("400 bytes at offset 0 reach over the end of EMEM"), "{error}");
+    let no_cls = spec(&["memory.cls.size=4 KiB"]);
+    let addresses: Vec<u32> = numbers(1).take(100).collect();
+    let error = pcsa::run(&no_cls, PCSA, &addresses, 1, 1, None).unwrap_err().to_string();
+    assert!(error.contains("microengine 0, context 0: load of 4 bytes from 0x2000"), "{error}");
+    assert!(error.contains("in update at pcsa.c:"), "{error}");
+}
+
+/// What NFComms measures: eight updates in all, which one to eight contexts share, with one start for all.
+#[test]
+fn eight_updates() {
+    let addresses: Vec<u32> = numbers(4).take(8).collect();
+    let run = |contexts| pcsa::share(&spec(&[]), PCSA, &addresses, contexts, None).unwrap();
+    let one = run(1);
+    assert_eq!(one.sum, expected_sum(&addresses));
+    // 8 x 75 in CLS; nothing else leaves the microengine.
+    assert_eq!((one.core.asleep, one.core.switching, one.contexts.references), (8 * 75, 0, 16));
+    let update = pcsa::share(&spec(&[]), PCSA, &addresses[..7], 1, None).unwrap().core.computing;
+    let update = one.core.computing - update;
+    for contexts in 2..=8 {
+        let more = run(contexts);
+        assert_eq!((more.core.elapsed(), more.sum), (more.cycles, one.sum));
+        // One start for all: another context costs a signal and its own way to the end, and no more.
+        let each = (more.core.computing - one.core.computing).div_ceil(contexts as u64 - 1);
+        assert!(each < update / 2, "{contexts}: {each} of {update}");
+        assert!(more.core.asleep < one.core.asleep / 3 && more.core.switching > 0, "{contexts}: {more:?}");
+        assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
+    }
+    // NFComms has 1129 cycles, 526 of them computing, and with eight contexts 616, of which 574 compute or switch.
+    assert_eq!((one.cycles, one.core.computing), (1103, 503));
+    let eight = run(8);
+    assert_eq!((eight.cycles, eight.core.computing, eight.core.switching), (691, 643, 48));
+    let error = pcsa::share(&spec(&[]), PCSA, &[0; 257], 1, None).unwrap_err().to_string();
+    assert_eq!(error, "257 addresses, and local memory has room for 256; write 1 to 256");
+}
+
+/// A packet of IP version 4, or of version 6 where there are 16 bytes of address, behind so many VLAN tags.
+fn packet(source: &[u8], tags: usize, len: usize) -> Frame {
+    let mut payload = Vec::new();
+    let kind: u16 = if source.len() == 4 { 0x0800 } else { 0x86dd };
+    for tag in 0..tags {
+        let next = if tag + 1 < tags { 0x8100 } else { kind };
+        payload.extend([0, 7]);
+        payload.extend(next.to_be_bytes());
+    }
+    match source.len() {
+        4 => payload.extend([&[0x45][..], &[0; 11], source, &[1; 4]].concat()),
+        _ => payload.extend([&[0x60][..], &[0; 7], source, &[1; 16]].concat()),
+    }
+    payload.resize(payload.len().max(len), 9);
+    Frame { station: [2; 6], kind: if tags > 0 { 0x8100 } else { kind }, payload }
+}
+
+#[test]
+fn the_card_takes_sources_out_of_packets() {
+    let mut packets = Vec::new();
+    let mut sources = Vec::new();
+    for (number, word) in numbers(5).take(600).enumerate() {
+        packets.push(packet(&word.to_le_bytes(), number % 4, 40 + number % 1400));
+        sources.push(word);
+    }
+    // MurmurHash3 of sixteen zeros, and of the bytes from 0 to 15.
+    let counting: Vec<u8> = (0..16).collect();
+    packets.extend([packet(&[0; 16], 0, 0), packet(&counting, 1, 0)]);
+    sources.extend([0x8134_cdf8, 0x1915_73dd]);
+    // ARP; a length in place of a type; IP that is neither; a tag with nothing behind it.
+    packets.push(Frame { station: [0; 6], kind: 0x0806, payload: vec![0x45; 46] });
+    packets.push(Frame { station: [0; 6], kind: 40, payload: vec![0x45; 40] });
+    packets.push(Frame { station: [0; 6], kind: 0x0800, payload: vec![0x55; 60] });
+    packets.push(Frame { station: [0; 6], kind: 0x8100, payload: vec![0x81; 46] });
+    let bytes: u64 = packets.iter().map(|frame| frame.payload.len().max(46) as u64 + 38).sum();
+    let mut left = packets.into_iter();
+    let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!(run.counted, Counted { ipv4: 600, ipv6: 2, other: 4 });
+    assert_eq!(run.sum, expected_sum(&sources));
+    // Back to back on a wire of 10 Gb/s, 800 ps a byte: nothing held them up.
+    assert_eq!((run.sent.ps(), run.wire.ps()), (bytes * 800, bytes * 800));
+    assert!(run.time > run.sent);
+}
+
+#[test]
+fn a_card_that_is_too_slow_holds_the_wire_up() {
+    // One microengine cannot take 14.9 million packets a second.
+    let slow = spec(&["hpu.cores=1"]);
+    let mut left = numbers(6).take(1000).map(|word| packet(&word.to_le_bytes(), 0, 46));
+    let run = pcsa::replay(&slow, PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!(run.counted.ipv4, 1000);
+    assert_eq!(run.wire.ps(), 1000 * 84 * 800);
+    assert!(run.sent > run.wire, "{run:?}");
+    let none = pcsa::replay(&spec(&[]), PCSA, 2048, None, || None).unwrap();
+    assert_eq!((none.counted, none.sum), (Counted::default(), 0));
+}
+
+#[test]
+fn fresh_addresses_each_set_a_bit() {
+    let addresses = pcsa::fresh(16_384);
+    let mut sketches = vec![0u32; 2048];
+    for &address in &addresses {
+        let hash = crc32(0, address);
+        let (sketch, bit) = (&mut sketches[hash as usize % 2048], 1 << (hash >> 11).trailing_ones());
+        assert_eq!(*sketch & bit, 0, "{address}");
+        *sketch |= bit;
+    }
+    assert_eq!(pcsa::fresh(100), addresses[..100]);
+}
+
+/// A block of 16 addresses: 16 updates of 56 + 75 cycles, and the read of 64 bytes from CTM, 75 + 7 cycles asleep and
+/// 16 cycles of instructions. Settled, an update is without its second reference: 38 cycles, 4 of instructions, and 2 more for
+/// the branch around it.
+#[test]
+fn the_rate_of_the_card_is_that_of_its_updates() {
+    let spec = spec(&["hpu.cores=1"]);
+    let rates = pcsa::rates(&spec, PCSA, 1, None).unwrap();
+    let cycles = |rate: f64| (16.0 * 600e6 / rate * 1e3).round() / 1e3;
+    assert_eq!(cycles(rates.fresh), 16.0 * 131.0 + 82.0 + 16.0);
+    assert_eq!(cycles(rates.settled), 16.0 * (131.0 - 38.0 - 4.0 + 2.0) + 82.0 + 16.0);
+}
+
+#[test]
+fn blocks_from_the_host_come_to_what_the_whole_does() {
+    for (cores, blocks) in [(14, vec![24_576, 24_576, 1, 20_000, 17]), (3, vec![5, 300]), (60, vec![15; 40])]
+    {
+        let spec = spec(&[&format!("hpu.cores={cores}")]);
+        let total = blocks.iter().sum::<usize>();
+        let addresses: Vec<u32> = numbers(6).take(total).collect();
+        let (mut sizes, mut rest) = (blocks.clone().into_iter(), addresses.clone());
+        let next = move |block: &mut Vec<u32>| {
+            assert!(block.is_empty());
+            block.extend(rest.drain(..sizes.next().unwrap_or(0)));
+        };
+        let run = pcsa::stream(&spec, PCSA, 2048, None, next).unwrap();
+        assert_eq!((run.addresses, run.blocks), (total as u64, blocks.len() as u64));
+        assert_eq!(run.sum, expected_sum(&addresses), "{cores}");
+    }
+}
+
+#[test]
+fn counting_nothing_takes_the_time_of_its_messages() {
+    let run = pcsa::stream(&spec(&[]), PCSA, 2048, None, |_| ()).unwrap();
+    assert_eq!((run.addresses, run.blocks, run.sum), (0, 0, 0));
+    // Five threads announce the end, and one gets the sum: some tens of microseconds.
+    assert!((20_000_000..200_000_000).contains(&run.time.ps()), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_streamed_is_refused() {
+    let error = |overrides: &[&str], sketches| {
+        pcsa::stream(&spec(overrides), PCSA, sketches, None, |_| ()).unwrap_err().to_string()
+    };
+    for sketches in [0, 8, 2047, 32_768] {
+        let error = error(&[], sketches);
+        assert!(error.contains("a power of two from 16 to 16384 is possible"), "{error}");
+    }
+    let narrow = error(&["hpu.contexts=1", "hpu.cores=13"], 2048);
+    assert!(narrow.contains("the last island has one context, which reads blocks"), "{narrow}");
+    let small = error(&["memory.ctm.size=128 KiB"], 2048);
+    assert!(small.contains("two blocks of addresses take 196672 bytes, and CTM has 131072"), "{small}");
+    let few = error(&["limits.channels=2"], 2048);
+    assert!(few.contains("no channel is left of 2"), "{few}");
+}
+
+#[test]
+fn a_transfer_that_fails_too_often_ends_the_run() {
+    let mut blocks = 0;
+    let next = move |block: &mut Vec<u32>| {
+        blocks += 1;
+        block.extend((blocks < 5).then_some(0..9000).into_iter().flatten());
+    };
+    let failing = spec(&["dma.errors=1"]);
+    let error = pcsa::stream(&failing, PCSA, 2048, None, next).unwrap_err().to_string();
+    assert!(error.contains("the process ended too early, with -4") || error.contains("DMA"), "{error}");
+    let some = spec(&["dma.errors=0.05"]);
+    let addresses: Vec<u32> = (0..9000).collect();
+    let mut blocks = vec![addresses.clone(), addresses.clone()].into_iter();
+    let run =
+        pcsa::stream(&some, PCSA, 2048, None, move |block| block.extend(blocks.next().into_iter().flatten()));
+    assert_eq!(run.unwrap().sum, expected_sum(&addresses));
+}
+
+fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {
+    let mut numbers = numbers(seed);
+    let mut next = || (numbers.next().unwrap() % 4000) as u16;
+    (0..count).map(|_| (next(), next())).collect()
+}
+
+fn best(job: &TspJob) -> Best {
+    Climber::new(&job.cities, job.seed).best(job.first..job.first + job.climbs).unwrap()
+}
+
+#[test]
+fn tours_are_those_of_the_native_climbs() {
+    for (count, first, climbs, climbers) in [(5, 0, 3, 1), (20, 100, 12, 5), (31, 0, 30, 13)] {
+        for distances in [Distances::Root, Distances::Table] {
+            let job = TspJob { cities: cities(count, 7), first, climbs, climbers, seed: 11, distances };
+            let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+            assert_eq!(run.best, best(&job), "{count} {distances:?}");
+            let mut seen = run.best.tour.clone();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..count as u8).collect::<Vec<_>>());
+            let leg = |k: usize| {
+                let city = |k: usize| job.cities[usize::from(run.best.tour[k % count])];
+                tsp::distance(city(k), city(k + 1))
+            };
+            assert_eq!((0..count).map(leg).sum::<u32>(), run.best.length);
+        }
+    }
+}
+
+/// Five cities have few tours, so that most climbs end in equally short ones: the lowest number wins, whoever made it.
+#[test]
+fn of_equal_tours_the_first_is_taken() {
+    let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];
+    for climbers in [1, 2, 7, 40] {
+        let job = TspJob {
+            cities: cities.clone(),
+            first: 3,
+            climbs: 50,
+            climbers,
+            seed: 2,
+            distances: Distances::Table,
+        };
+        let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+        assert_eq!(run.best, best(&job), "{climbers}");
+    }
+}
+
+#[test]
+fn excess_climbers_find_nothing_to_do() {
+    let job = TspJob {
+        cities: cities(12, 3),
+        first: 0,
+        climbs: 2,
+        climbers: 59,
+        seed: 5,
+        distances: Distances::Table,
+    };
+    let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
+    assert_eq!(run.best, best(&job));
+}
+
+#[test]
+fn distances_are_rounded_to_the_nearest() {
+    for (a, b, expected) in
+        [((0, 0), (3, 4), 5), ((0, 0), (1, 1), 1), ((0, 0), (2, 1), 2), ((5, 9), (5, 9), 0)]
+    {
+        assert_eq!(tsp::distance(a, b), expected);
+    }
+    for (x, y) in cities(2000, 9) {
+        let exact = (f64::from(x).powi(2) + f64::from(y).powi(2)).sqrt().round() as u32;
+        assert_eq!(tsp::distance((0, 0), (x, y)), exact);
+    }
+}
+
+#[test]
+fn jobs_that_cannot_be_are_refused() {
+    let job = TspJob {
+        cities: cities(20, 1),
+        first: 0,
+        climbs: 1,
+        climbers: 1,
+        seed: 1,
+        distances: Distances::Table,
+    };
+    for (job, text) in [
+        (TspJob { cities: cities(4, 1), ..job.clone() }, "4 cities; the card's program takes 5 to 256"),
+        (
+            TspJob { cities: vec![(0, 0), (1, 40_000), (2, 2), (3, 3), (4, 4)], ..job.clone() },
+            "a city at (1, 40000)",
+        ),
+        (
+            TspJob { climbers: 60, ..job.clone() },
+            "60 climbers on 60 microengines, one of which is the manager's",
+        ),
+        (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
+        (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),
+        (TspJob { cities: cities(200, 1), ..job.clone() }, "take 80064 bytes, and CLS has 65536"),
+    ] {
+        let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+    let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1, None).unwrap_err().to_string();
+    assert!(error.contains("61 microengines, and the card has 60"), "{error}");
+    let error = pcsa::run(&spec(&[]), TSP, &[1], 1, 1, None).unwrap_err().to_string();
+    assert!(error.contains("no symbol pcsa_count is defined"), "{error}");
+}

@@ -1,0 +1,104 @@
+//! Bytes a second of some processes, each with a thread of the host, which move a payload together.
+//!
+//! A run is from the first thread's first call to the last thread's last return. The threads begin at instants that are
+//! drawn for each run, as threads of a real host do: else all of them would meet at the same place each time, and there would
+//! be no spread. Whatever noise there is comes to that.
+
+use super::rig::{DIRECT, Far, Load, Near};
+use super::{Mode, Point, Row};
+use nicety::{Duration, Error, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Most direct messages of a process: they are all alike, and their rate is a steady one from the first on.
+const DIRECT_MESSAGES: u64 = 500;
+/// Threads begin within this time.
+const BEGIN: Duration = Duration::from_us(20);
+
+/// What a run has moved, and from when until when.
+struct Moved {
+    first: Time,
+    last: Time,
+}
+
+pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32) -> Result<Row, Error> {
+    let load = plan(point, processes, payload);
+    let bytes = u64::from(load.bytes) * u64::from(load.messages) * u64::from(processes);
+    let rate = |run: u32| {
+        // Seeds of a run are those of nobody else's.
+        let seed = point.request.seed.wrapping_add(u64::from(run) << 32);
+        let took = one(point, &load, seed, run == 0)?;
+        Ok(bytes as f64 / (took.ps() as f64 / 1e12))
+    };
+    let rates = (0..runs).map(rate).collect::<Result<Vec<f64>, Error>>()?;
+    let mean = rates.iter().sum::<f64>() / f64::from(runs);
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    Ok(Row {
+        processes: Some(processes),
+        message_bytes: Some(load.bytes.into()),
+        messages: Some(u64::from(load.messages) * u64::from(processes)),
+        payload_bytes: Some(bytes),
+        runs: Some(runs),
+        bandwidth_bytes_per_s: Some(mean),
+        // One run has none.
+        stddev_bytes_per_s: (runs > 1).then(|| (squares / f64::from(runs - 1)).sqrt()),
+        ..point.row(&load, point.size)
+    })
+}
+
+/// The messages that each process moves: whole ones, one at least.
+fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
+    let load = point.load(processes);
+    let each = payload.div_ceil(u64::from(processes));
+    match point.mode {
+        Mode::Indirect => Load { messages: each.div_ceil(load.bytes.into()) as u32, ..load },
+        Mode::Direct => {
+            let bytes = point.size.min(DIRECT);
+            Load { bytes: bytes as u32, messages: each.div_ceil(bytes).min(DIRECT_MESSAGES) as u32, ..load }
+        }
+    }
+}
+
+/// One run; how long it took.
+fn one(point: &Point<'_>, load: &Load, seed: u64, first: bool) -> Result<Duration, Error> {
+    let mut cluster = point.cluster(seed, first)?;
+    let program = cluster.host(0).load_processes(point.elf)?;
+    let far = Far::start_all(cluster.host(0), &program, load)?;
+    let moved: Rc<RefCell<Option<Moved>>> = Rc::default();
+    let (theirs, load) = (moved.clone(), *load);
+    cluster.program(0, move |host| async move {
+        let device = host.open()?;
+        let mut rng = host.rng("beginnings of threads");
+        let mut ready = Vec::new();
+        for far in far {
+            let channel = device.subscribe(far.target()).await?;
+            ready.push((far, channel, Duration::from_ps(rng.below(BEGIN.ps()))));
+        }
+        let mut threads = Vec::new();
+        for (far, channel, after) in ready {
+            threads.push(host.spawn(move |host| async move {
+                let near = Near::new(host.clone(), channel, load, far)?;
+                host.pause(after).await;
+                let begun = host.now();
+                for message in 0..load.messages {
+                    near.prepare(message)?;
+                    near.transfer(message).await?;
+                    near.check(message)?;
+                }
+                let last = host.now();
+                near.finish().await?;
+                Ok(Moved { first: begun, last })
+            }));
+        }
+        for thread in threads {
+            let Moved { first, last } = thread.join().await?;
+            let mut moved = theirs.borrow_mut();
+            let before = moved.take().unwrap_or(Moved { first, last });
+            *moved = Some(Moved { first: before.first.min(first), last: before.last.max(last) });
+        }
+        Ok(())
+    });
+    point.run(&mut cluster, first)?;
+    let Moved { first, last } = moved.take().expect("the program has ended");
+    Ok(last.since(first))
+}

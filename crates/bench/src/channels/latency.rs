@@ -1,0 +1,84 @@
+//! How long a message takes: one after another on one channel, in a batch, as NFComms times them.
+
+use super::rig::{Far, Load, Near};
+use super::{Mode, Point, Row};
+use crate::StageRow;
+use crate::figures::Spread;
+use nicety::{Duration, Error, MemoryKind};
+use nicety_nic::nfp::NfpSpec;
+use nicety_types::{Path, Stage};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the thread has measured.
+#[derive(Default)]
+struct Measured {
+    messages: Vec<Duration>,
+    /// Where the time went up to the first message's call, and up to the last one's return.
+    batch: Option<(Path, Path)>,
+}
+
+pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
+    let nearest = point.card.spec.of::<NfpSpec>()?.memory(MemoryKind::Ctm);
+    // Short messages go to the nearest memory that they may go to, and which the card was calibrated with.
+    let near = point.mode == Mode::Indirect && point.size <= u64::from(nearest.size);
+    let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };
+    let load = Load { messages: (messages + warmup) as u32, memory, ..point.load(1) };
+    let mut cluster = point.cluster(point.request.seed, true)?;
+    let program = cluster.host(0).load_processes(point.elf)?;
+    let far = Far::start_all(cluster.host(0), &program, &load)?[0];
+    let measured = Rc::new(RefCell::new(Measured::default()));
+    let theirs = measured.clone();
+    cluster.program(0, move |host| async move {
+        let channel = host.open()?.subscribe(far.target()).await?;
+        let near = Near::new(host.clone(), channel, load, far)?;
+        let mut begun = host.path();
+        for message in 0..load.messages {
+            if u64::from(message) == warmup {
+                begun = host.path();
+            }
+            near.prepare(message)?;
+            let start = host.now();
+            near.transfer(message).await?;
+            if u64::from(message) >= warmup {
+                theirs.borrow_mut().messages.push(host.now().since(start));
+            }
+            near.check(message)?;
+        }
+        theirs.borrow_mut().batch = Some((begun, host.path()));
+        near.finish().await
+    });
+    point.run(&mut cluster, true)?;
+    let measured = measured.borrow();
+    let spread = Spread::of(measured.messages.iter().copied(), 1);
+    Ok(Row {
+        latency_ns: Some(spread.mean),
+        min_ns: Some(spread.min),
+        p50_ns: Some(spread.p50),
+        p99_ns: Some(spread.p99),
+        p999_ns: Some(spread.p999),
+        max_ns: Some(spread.max),
+        iterations: Some(messages),
+        stages: Some(stages(&measured, messages)?),
+        ..point.row(&load, load.bytes.into())
+    })
+}
+
+/// Where the time of a message went, the mean over the batch: what the stages have at its end more than at its beginning.
+/// A process goes on with its next message while the thread comes back from the one before, so that a path from the call on
+/// would miss a part of that one.
+fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
+    let (begun, ended) = measured.batch.as_ref().expect("the program has ended");
+    let took: Duration = measured.messages.iter().copied().sum();
+    let between = ended.at().since(begun.at());
+    if begun.origin() != ended.origin() || between != took {
+        return Err(Error::Program(format!(
+            "the messages took {took}, and the path of the batch accounts for {between}: it went astray"
+        )));
+    }
+    let row = |stage: &Stage| {
+        let more = ended.total(*stage).ps() as f64 - begun.total(*stage).ps() as f64;
+        (more != 0.0).then(|| StageRow { stage: stage.name(), ns: more / (1000 * messages) as f64 })
+    };
+    Ok(Stage::ALL.iter().filter_map(row).collect())
+}

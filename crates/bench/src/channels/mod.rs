@@ -1,0 +1,208 @@
+//! The benchmarks of channels: between threads of a host and processes of its card, every byte checked at the far end.
+//!
+//! - `channel-latency`: one message after another on one channel, each from the call to its return, which is when the other
+//!   end's acknowledgement has come; with its stages.
+//! - `channel-bandwidth`: a payload in messages of one size, over one channel or several at once, each with a process and a
+//!   thread of its own.
+//!
+//! A [`Request`] names cards, modes, directions and sizes; [`plan`] says which processes must be compiled for it, and [`run`]
+//! gives a [`Report`] of one row for each.
+
+mod bandwidth;
+mod latency;
+mod request;
+mod rig;
+
+pub use request::{Benchmark, Direction, Mode, Plan, PlannedProcesses, Request, plan};
+
+use super::StageRow;
+use nicety::cards::Card;
+use nicety::record::{Level, Recording};
+use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, MemoryKind, Noise, VERSION};
+use request::Resolved;
+use rig::Load;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A result. Which of the figures it has depends on the benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// How messages go: `direct` or `indirect`.
+    pub mode: &'static str,
+    /// Which way: `host-to-card` or `card-to-host`.
+    pub direction: &'static str,
+    /// Message size in bytes. Of a bandwidth in mode direct, what is sent in parts.
+    pub size_bytes: u64,
+    /// The memory of the card that they go to or come from: `ctm` or `emem`.
+    pub memory: &'static str,
+    /// Processes that move the payload at once, each with a thread of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// Messages measured one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// How long a message takes, its acknowledgement included: the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+    /// The shortest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ns: Option<f64>,
+    /// The median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<f64>,
+    /// What 99 of 100 do not exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<f64>,
+    /// What 999 of 1000 do not exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<f64>,
+    /// The longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<f64>,
+    /// Bytes of each message that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
+    /// Messages of all processes in a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// Bytes of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<u64>,
+    /// Runs, which differ in when threads begin, and in noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+    /// Bytes a second of all processes together, the mean over the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Its standard deviation over the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stddev_bytes_per_s: Option<f64>,
+    /// Whether every byte was checked at the far end, and was right.
+    pub verified: bool,
+    /// Where the latency went; adds up to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Vec<StageRow>>,
+}
+
+/// What makes a report reproducible.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// Background noise on the host's CPUs, as given.
+    pub noise: Option<String>,
+}
+
+/// The results of a benchmark: one row for each card, mode, direction, number of processes and size.
+pub type Report = super::Report<Row, Manifest>;
+
+/// One point of a benchmark.
+struct Point<'p> {
+    request: &'p Request,
+    environment: &'p Environment<'p>,
+    card: &'p Card,
+    /// The compiled processes.
+    elf: &'p [u8],
+    noise: Option<Noise>,
+    mode: Mode,
+    direction: Direction,
+    size: u64,
+    /// Takes what the run leaves to look at.
+    recorded: Option<&'p dyn Fn(Recording)>,
+}
+
+impl Point<'_> {
+    fn load(&self, processes: u32) -> Load {
+        let (mode, direction, bytes) = (self.mode, self.direction, self.size as u32);
+        Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
+    }
+
+    /// A cluster for a run; `first` says whether it is the one that is recorded, if any is.
+    fn cluster(&self, seed: u64, first: bool) -> Result<Cluster, Error> {
+        Cluster::new(ClusterConfig {
+            noise: self.noise,
+            seed,
+            interrupt: self.environment.interrupt.clone().map(Into::into),
+            log: self.environment.log.clone(),
+            recording: if first && self.recorded.is_some() { Level::Everything } else { Level::Summary },
+            ..ClusterConfig::new(1, self.card.clone())
+        })
+    }
+
+    fn run(&self, cluster: &mut Cluster, first: bool) -> Result<(), Error> {
+        let run = cluster.run()?;
+        if let Some(recorded) = self.recorded.filter(|_| first) {
+            recorded(run.recording);
+        }
+        Ok(())
+    }
+
+    /// A row of what all benchmarks have, once all is checked.
+    fn row(&self, load: &Load, size_bytes: u64) -> Row {
+        Row {
+            memory: load.memory.key(),
+            mode: self.mode.name(),
+            direction: self.direction.name(),
+            size_bytes,
+            verified: true,
+            ..Row::default()
+        }
+    }
+}
+
+/// Runs a benchmark, and hands over the recording of its first point where somebody takes it.
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the point it happened at.
+pub fn run(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+) -> Result<Report, Error> {
+    let Resolved { cards, modes, directions, processes, noise } = request.resolve()?;
+    let bandwidth = request.benchmark == Benchmark::ChannelBandwidth;
+    let processes = if bandwidth { processes } else { vec![1] };
+    let total = cards.len() * modes.len() * directions.len() * processes.len() * request.sizes.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for (nic, card) in &cards {
+        let elf = environment.compiled.get(nic).ok_or_else(|| {
+            Error::Input(format!("no compiled processes for {nic}; compile what the plan names"))
+        })?;
+        for (&mode, &direction) in modes.iter().flat_map(|m| directions.iter().map(move |d| (m, d))) {
+            for (&processes, &size) in
+                processes.iter().flat_map(|p| request.sizes.iter().map(move |s| (p, s)))
+            {
+                let recorded = recorded.filter(|_| rows.is_empty());
+                let point = Point { request, environment, card, elf, noise, mode, direction, size, recorded };
+                let row = match bandwidth {
+                    false => latency::measure(&point, request.iterations(), request.warmup()),
+                    true => bandwidth::measure(&point, processes, request.payload(), request.runs()),
+                };
+                let place = format!("{nic}, {}, {}, {size} B", mode.name(), direction.name());
+                rows.push(Row { nic: nic.clone(), ..row.map_err(|error| error.inside(&place))? });
+                (environment.progress)(rows.len(), total);
+            }
+        }
+    }
+    let manifest_of = |(nic, card): &(String, Card)| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    Ok(Report {
+        benchmark: request.benchmark.name(),
+        version: VERSION,
+        seed: request.seed,
+        manifest: Manifest {
+            specs: cards.iter().map(manifest_of).collect(),
+            overrides: request.overrides.clone(),
+            noise: request.noise.clone(),
+        },
+        rows,
+        failures: Vec::new(),
+    })
+}

@@ -1,0 +1,408 @@
+//! What a benchmark of channels is asked for.
+
+use super::super::load_cards;
+use super::rig::DIRECT;
+use nicety::cards::Card;
+use nicety::{Error, Noise};
+use nicety_nic::nfp::NfpSpec;
+use serde::{Deserialize, Serialize};
+
+/// A benchmark of channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Benchmark {
+    /// How long a message takes, its acknowledgement included.
+    ChannelLatency,
+    /// Bytes a second, of some processes together.
+    ChannelBandwidth,
+}
+
+impl Benchmark {
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Benchmark::ChannelLatency => "channel-latency",
+            Benchmark::ChannelBandwidth => "channel-bandwidth",
+        }
+    }
+}
+
+/// How messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In mailboxes, up to 56 bytes each.
+    Direct,
+    /// By DMA.
+    Indirect,
+}
+
+impl Mode {
+    const ALL: [Mode; 2] = [Mode::Direct, Mode::Indirect];
+
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Direct => "direct",
+            Mode::Indirect => "indirect",
+        }
+    }
+}
+
+/// Which way messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From a thread of the host to a process.
+    HostToCard,
+    /// From a process to a thread of the host.
+    CardToHost,
+}
+
+impl Direction {
+    const ALL: [Direction; 2] = [Direction::HostToCard, Direction::CardToHost];
+
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::HostToCard => "host-to-card",
+            Direction::CardToHost => "card-to-host",
+        }
+    }
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Modes; both where none is named.
+    #[serde(default)]
+    pub modes: Option<Vec<String>>,
+    /// Directions; both where none is named.
+    #[serde(default)]
+    pub directions: Option<Vec<String>>,
+    /// Message sizes in bytes.
+    pub sizes: Vec<u64>,
+    /// Numbers of processes, each with a thread of the host, for the bandwidth; 1 where none is named.
+    #[serde(default)]
+    pub processes: Option<Vec<u32>>,
+    /// Bytes that all processes move together, for the bandwidth.
+    #[serde(default)]
+    pub payload: Option<u64>,
+    /// Messages measured, for the latency.
+    #[serde(default)]
+    pub iterations: Option<u64>,
+    /// Messages before those, for the latency.
+    #[serde(default)]
+    pub warmup: Option<u64>,
+    /// Runs measured, for the bandwidth.
+    #[serde(default)]
+    pub runs: Option<u32>,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Background noise on the host's CPUs, as [`Noise`] is written.
+    #[serde(default)]
+    pub noise: Option<String>,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+}
+
+/// Messages of a batch unless said otherwise: as many as NFComms times together.
+const BATCH: u64 = 100;
+/// Most messages, measured or before: their figures are kept, and the bytes of direct ones too.
+const MOST_MESSAGES: u64 = 1_000_000;
+/// Bytes moved unless said otherwise: what NFComms moves.
+const PAYLOAD: u64 = 100 << 20;
+/// Most bytes moved.
+const MOST_PAYLOAD: u64 = 1 << 40;
+/// Most messages of a run.
+const MOST_MESSAGES_OF_A_RUN: u64 = 10_000_000;
+/// Runs unless said otherwise: the least of which a spread says something.
+const RUNS: u32 = 3;
+const MOST_RUNS: u32 = 1000;
+
+/// What the names in a request stand for.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<(String, Card)>,
+    pub(super) modes: Vec<Mode>,
+    pub(super) directions: Vec<Direction>,
+    pub(super) processes: Vec<u32>,
+    pub(super) noise: Option<Noise>,
+}
+
+impl Request {
+    /// A request with nothing said that need not be.
+    pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
+        Request {
+            benchmark,
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            modes: None,
+            directions: None,
+            sizes: sizes.to_vec(),
+            processes: None,
+            payload: None,
+            iterations: None,
+            warmup: None,
+            runs: None,
+            overrides: Vec::new(),
+            noise: None,
+            seed: default_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the benchmark's request")
+    }
+
+    pub(super) fn payload(&self) -> u64 {
+        self.payload.unwrap_or(PAYLOAD)
+    }
+
+    pub(super) fn iterations(&self) -> u64 {
+        self.iterations.unwrap_or(BATCH)
+    }
+
+    pub(super) fn warmup(&self) -> u64 {
+        self.warmup.unwrap_or(1)
+    }
+
+    pub(super) fn runs(&self) -> u32 {
+        self.runs.unwrap_or(RUNS)
+    }
+
+    /// Reads cards, modes and directions, and checks the numbers.
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        if self.nics.is_empty() {
+            return Err(Error::Input("no card named; write for example --nic nfp-4000".to_owned()));
+        }
+        let modes = named("mode", self.modes.as_deref(), Mode::ALL.map(|mode| (mode.name(), mode)))?;
+        let directions = Direction::ALL.map(|direction| (direction.name(), direction));
+        let directions = named("direction", self.directions.as_deref(), directions)?;
+        let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
+        let processes = self.processes.clone().unwrap_or_else(|| vec![1]);
+        self.check_numbers(&modes, &processes)?;
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, card)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return Err(Error::Input(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                )));
+            }
+            self.check_card(name, card.spec.of::<NfpSpec>()?, &modes, &processes)?;
+        }
+        Ok(Resolved { cards, modes, directions, processes, noise })
+    }
+
+    fn check_numbers(&self, modes: &[Mode], processes: &[u32]) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.sizes.is_empty() {
+            return wrong("no size named; write for example --sizes 8:56".to_owned());
+        }
+        if self.sizes.contains(&0) {
+            return wrong("a message of a channel has 1 byte at least; begin with --sizes 1".to_owned());
+        }
+        let long = self.sizes.iter().find(|&&size| size > DIRECT);
+        if let Some(size) = long.filter(|_| self.benchmark == Benchmark::ChannelLatency)
+            && modes.contains(&Mode::Direct)
+        {
+            return wrong(format!(
+                "a direct message has {DIRECT} bytes at most, not {size}; write --sizes 8:{DIRECT}, or --mode indirect"
+            ));
+        }
+        if processes.is_empty() || processes.contains(&0) {
+            return wrong("--processes is 1 at least, as in --processes 1,8".to_owned());
+        }
+        let numbers = [
+            ("--iterations", self.iterations(), 1, MOST_MESSAGES),
+            ("--warmup", self.warmup(), 1, MOST_MESSAGES),
+            ("--payload", self.payload(), 1, MOST_PAYLOAD),
+            ("--runs", self.runs().into(), 1, MOST_RUNS.into()),
+        ];
+        for (name, value, least, most) in numbers {
+            if value < least || value > most {
+                return wrong(format!("{name} is {least} to {most}, not {value}"));
+            }
+        }
+        let shortest = self.sizes.iter().copied().min().unwrap_or(1);
+        let messages = self.payload().div_ceil(shortest);
+        if self.benchmark == Benchmark::ChannelBandwidth && messages > MOST_MESSAGES_OF_A_RUN {
+            return wrong(format!(
+                "--payload {} in messages of {shortest} bytes is {messages} of them, and at most \
+                 {MOST_MESSAGES_OF_A_RUN} are sent; write a smaller payload, or larger sizes",
+                self.payload()
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_card(&self, name: &str, spec: &NfpSpec, modes: &[Mode], processes: &[u32]) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(format!("{name}: {text}")));
+        let most = processes.iter().copied().max().unwrap_or(1);
+        let contexts = spec.cores * spec.contexts;
+        if most as usize > contexts {
+            return wrong(format!(
+                "--processes {most}: the card has {contexts} contexts ({} microengines of {}, hpu.cores and \
+                 hpu.contexts)",
+                spec.cores, spec.contexts
+            ));
+        }
+        let channels = &spec.channels;
+        for (key, limit) in
+            [("channels", channels.channels), ("targets", channels.targets), ("threads", channels.threads)]
+        {
+            if most > u32::from(limit) {
+                return wrong(format!(
+                    "--processes {most}: limits.{key} is {limit}; set it to {most} or more"
+                ));
+            }
+        }
+        if !modes.contains(&Mode::Indirect) {
+            return Ok(());
+        }
+        let longest = self.sizes.iter().copied().max().unwrap_or(1);
+        let message = u64::from(channels.message);
+        if longest > message {
+            return wrong(format!(
+                "a message of {longest} bytes is longer than limits.message, {message} bytes"
+            ));
+        }
+        let memory = u64::from(spec.memories[3].size);
+        if longest.saturating_mul(most.into()) > memory {
+            return wrong(format!(
+                "{most} messages of {longest} bytes do not fit EMEM together, which has {memory} bytes \
+                 (memory.emem.size)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What these names stand for, or all there is.
+fn named<T: Copy + PartialEq, const N: usize>(
+    what: &str,
+    names: Option<&[String]>,
+    known: [(&'static str, T); N],
+) -> Result<Vec<T>, Error> {
+    let Some(names) = names else { return Ok(known.map(|(_, value)| value).to_vec()) };
+    let mut found = Vec::new();
+    for name in names {
+        let Some((_, value)) = known.iter().find(|(own, _)| own == name) else {
+            let known = known.map(|(own, _)| own).join(", ");
+            return Err(Error::Input(format!("no {what} '{name}' of channels; the {what}s are {known}")));
+        };
+        if found.contains(value) {
+            return Err(Error::Input(format!("--{what} names {name} twice")));
+        }
+        found.push(*value);
+    }
+    if found.is_empty() {
+        return Err(Error::Input(format!("no {what} named; write for example --{what} {}", known[0].0)));
+    }
+    Ok(found)
+}
+
+/// Processes that a request needs compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedProcesses {
+    /// The card, under whose name [`super::run`] looks for the compiled program.
+    pub key: String,
+    /// The library's file.
+    pub source: &'static str,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What to compile.
+    pub compile: Vec<PlannedProcesses>,
+}
+
+/// Says which processes a request needs, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let cards = request.resolve()?.cards;
+    let planned = |(name, card): &(String, Card)| PlannedProcesses {
+        key: name.clone(),
+        source: "nfp/channel_bench.c",
+        isa: card.spec.isa().unwrap_or_default().to_owned(),
+    };
+    Ok(Plan { compile: cards.iter().map(planned).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Benchmark::{ChannelBandwidth, ChannelLatency};
+
+    fn refused(change: impl FnOnce(&mut Request)) -> String {
+        let mut request = Request::new(ChannelBandwidth, &["nfp-4000"], &[1 << 16]);
+        change(&mut request);
+        plan(&request).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_to_write() {
+        let text = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let latency = |sizes: &[u64]| {
+            let sizes = sizes.to_vec();
+            move |request: &mut Request| (request.benchmark, request.sizes) = (ChannelLatency, sizes)
+        };
+        for (error, parts) in [
+            (refused(|r| r.sizes.clear()), &["no size named"][..]),
+            (refused(|r| r.sizes = vec![0, 8]), &["1 byte at least", "--sizes 1"]),
+            (refused(latency(&[8, 57])), &["56 bytes at most, not 57", "--mode indirect"]),
+            (refused(|r| r.directions = text(&["sideways"])), &["'sideways'", "host-to-card, card-to-host"]),
+            (refused(|r| r.modes = text(&["rdma"])), &["no mode 'rdma' of channels", "direct, indirect"]),
+            (refused(|r| r.modes = text(&["direct", "direct"])), &["--mode names direct twice"]),
+            (refused(|r| r.modes = Some(vec![])), &["no mode named"]),
+            (refused(|r| r.processes = Some(vec![0])), &["--processes is 1 at least"]),
+            (refused(|r| r.processes = Some(vec![481])), &["481", "480 contexts", "hpu.contexts"]),
+            (refused(|r| r.payload = Some(0)), &["--payload is 1 to"]),
+            (refused(|r| r.sizes = vec![8]), &["13107200 of them", "smaller payload"]),
+            (refused(|r| r.runs = Some(0)), &["--runs is 1 to 1000, not 0"]),
+            (refused(|r| r.iterations = Some(0)), &["--iterations is 1 to"]),
+            (refused(|r| r.nics = vec!["spin-discrete".into()]), &["no processes and channels", "nfp-4000"]),
+            (refused(|r| r.sizes = vec![(1 << 30) + 1]), &["longer than limits.message"]),
+            (
+                refused(|r| (r.sizes, r.processes) = (vec![1 << 30], Some(vec![3]))),
+                &["3 messages of 1073741824 bytes do not fit EMEM"],
+            ),
+            (refused(|r| r.overrides = vec!["limits.threads=4".into(), "x".into()]), &["x"]),
+            (
+                refused(|r| {
+                    r.overrides = vec!["limits.threads=4".into()];
+                    r.processes = Some(vec![8]);
+                }),
+                &["limits.threads is 4; set it to 8"],
+            ),
+        ] {
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+
+    #[test]
+    fn long_messages_go_direct_in_parts_where_bandwidth_is_measured() {
+        let plan = plan(&Request::new(ChannelBandwidth, &["nfp-4000"], &[1 << 16])).unwrap();
+        assert_eq!(plan.compile.len(), 1);
+        assert_eq!(
+            (plan.compile[0].key.as_str(), plan.compile[0].source),
+            ("nfp-4000", "nfp/channel_bench.c")
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! A host with its card, the processes at the far ends of channels, and the bytes that are checked there.
+
+use super::{Direction, Mode};
+use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
+use nicety_nic::nfp::DIRECT_BYTES;
+
+/// Most bytes of a direct message.
+pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
+/// Bytes from one stored direct message to the next: a reference moves them whole.
+const STORED: u32 = 64;
+/// Bytes that are compared at a time.
+const COMPARED: usize = 1 << 16;
+/// The first target.
+const TARGETS: u32 = 1;
+
+/// How messages go, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) mode: Mode,
+    pub(super) direction: Direction,
+    /// Bytes of a message.
+    pub(super) bytes: u32,
+    /// Messages of each process.
+    pub(super) messages: u32,
+    pub(super) processes: u32,
+    /// Where the card has them.
+    pub(super) memory: MemoryKind,
+}
+
+impl Load {
+    /// The process's function in `channel_bench.c`.
+    const fn function(&self) -> &'static str {
+        match (self.mode, self.direction) {
+            (Mode::Direct, Direction::HostToCard) => "bench_read",
+            (Mode::Direct, Direction::CardToHost) => "bench_write",
+            (Mode::Indirect, Direction::HostToCard) => "bench_read_ind",
+            (Mode::Indirect, Direction::CardToHost) => "bench_write_ind",
+        }
+    }
+
+    /// Bytes of the memory that a process has.
+    fn memory_bytes(&self) -> u32 {
+        match (self.mode, self.direction) {
+            (Mode::Direct, Direction::HostToCard) => STORED * self.messages,
+            (Mode::Direct, Direction::CardToHost) => STORED,
+            (Mode::Indirect, _) => self.bytes.next_multiple_of(STORED),
+        }
+    }
+}
+
+/// A process, and the memory that it reads or writes.
+#[derive(Clone, Copy)]
+pub(super) struct Far {
+    process: Process,
+    target: u32,
+    memory: CardMemory,
+}
+
+impl Far {
+    /// Starts the processes, one on each microengine before any has two.
+    pub(super) fn start_all(host: &Host, program: &Processes, load: &Load) -> Result<Vec<Far>, Error> {
+        let microengines = host.nfp()?.spec().cores;
+        let contexts = (load.processes as usize).div_ceil(microengines);
+        let start = |number: u32| {
+            let bytes = load.memory_bytes();
+            let memory = CardMemory { kind: load.memory, island: 0, offset: number * bytes, bytes };
+            let target = TARGETS + number;
+            if (load.mode, load.direction) == (Mode::Direct, Direction::CardToHost) {
+                host.write_card(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
+            }
+            let process = host.start(
+                program,
+                &Start {
+                    name: load.function(),
+                    microengine: number as usize % microengines,
+                    context: number as usize / microengines,
+                    contexts: Some(contexts),
+                    arguments: &[target, load.bytes, load.messages, memory.address()],
+                },
+            )?;
+            Ok(Far { process, target, memory })
+        };
+        (0..load.processes).map(start).collect()
+    }
+
+    pub(super) fn target(&self) -> u32 {
+        self.target
+    }
+}
+
+/// A thread's end of a channel, and the messages on it.
+pub(super) struct Near {
+    host: Host,
+    device: Device,
+    channel: Channel,
+    load: Load,
+    far: Far,
+    buffer: Buffer,
+    /// The bytes of every second message; those of the others are their complement, so that no byte of a message can be
+    /// one of the message before.
+    patterns: [Vec<u8>; 2],
+}
+
+impl Near {
+    pub(super) fn new(host: Host, channel: Channel, load: Load, far: Far) -> Result<Near, Error> {
+        let device = host.open()?;
+        let buffer = host.alloc(load.bytes.into())?;
+        let first = pattern(&host, &load, far.target);
+        let second = first.iter().map(|byte| !byte).collect();
+        Ok(Near { host, device, channel, load, far, buffer, patterns: [first, second] })
+    }
+
+    /// The bytes of a direct message: one is added to the first word for each.
+    fn direct(&self, message: u32) -> Vec<u8> {
+        let pattern = &self.patterns[0];
+        let mut bytes = pattern[..DIRECT as usize].to_vec();
+        let first = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).wrapping_add(message);
+        bytes[..4].copy_from_slice(&first.to_le_bytes());
+        bytes.truncate(self.load.bytes as usize);
+        bytes
+    }
+
+    /// Puts the bytes of a message where it starts from; takes no virtual time.
+    pub(super) fn prepare(&self, message: u32) -> Result<(), Error> {
+        if self.load.mode == Mode::Direct {
+            return Ok(());
+        }
+        let pattern = &self.patterns[message as usize % 2][..self.load.bytes as usize];
+        match self.load.direction {
+            Direction::HostToCard => self.buffer.write(0, pattern),
+            Direction::CardToHost => self.host.write_card(&self.far.memory, pattern)?,
+        }
+        Ok(())
+    }
+
+    /// A message, from the call to its return.
+    pub(super) async fn transfer(&self, message: u32) -> Result<(), Error> {
+        let Near { device, channel, load, .. } = self;
+        match (load.mode, load.direction) {
+            (Mode::Direct, Direction::HostToCard) => device.send(*channel, &self.direct(message), None).await,
+            (Mode::Direct, Direction::CardToHost) => {
+                let found = device.receive(*channel, load.bytes, None).await?;
+                compare(&found, &self.direct(message), message, 0)
+            }
+            (Mode::Indirect, Direction::HostToCard) => device.send_ind(*channel, &self.buffer, None).await,
+            (Mode::Indirect, Direction::CardToHost) => device.receive_ind(*channel, &self.buffer, None).await,
+        }
+    }
+
+    /// Checks the bytes of an indirect message where it came; takes no virtual time.
+    pub(super) fn check(&self, message: u32) -> Result<(), Error> {
+        if self.load.mode == Mode::Direct {
+            return Ok(());
+        }
+        let pattern = &self.patterns[message as usize % 2][..self.load.bytes as usize];
+        for (at, expected) in (0u32..).step_by(COMPARED).zip(pattern.chunks(COMPARED)) {
+            let bytes = expected.len() as u32;
+            let found = match self.load.direction {
+                Direction::HostToCard => {
+                    let memory = CardMemory { offset: self.far.memory.offset + at, bytes, ..self.far.memory };
+                    self.host.read_card(&memory)?
+                }
+                Direction::CardToHost => self.buffer.read(at.into(), bytes.into()),
+            };
+            compare(&found, expected, message, at)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the process's end, and checks what direct messages it has stored.
+    pub(super) async fn finish(&self) -> Result<(), Error> {
+        let result = self.host.finished(&self.far.process).await?;
+        if result != 0 {
+            return Err(Error::Program(format!(
+                "the process of target {} ended with {} (see nfp.h)",
+                self.far.target, result as i32
+            )));
+        }
+        if (self.load.mode, self.load.direction) == (Mode::Direct, Direction::HostToCard) {
+            for message in 0..self.load.messages {
+                let offset = self.far.memory.offset + STORED * message;
+                let memory = CardMemory { offset, bytes: self.load.bytes, ..self.far.memory };
+                compare(&self.host.read_card(&memory)?, &self.direct(message), message, 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of the first message on a channel.
+fn pattern(host: &Host, load: &Load, target: u32) -> Vec<u8> {
+    let mut bytes = vec![0; load.bytes.max(DIRECT as u32) as usize];
+    host.rng(&format!("channel payload {target}")).fill(&mut bytes);
+    bytes
+}
+
+fn compare(found: &[u8], expected: &[u8], message: u32, from: u32) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    let differs = found.iter().zip(expected).position(|(a, b)| a != b);
+    Err(Error::Program(format!(
+        "message {message} came with wrong bytes from byte {} on",
+        differs.unwrap_or(found.len().min(expected.len())) as u64 + u64::from(from)
+    )))
+}

@@ -1,0 +1,307 @@
+//! How a card serves many processes: each of them streams messages to a process of another host, all at once.
+//!
+//! A row has what each process gets, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)), which is 1 where all
+//! get the same and 1/n where one gets everything.
+
+use super::{line_rate::Manifest, load_cards};
+use nicety::cards::Card;
+use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, Time, VERSION};
+use nicety_nic::qnix::{How, QnixSpec};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Messages of a process that are under way at once.
+const WINDOW: u64 = 4;
+
+const fn default_size() -> u64 {
+    64 << 10
+}
+
+const fn default_messages() -> u64 {
+    16
+}
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Numbers of processes on each host, each a row.
+    pub processes: Vec<u64>,
+    /// Bytes of a message.
+    #[serde(default = "default_size")]
+    pub size: u64,
+    /// Messages of each process.
+    #[serde(default = "default_messages")]
+    pub messages: u64,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+}
+
+/// A number of processes on a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Processes that send, and as many that receive.
+    pub processes: u64,
+    /// Bytes of a message.
+    pub size_bytes: u64,
+    /// Messages of each process.
+    pub messages: u64,
+    /// Payload bytes a second of all together, until the last one has received its last message.
+    pub bandwidth_bytes_per_s: f64,
+    /// What a process gets until it has received its last message, the mean over them.
+    pub process_mean_bytes_per_s: f64,
+    /// The least of them.
+    pub process_min_bytes_per_s: f64,
+    /// The most of them.
+    pub process_max_bytes_per_s: f64,
+    /// Jain's index of what processes get.
+    pub jain_index: f64,
+    /// Whether every byte was checked at its end, and was right.
+    pub verified: bool,
+}
+
+/// The results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `fairness`.
+    pub benchmark: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// What was run.
+    pub manifest: Manifest,
+    /// One row for each card and number of processes.
+    pub rows: Vec<Row>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of bench fairness")
+    }
+
+    fn resolve(&self) -> Result<Vec<(String, Card)>, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic qnix".into());
+        }
+        if self.processes.is_empty() {
+            return wrong("no number of processes named; write for example --processes 1:64".into());
+        }
+        if !(1..=65_536).contains(&self.messages) {
+            return wrong(format!("--messages {}: write 1 to 65536", self.messages));
+        }
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, card)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
+            }
+            let spec = card.spec.of::<QnixSpec>()?;
+            let most = u64::from(spec.limits.vnis);
+            if let Some(many) = self.processes.iter().find(|many| !(1..=most).contains(many)) {
+                return wrong(format!(
+                    "--processes {many}: {name} has interfaces for 1 to {most}; raise limits.vnis, and memory.size with it"
+                ));
+            }
+            let bytes = self.size * WINDOW;
+            let memory = spec.node.host.memory / 4 / self.processes.iter().max().unwrap_or(&1);
+            if self.size == 0 || self.size > spec.limits.message || bytes > memory {
+                let limit = spec.limits.message.min(memory / WINDOW);
+                return wrong(format!("--size {}: write 1 to {limit} bytes", self.size));
+            }
+        }
+        Ok(cards)
+    }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the card and number of processes it happened at.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let cards = request.resolve()?;
+    let total = cards.len() * request.processes.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for (nic, card) in &cards {
+        let spec = card.spec.of::<QnixSpec>()?;
+        for &processes in &request.processes {
+            let row = measure(nic, card, spec, request, processes, environment);
+            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {processes} processes")))?);
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let manifest_of = |(nic, card): &(String, Card)| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    let manifest =
+        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
+    Ok(Report { benchmark: "fairness", version: VERSION, manifest, rows })
+}
+
+fn measure(
+    nic: &str,
+    card: &Card,
+    spec: &QnixSpec,
+    request: &Request,
+    processes: u64,
+    environment: &Environment<'_>,
+) -> Result<Row, Error> {
+    let interrupt = environment.interrupt.clone().map(Into::into);
+    let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
+    let &Request { size, messages, .. } = request;
+    let depth = WINDOW.min(spec.limits.sends.min(spec.limits.receives).into()).min(messages);
+    let begun = Rc::new(RefCell::new(Time::ZERO));
+    let ended = Rc::new(RefCell::new(Vec::new()));
+    for rank in 0..2 {
+        let (begun, ended) = (begun.clone(), ended.clone());
+        cluster.program(rank, async move |host: Host| {
+            let mut all = Vec::new();
+            // The host's own process is one of them.
+            for number in 0..processes as u32 {
+                all.push(host.spawn(async move |host: Host| {
+                    let process = host.vni_process(number)?;
+                    if number > 0 {
+                        process.open().await?;
+                    }
+                    Ok(())
+                }));
+            }
+            for one in all {
+                one.join().await?;
+            }
+            // Receives are there before anybody sends.
+            let mut receivers = Vec::new();
+            if rank == 1 {
+                for number in 0..processes as u32 {
+                    receivers.push(Receiver::post(&host, number, size, depth).await?);
+                }
+            }
+            host.barrier().await;
+            if rank == 0 {
+                *begun.borrow_mut() = host.now();
+            }
+            let mut all = Vec::new();
+            if rank == 0 {
+                for number in 0..processes as u32 {
+                    all.push(host.spawn(move |host| send(host, number, size, messages, depth)));
+                }
+            }
+            for receiver in receivers {
+                let ended = ended.clone();
+                all.push(host.spawn(move |host| async move {
+                    receiver.run(&host, messages).await?;
+                    ended.borrow_mut().push(host.now());
+                    Ok(())
+                }));
+            }
+            for one in all {
+                one.join().await?;
+            }
+            Ok(())
+        });
+    }
+    cluster.run()?;
+    let begun = *begun.borrow();
+    let bytes = (size * messages) as f64;
+    let rate = |end: &Time| bytes * 1e12 / end.since(begun).ps() as f64;
+    let rates: Vec<f64> = ended.borrow().iter().map(rate).collect();
+    let last = ended.borrow().iter().copied().max().unwrap_or(begun);
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    Ok(Row {
+        nic: nic.to_owned(),
+        processes,
+        size_bytes: size,
+        messages,
+        bandwidth_bytes_per_s: bytes * processes as f64 * 1e12 / last.since(begun).ps() as f64,
+        process_mean_bytes_per_s: sum / processes as f64,
+        process_min_bytes_per_s: rates.iter().copied().fold(f64::INFINITY, f64::min),
+        process_max_bytes_per_s: rates.iter().copied().fold(0.0, f64::max),
+        jain_index: sum * sum / (processes as f64 * squares),
+        verified: true,
+    })
+}
+
+/// What a process's message has at byte `i`.
+fn pattern(number: u32, message: u64, size: u64) -> Vec<u8> {
+    let salt = u64::from(number) * 131 + message * 17;
+    (0..size).map(|i| ((i ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+async fn send(host: Host, number: u32, size: u64, messages: u64, depth: u64) -> Result<(), Error> {
+    let process = host.vni_process(number)?;
+    let mut under_way = VecDeque::new();
+    let mut free = Vec::new();
+    for _ in 0..depth {
+        free.push(process.alloc(size)?);
+    }
+    for message in 0..messages {
+        if free.is_empty()
+            && let Some((operation, buffer)) = under_way.pop_front()
+        {
+            process.wait(number, operation).await?;
+            free.push(buffer);
+        }
+        if let Some(buffer) = free.pop() {
+            buffer.write(0, &pattern(number, message, size));
+            let operation = process.send(number, &buffer, (1, number), 0, How::Auto).await?;
+            under_way.push_back((operation, buffer));
+        }
+    }
+    for (operation, _) in under_way {
+        process.wait(number, operation).await?;
+    }
+    Ok(())
+}
+
+/// A process that receives.
+struct Receiver {
+    number: u32,
+    posted: VecDeque<(nicety_nic::qnix::Operation, nicety::Buffer)>,
+}
+
+impl Receiver {
+    async fn post(host: &Host, number: u32, size: u64, depth: u64) -> Result<Receiver, Error> {
+        let process = host.vni_process(number)?;
+        let mut posted = VecDeque::new();
+        for _ in 0..depth {
+            let buffer = process.alloc(size)?;
+            posted.push_back((process.receive(number, &buffer, None, None, How::Auto).await?, buffer));
+        }
+        Ok(Receiver { number, posted })
+    }
+
+    async fn run(mut self, host: &Host, messages: u64) -> Result<(), Error> {
+        let (process, number) = (host.vni_process(self.number)?, self.number);
+        let mut ahead = self.posted.len() as u64;
+        for message in 0..messages {
+            let Some((operation, buffer)) = self.posted.pop_front() else { break };
+            process.wait(number, operation).await?;
+            let wanted = pattern(number, message, buffer.len());
+            if let Some(at) = buffer.read(0, buffer.len()).iter().zip(&wanted).position(|(a, b)| a != b) {
+                return Err(Error::Program(format!(
+                    "message {message} of process {number} is wrong from byte {at} on"
+                )));
+            }
+            if ahead < messages {
+                ahead += 1;
+                let operation = process.receive(number, &buffer, None, None, How::Auto).await?;
+                self.posted.push_back((operation, buffer));
+            }
+        }
+        Ok(())
+    }
+}

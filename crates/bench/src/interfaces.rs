@@ -1,0 +1,366 @@
+//! Latency and windows by `send` and `recv`, whose receives are posted ahead: on a card of any design, and by each way that
+//! bytes may take between a process and a card with virtual network interfaces.
+
+use super::latency::{self, Measured};
+use super::pattern::Direction;
+use super::stream::{self, Shared};
+use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
+use nicety::{Buffer, Error, Host, PendingRecv, Time};
+use nicety_kernel::Rng;
+use nicety_nic::qnix::{How, Operation, QnixSpec};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+const PING: u32 = 1;
+const PONG: u32 = 2;
+const DATA: u32 = 3;
+/// Receives that are posted ahead of their pings.
+const AHEAD: u64 = 2;
+
+/// `send` and `recv` of a mode.
+#[derive(Clone)]
+struct Messages {
+    host: Host,
+    mode: Mode,
+}
+
+impl Messages {
+    /// A buffer that the mode's messages may come from and go to.
+    fn buffer(&self, size: u64) -> Result<Buffer, Error> {
+        match self.mode {
+            Mode::Pio | Mode::Dma => self.host.pool_buffer(size),
+            _ => self.host.alloc(size),
+        }
+    }
+
+    /// How bytes get to the card, where the mode says.
+    fn how(&self) -> Option<How> {
+        self.mode.how()
+    }
+
+    async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
+        match self.how() {
+            Some(how) => self.host.send_by(buffer, to, tag, how).await,
+            None => self.host.send(buffer, to, tag).await,
+        }
+    }
+
+    /// Posts a send. One that is not told apart from its end has ended.
+    async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Option<Operation>, Error> {
+        if self.host.qnix().is_err() {
+            self.send(buffer, to, tag).await?;
+            return Ok(None);
+        }
+        let how = self.how().unwrap_or_default();
+        Ok(Some(self.host.post_send_by(buffer, to, tag, how).await?))
+    }
+
+    async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u32) -> Result<PendingRecv, Error> {
+        // Nothing is received by programmed I/O; what differs from mode dma is only the way to the card.
+        match self.how() {
+            Some(How::Pio) => self.host.post_recv_by(buffer, Some(from), Some(tag), How::Pool).await,
+            Some(how) => self.host.post_recv_by(buffer, Some(from), Some(tag), how).await,
+            None => self.host.post_recv(buffer, Some(from), Some(tag)).await,
+        }
+    }
+}
+
+/// Half a round trip.
+pub(super) fn ping_pong(point: &Point<'_>) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let directions = point.pattern.directions();
+    let mut results = Vec::new();
+    for rank in 0..point.pattern.nodes() {
+        let peers: Vec<u32> = directions.iter().filter(|d| d.target == rank).map(|d| d.source).collect();
+        let target = directions.iter().find(|d| d.source == rank).map(|d| d.target);
+        let result = Rc::new(RefCell::new(Measured::default()));
+        if target.is_some() {
+            results.push(result.clone());
+        }
+        let rounds = Rounds {
+            size: point.size,
+            warmup: point.warmup,
+            rounds: point.warmup + point.iterations,
+            pattern: point.pattern,
+            seed: point.cluster.seed,
+            meter: meter.clone(),
+            result,
+        };
+        let mode = point.mode;
+        cluster.program(rank, move |host| rounds.run(Messages { host, mode }, target, peers));
+    }
+    point.run(&mut cluster)?;
+    latency::row(point, &meter, &directions, &results)
+}
+
+/// A rank's part in the rounds of a ping-pong.
+struct Rounds {
+    size: u64,
+    warmup: u64,
+    rounds: u64,
+    pattern: Pattern,
+    seed: u64,
+    meter: Rc<Meter>,
+    result: Rc<RefCell<Measured>>,
+}
+
+impl Rounds {
+    async fn run(self, messages: Messages, target: Option<u32>, peers: Vec<u32>) -> Result<(), Error> {
+        let host = &messages.host;
+        let mut pinger = match target {
+            None => None,
+            Some(target) => Some(Pinger::new(&messages, target, self.size)?),
+        };
+        let mut pongers = Vec::new();
+        for rank in peers {
+            let mut ponger =
+                Ponger { rank, memory: messages.buffer(self.size)?, posted: VecDeque::new(), ahead: 0 };
+            ponger.post(&messages, self.rounds.min(AHEAD)).await?;
+            pongers.push(ponger);
+        }
+        if let Some(pinger) = &mut pinger {
+            pinger.post(&messages).await?;
+        }
+        host.barrier().await;
+        for round in 0..self.rounds {
+            if self.pattern.is_concurrent() && round > 0 {
+                host.barrier().await;
+            }
+            if let Some(pinger) = &mut pinger {
+                pinger.ping(&messages).await?;
+            }
+            for ponger in &mut pongers {
+                ponger.answer(&messages).await?;
+            }
+            if let Some(pinger) = &mut pinger {
+                pinger.reply(&messages, round, self.seed).await?;
+                let (now, path) = (host.now(), host.path());
+                if round >= self.warmup {
+                    self.result.borrow_mut().add(now.since(pinger.begun), &path, now);
+                }
+                if round + 1 == self.warmup {
+                    self.meter.warm();
+                }
+            }
+            // What the next rounds need is posted when nobody waits for it.
+            for ponger in &mut pongers {
+                ponger.post(&messages, self.rounds.min(round + 1 + AHEAD)).await?;
+            }
+            if let Some(pinger) = pinger.as_mut().filter(|_| round + 1 < self.rounds) {
+                pinger.post(&messages).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rank that pings.
+struct Pinger {
+    target: u32,
+    out: Buffer,
+    back: Buffer,
+    posted: Option<PendingRecv>,
+    rng: Rng,
+    pattern: Vec<u8>,
+    begun: Time,
+}
+
+impl Pinger {
+    fn new(messages: &Messages, target: u32, size: u64) -> Result<Pinger, Error> {
+        let (out, back) = (messages.buffer(size)?, messages.buffer(size)?);
+        let (rng, begun) = (messages.host.rng("ping-pong payload"), messages.host.now());
+        Ok(Pinger { target, out, back, posted: None, rng, pattern: vec![0; size as usize], begun })
+    }
+
+    async fn post(&mut self, messages: &Messages) -> Result<(), Error> {
+        self.posted = Some(messages.post_recv(&self.back, self.target, PONG).await?);
+        Ok(())
+    }
+
+    async fn ping(&mut self, messages: &Messages) -> Result<(), Error> {
+        self.rng.fill(&mut self.pattern);
+        self.out.write(0, &self.pattern);
+        self.begun = messages.host.now();
+        messages.host.restart_path();
+        messages.send(&self.out, self.target, PING).await
+    }
+
+    async fn reply(&mut self, messages: &Messages, round: u64, seed: u64) -> Result<(), Error> {
+        if let Some(posted) = self.posted.take() {
+            messages.host.received(posted).await?;
+        }
+        let found = self.back.read(0, self.back.len());
+        let Some(at) = found.iter().zip(&self.pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        Err(Error::Program(format!(
+            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x} (seed {seed})",
+            found[at], self.pattern[at]
+        )))
+    }
+}
+
+/// A rank whose pings are answered, and the receives for them.
+struct Ponger {
+    rank: u32,
+    memory: Buffer,
+    posted: VecDeque<PendingRecv>,
+    /// How many have been posted in all.
+    ahead: u64,
+}
+
+impl Ponger {
+    /// Posts receives until there have been so many in all.
+    async fn post(&mut self, messages: &Messages, up_to: u64) -> Result<(), Error> {
+        while self.ahead < up_to {
+            self.posted.push_back(messages.post_recv(&self.memory, self.rank, PING).await?);
+            self.ahead += 1;
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, messages: &Messages) -> Result<(), Error> {
+        if let Some(posted) = self.posted.pop_front() {
+            messages.host.received(posted).await?;
+        }
+        messages.send(&self.memory, self.rank, PONG).await
+    }
+}
+
+/// Windows of messages.
+pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let flows: Vec<(Direction, Shared)> =
+        point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect();
+    for rank in 0..point.pattern.nodes() {
+        let incoming: Vec<_> = flows.iter().filter(|(d, _)| d.target == rank).cloned().collect();
+        let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
+        let (mode, meter) = (point.mode, meter.clone());
+        let (size, window, warmup) = (point.size, point.window, point.warmup);
+        let rounds = warmup + point.iterations;
+        let depth = depth(point);
+        cluster.program(rank, move |host| async move {
+            let messages = Messages { host: host.clone(), mode };
+            let mut receivers = Vec::new();
+            for (direction, windows) in incoming {
+                let memory = messages.buffer(size)?;
+                receivers.push((direction.source, memory, windows));
+            }
+            let mut sender = match outgoing {
+                None => None,
+                Some((direction, windows)) => {
+                    let rng = host.rng("stream payload");
+                    windows.borrow_mut().sent = vec![0; size as usize];
+                    Some(Sender { to: direction.target, out: messages.buffer(size)?, rng, windows })
+                }
+            };
+            for round in 0..rounds {
+                let mut posted = Vec::new();
+                for (source, memory, _) in &receivers {
+                    let mut first = VecDeque::new();
+                    for _ in 0..window.min(depth / receivers.len().max(1) as u64).max(1) {
+                        first.push_back(messages.post_recv(memory, *source, DATA).await?);
+                    }
+                    posted.push(first);
+                }
+                host.barrier().await;
+                let own = async {
+                    match &mut sender {
+                        Some(sender) => sender.send(&messages, window, depth).await,
+                        None => Ok(()),
+                    }
+                };
+                // A host that does both does them by turns, as its CPU and its card allow.
+                let threads: Vec<_> = receivers
+                    .iter()
+                    .zip(posted)
+                    .map(|((source, memory, windows), posted)| {
+                        let (messages, source, memory, windows) =
+                            (messages.clone(), *source, memory.clone(), windows.clone());
+                        host.spawn(move |host| async move {
+                            let messages = Messages { host, ..messages };
+                            receive(&messages, source, &memory, posted, window).await?;
+                            windows.borrow_mut().ended.push(messages.host.now());
+                            windows.borrow().check(&memory, round)
+                        })
+                    })
+                    .collect();
+                own.await?;
+                for thread in threads {
+                    thread.join().await?;
+                }
+                if round + 1 == warmup && !receivers.is_empty() {
+                    meter.warm();
+                }
+            }
+            Ok(())
+        });
+    }
+    point.run(&mut cluster)?;
+    stream::row(point, benchmark, &meter, &flows)
+}
+
+/// Messages that a sender, or a receiver, may have under way.
+fn depth(point: &Point<'_>) -> u64 {
+    let Ok(spec) = point.cluster.card.spec.of::<QnixSpec>() else { return point.window };
+    let limit = u64::from(spec.limits.sends.min(spec.limits.receives));
+    // A copy takes a piece of the Buffer Pool, which a host may need for both directions.
+    let pieces = (spec.limits.pool / (2 * point.size.max(64).next_multiple_of(64))).max(1);
+    match point.mode {
+        Mode::Copy | Mode::Auto => point.window.min(limit).min(pieces),
+        _ => point.window.min(limit),
+    }
+}
+
+struct Sender {
+    to: u32,
+    out: Buffer,
+    rng: Rng,
+    windows: Shared,
+}
+
+impl Sender {
+    /// Posts a window, with so many messages under way.
+    async fn send(&mut self, messages: &Messages, window: u64, depth: u64) -> Result<(), Error> {
+        let host = &messages.host;
+        {
+            let mut windows = self.windows.borrow_mut();
+            self.rng.fill(&mut windows.sent);
+            self.out.write(0, &windows.sent);
+            windows.begun.push(host.now());
+        }
+        let mut posted: VecDeque<Operation> = VecDeque::new();
+        for _ in 0..window {
+            if posted.len() as u64 == depth
+                && let Some(oldest) = posted.pop_front()
+            {
+                host.sent(oldest).await?;
+            }
+            posted.extend(messages.post_send(&self.out, self.to, DATA).await?);
+        }
+        for oldest in posted {
+            host.sent(oldest).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Receives a window; as many receives as were posted are there all the time.
+async fn receive(
+    messages: &Messages,
+    source: u32,
+    memory: &Buffer,
+    mut posted: VecDeque<PendingRecv>,
+    window: u64,
+) -> Result<(), Error> {
+    let mut ahead = posted.len() as u64;
+    while let Some(oldest) = posted.pop_front() {
+        messages.host.received(oldest).await?;
+        if ahead < window {
+            posted.push_back(messages.post_recv(memory, source, DATA).await?);
+            ahead += 1;
+        }
+    }
+    Ok(())
+}

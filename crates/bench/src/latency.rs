@@ -1,0 +1,358 @@
+//! Ping-pong: a rank sends, whoever the mode says answers, and the rank checks every byte of the reply.
+
+use super::figures::Spread;
+use super::messages;
+use super::pattern::Direction;
+use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
+use nicety::{Buffer, Duration, Error, Host, Time};
+use nicety_portals::{
+    CtHandle, EqHandle, EventKind, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
+};
+use nicety_types::{NodeId, Path, Stage};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PT: u32 = 1;
+const PING: u64 = 1;
+const PONG: u64 = 2;
+/// Replies that are prepared ahead of their pings, where the card sends them by itself.
+const AHEAD: u64 = 64;
+
+/// What a rank that pings has measured.
+pub(super) struct Measured {
+    round_trips: Vec<Duration>,
+    /// Sums over the round trips, by stage.
+    stages: [Duration; Stage::ALL.len()],
+    /// Paths that did not begin where their round trip did, and so explain another time.
+    strays: u64,
+}
+
+impl Default for Measured {
+    fn default() -> Measured {
+        Measured { round_trips: Vec::new(), stages: [Duration::ZERO; Stage::ALL.len()], strays: 0 }
+    }
+}
+
+pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let directions = point.pattern.directions();
+    let plan = Plan {
+        mode: point.mode,
+        pattern: point.pattern,
+        size: point.size,
+        warmup: point.warmup,
+        rounds: point.warmup + point.iterations,
+        seed: point.cluster.seed,
+        users_handlers: point.users_handlers,
+        meter: meter.clone(),
+    };
+    let mut results = Vec::new();
+    if point.mode.is_of_the_library() {
+        results.extend(directions.iter().map(|_| Rc::new(RefCell::new(Measured::default()))));
+        messages::ping_pong(&mut cluster, &plan, &results)?;
+    }
+    let by_puts = if point.mode.is_of_the_library() { 0 } else { point.pattern.nodes() };
+    for rank in 0..by_puts {
+        let answers: Vec<u32> = directions.iter().filter(|d| d.target == rank).map(|d| d.source).collect();
+        let ponger = Ponger::set_up(cluster.host(rank), point, &answers)?;
+        let ping = directions.iter().find(|d| d.source == rank).copied();
+        let result = Rc::new(RefCell::new(Measured::default()));
+        if ping.is_some() {
+            results.push(result.clone());
+        }
+        let plan = plan.clone();
+        cluster.program(rank, move |host| plan.run(host, ping, ponger, result));
+    }
+    point.run(&mut cluster)?;
+    row(point, &meter, &directions, &results)
+}
+
+/// The row of what ranks that ping have measured, by direction.
+pub(super) fn row(
+    point: &Point<'_>,
+    meter: &Meter,
+    directions: &[Direction],
+    results: &[Rc<RefCell<Measured>>],
+) -> Result<Row, Error> {
+    let measured: Vec<_> = results.iter().map(|result| result.borrow()).collect();
+    let strays: u64 = measured.iter().map(|m| m.strays).sum();
+    if strays > 0 {
+        return Err(Error::Program(format!("{strays} round trips have no breakdown")));
+    }
+    let spread = Spread::of(measured.iter().flat_map(|m| m.round_trips.iter().copied()), 2);
+    let rounds: usize = measured.iter().map(|m| m.round_trips.len()).sum();
+    let stage = |&stage: &Stage| {
+        let total: Duration = measured.iter().map(|m| m.stages[stage as usize]).sum();
+        let ns = total.ps() as f64 / (2000 * rounds as u64) as f64;
+        (!total.is_zero()).then_some(StageRow { stage: stage.name(), ns })
+    };
+    let flow = |(direction, measured): (&Direction, &std::cell::Ref<'_, Measured>)| {
+        let spread = Spread::of(measured.round_trips.iter().copied(), 2);
+        Flow {
+            source: direction.source,
+            target: direction.target,
+            latency_ns: Some(spread.mean),
+            min_ns: Some(spread.min),
+            max_ns: Some(spread.max),
+            ..Flow::default()
+        }
+    };
+    let flows: Vec<Flow> = directions.iter().zip(&measured).map(flow).collect();
+    let incast = matches!(point.pattern, Pattern::Incast(_));
+    Ok(Row {
+        latency_ns: Some(spread.mean),
+        stages: Some(Stage::ALL.iter().filter_map(stage).collect()),
+        fairness: incast.then(|| fairness(flows.iter().filter_map(|flow| flow.latency_ns))),
+        flows: point.pattern.is_concurrent().then_some(flows),
+        ..point.row(&spread, meter)
+    })
+}
+
+/// What every rank's program knows.
+#[derive(Clone)]
+pub(super) struct Plan {
+    mode: Mode,
+    pub(super) pattern: Pattern,
+    pub(super) size: u64,
+    pub(super) warmup: u64,
+    pub(super) rounds: u64,
+    seed: u64,
+    users_handlers: bool,
+    pub(super) meter: Rc<Meter>,
+}
+
+impl Plan {
+    /// Checks the bytes that came back in a round.
+    pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
+        let found = back.read(0, self.size);
+        let Some(at) = found.iter().zip(pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        let who = if self.users_handlers { "the handlers" } else { "the card" };
+        Err(Error::Program(format!(
+            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \
+             bytes than came, or to another offset (seed {})",
+            found[at], pattern[at], self.seed
+        )))
+    }
+
+    /// A rank's program: it pings, answers, or does both.
+    async fn run(
+        self,
+        host: Host,
+        ping: Option<Direction>,
+        ponger: Ponger,
+        result: Rc<RefCell<Measured>>,
+    ) -> Result<(), Error> {
+        let mut pinger = match ping {
+            None => None,
+            Some(direction) => Some(Pinger::set_up(host.clone(), self.clone(), direction.target).await?),
+        };
+        ponger.append(&host, self.mode, self.rounds).await?;
+        host.barrier().await;
+        for round in 0..self.rounds {
+            if self.pattern.is_concurrent() && round > 0 {
+                host.barrier().await;
+            }
+            if let Some(pinger) = &mut pinger {
+                pinger.ping().await?;
+            }
+            if self.mode == Mode::Rdma {
+                ponger.answer(&host, round).await?;
+            }
+            if let Some(pinger) = &mut pinger {
+                let measured = pinger.reply(round).await?;
+                if let Some((took, path)) = measured {
+                    result.borrow_mut().add(took, &path, host.now());
+                }
+                if round + 1 == self.warmup {
+                    self.meter.warm();
+                }
+            }
+            if self.mode == Mode::Portals4 {
+                ponger.prepare(&host, round, self.rounds).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Measured {
+    pub(super) fn add(&mut self, took: Duration, path: &Path, now: Time) {
+        self.round_trips.push(took);
+        self.strays += u64::from(path.at() != now || now.since(path.origin()) != took);
+        for (stage, duration) in path.stages() {
+            self.stages[stage as usize] += duration;
+        }
+    }
+}
+
+/// Options of a match entry whose counter counts messages.
+fn counted() -> MeOptions {
+    MeOptions::OP_PUT
+        | MeOptions::EVENT_COMM_DISABLE
+        | MeOptions::EVENT_LINK_DISABLE
+        | MeOptions::EVENT_CT_COMM
+}
+
+fn bind(host: &Host, buffer: &Buffer) -> Result<MdHandle, Error> {
+    let options = MdOptions::EVENT_SEND_DISABLE;
+    host.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
+}
+
+/// A rank that pings.
+struct Pinger {
+    host: Host,
+    plan: Plan,
+    out: Buffer,
+    back: Buffer,
+    ping: PutRequest,
+    /// Counts bytes of replies, since a reply may come as one message or as many; messages where there are no bytes.
+    replies: CtHandle,
+    rng: nicety_kernel::Rng,
+    pattern: Vec<u8>,
+    begun: Time,
+}
+
+impl Pinger {
+    async fn set_up(host: Host, plan: Plan, target: u32) -> Result<Pinger, Error> {
+        let size = plan.size;
+        let (out, back) = (host.alloc(size)?, host.alloc(size)?);
+        let replies = host.ct_alloc()?;
+        let bytes = if size > 0 { MeOptions::EVENT_CT_BYTES } else { MeOptions::empty() };
+        let me = Me {
+            start: back.address(),
+            length: size,
+            match_bits: PONG,
+            options: counted() | bytes,
+            ct: Some(replies),
+            ..Me::default()
+        };
+        let appending = host.me_append(PT, me, List::Priority).await?;
+        host.appended(appending).await?;
+        let ping = PutRequest::new(bind(&host, &out)?, size, NodeId(target), PT, PING);
+        let (rng, begun) = (host.rng("ping-pong payload"), host.now());
+        Ok(Pinger { host, plan, out, back, ping, replies, rng, pattern: vec![0; size as usize], begun })
+    }
+
+    async fn ping(&mut self) -> Result<(), Error> {
+        self.rng.fill(&mut self.pattern);
+        self.out.write(0, &self.pattern);
+        self.begun = self.host.now();
+        self.host.restart_path();
+        self.host.put(&self.ping).await
+    }
+
+    /// Waits for the reply and checks it; gives how long the round trip took and where the time went, unless it was for
+    /// warming up.
+    async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
+        self.host.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
+        let took = self.host.now().since(self.begun);
+        self.plan.check_reply(&self.back, &self.pattern, round)?;
+        Ok((round >= self.plan.warmup).then(|| (took, self.host.path())))
+    }
+}
+
+/// The side of a rank that answers.
+struct Ponger {
+    peers: Vec<Peer>,
+    /// Where the host learns whose ping it was, if it answers several ranks.
+    arrivals: Option<EqHandle>,
+}
+
+/// A rank whose pings are answered.
+struct Peer {
+    rank: u32,
+    me: Me,
+    pong: PutRequest,
+    pings: CtHandle,
+}
+
+impl Ponger {
+    /// Host memory, descriptors and, where the mode has them, handlers: all that takes no time.
+    fn set_up(host: &Host, point: &Point<'_>, ranks: &[u32]) -> Result<Ponger, Error> {
+        let arrivals = match ranks.len() {
+            2.. if point.mode == Mode::Rdma => Some(host.eq_alloc(ranks.len() as u32)?),
+            _ => None,
+        };
+        host.pt_alloc(Some(PT), arrivals)?;
+        let peer = |&rank: &u32| {
+            let memory = host.alloc(point.size)?;
+            let pings = host.ct_alloc()?;
+            let handlers = match point.handlers {
+                None => None,
+                Some(handlers) => Some(host.attach(handlers, &initial_state(host, rank)?, None)?),
+            };
+            let options = match arrivals {
+                None => counted(),
+                Some(_) => MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE,
+            };
+            let me = Me {
+                start: memory.address(),
+                length: point.size,
+                match_bits: PING,
+                source: Source::Rank(NodeId(rank)),
+                options,
+                ct: Some(pings),
+                handlers,
+                ..Me::default()
+            };
+            let pong = PutRequest::new(bind(host, &memory)?, point.size, NodeId(rank), PT, PONG);
+            Ok(Peer { rank, me, pong, pings })
+        };
+        Ok(Ponger { peers: ranks.iter().map(peer).collect::<Result<_, Error>>()?, arrivals })
+    }
+
+    /// Appends the match entries, and prepares the first replies where the card sends them by itself.
+    async fn append(&self, host: &Host, mode: Mode, rounds: u64) -> Result<(), Error> {
+        for peer in &self.peers {
+            let appending = host.me_append(PT, peer.me, List::Priority).await?;
+            host.appended(appending).await?;
+            if mode == Mode::Portals4 {
+                for round in 0..rounds.min(AHEAD) {
+                    host.triggered_put(peer.pong, peer.pings, round + 1).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The host answers the pings of a round, in the order in which they come.
+    async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
+        for peer in &self.peers {
+            let peer = match self.arrivals {
+                None => {
+                    host.ct_wait(peer.pings, round + 1).await?;
+                    peer
+                }
+                Some(eq) => {
+                    let ping = |event: &nicety_portals::Event| event.kind == EventKind::Put;
+                    let event = host.eq_wait(eq, ping, || "the pings of a round".to_string()).await?;
+                    let of = self.peers.iter().find(|peer| peer.rank == event.initiator.0);
+                    of.expect("only peers have a match entry")
+                }
+            };
+            host.put(&peer.pong).await?;
+        }
+        Ok(())
+    }
+
+    /// Prepares the reply of a later round, once this one's pings have come.
+    async fn prepare(&self, host: &Host, round: u64, rounds: u64) -> Result<(), Error> {
+        if round + AHEAD < rounds {
+            for peer in &self.peers {
+                host.ct_wait(peer.pings, round + 1).await?;
+                host.triggered_put(peer.pong, peer.pings, round + AHEAD + 1).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `pingpong_t` of pingpong.h.
+fn initial_state(host: &Host, peer: u32) -> Result<[u8; 24], Error> {
+    let mut state = [0; 24];
+    state[..8].copy_from_slice(&PONG.to_le_bytes());
+    state[8..12].copy_from_slice(&peer.to_le_bytes());
+    state[12..16].copy_from_slice(&(host.packet_payload()? as u32).to_le_bytes());
+    Ok(state)
+}

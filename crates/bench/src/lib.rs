@@ -1,0 +1,434 @@
+//! The benchmarks of nicety: node to node, programs over the same host API that users have.
+//!
+//! - `latency`: half a round trip of a ping and its reply, every byte of every reply checked, with its stages.
+//! - `bandwidth`: a window of messages one way, from the first post to the last completion.
+//! - `message-rate`: the same, counted in messages.
+//!
+//! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
+//! so that they send at once.
+//!
+//! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] asks whether handlers
+//! keep up with the wire, [`pcsa`] what contexts do for a program, [`registration`] whether to copy or to register, and
+//! [`fairness`] what each of many processes gets.
+//!
+//! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
+//! [`Report`] of one row for each card, mode and size.
+
+pub mod channels;
+pub mod fairness;
+mod figures;
+mod interfaces;
+mod latency;
+pub mod line_rate;
+mod messages;
+mod mode;
+mod pattern;
+pub mod pcsa;
+pub mod registration;
+mod request;
+mod stream;
+
+pub use mode::Mode;
+use nicety_nic::SpinSpec;
+pub use pattern::Pattern;
+pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
+use request::{Chosen, Resolved};
+
+use figures::Spread;
+use nicety::cards::{self, Card};
+use nicety::record::{Level, Recording};
+use nicety::{
+    Allowed, CardManifest, Cluster, ClusterConfig, Environment, Error, Failure, HandlerNames, Handlers,
+    VERSION,
+};
+use nicety_host::{Memory, Traffic};
+use nicety_nic::qnix::QnixSpec;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A part of a latency.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageRow {
+    /// The stage's name.
+    pub stage: &'static str,
+    /// Its share in nanoseconds.
+    pub ns: f64,
+}
+
+/// Bytes that a node's card read from its host's memory, and wrote to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HostMemory {
+    /// The rank.
+    pub node: u32,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// One direction of a pattern that has several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Flow {
+    /// The rank that sends.
+    pub source: u32,
+    /// The rank that receives.
+    pub target: u32,
+    /// Half a round trip, the mean over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+    /// The shortest iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ns: Option<f64>,
+    /// The longest iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<f64>,
+    /// Payload bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Messages a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages_per_s: Option<f64>,
+}
+
+/// A result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// The mode.
+    pub mode: &'static str,
+    /// Message size in bytes.
+    pub size_bytes: u64,
+    /// Iterations measured.
+    pub iterations: u64,
+    /// Messages in a window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Half a round trip, the mean over the iterations of all that ping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+    /// Payload bytes a second: of all directions together, from the first post of a window to the last completion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Messages a second, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages_per_s: Option<f64>,
+    /// How long a window takes, the mean over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<f64>,
+    /// The shortest iteration, of half a round trip or of a window; so the following.
+    pub min_ns: f64,
+    /// The median.
+    pub p50_ns: f64,
+    /// What 99 of 100 iterations do not exceed: the nearest rank, so always one that was measured.
+    pub p99_ns: f64,
+    /// What 999 of 1000 iterations do not exceed.
+    pub p999_ns: f64,
+    /// The longest iteration.
+    pub max_ns: f64,
+    /// Whether every byte was checked at the far end, and was right, and nothing failed on a card.
+    pub verified: bool,
+    /// Where the latency went; adds up to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Vec<StageRow>>,
+    /// Each direction, where the pattern has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Vec<Flow>>,
+    /// Of an incast: the smallest of the senders' figures over the largest, 1 where all get the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// What the measured iterations moved, by node.
+    pub host_memory: Vec<HostMemory>,
+}
+
+/// What makes a report reproducible.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// Who sends to whom.
+    pub pattern: String,
+    /// How the nodes are joined.
+    pub topology: String,
+    /// Background noise on the hosts' CPUs, as given.
+    pub noise: Option<String>,
+    /// What goes wrong in the network, as given, where anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
+}
+
+/// Something that failed on a card while a point was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointFailure {
+    /// The card.
+    pub nic: String,
+    /// At which point: mode and size, say.
+    pub point: String,
+    /// What.
+    #[serde(flatten)]
+    pub failure: Failure,
+}
+
+/// The results of a benchmark, whose rows are of type `R`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report<R = Row, M = Manifest> {
+    /// The benchmark's name.
+    pub benchmark: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// What was run.
+    pub manifest: M,
+    /// One row for each point: each card, mode and size, or whatever else the benchmark goes through.
+    pub rows: Vec<R>,
+    /// What failed in handlers, or was refused to them, while the rows were measured. Where it was not asked for, the
+    /// benchmark has failed.
+    pub failures: Vec<PointFailure>,
+}
+
+/// One point of a benchmark: all that its programs need.
+struct Point<'p> {
+    cluster: ClusterConfig,
+    pattern: Pattern,
+    mode: Mode,
+    size: u64,
+    handlers: Option<&'p Handlers>,
+    users_handlers: bool,
+    iterations: u64,
+    warmup: u64,
+    window: u64,
+    /// Takes what the run leaves to look at.
+    recorded: Option<&'p dyn Fn(Recording)>,
+    /// What failed in its run.
+    failures: RefCell<Vec<Failure>>,
+}
+
+impl Point<'_> {
+    fn cluster(&self) -> Result<Cluster, Error> {
+        Cluster::new(self.cluster.clone())
+    }
+
+    fn run(&self, cluster: &mut Cluster) -> Result<(), Error> {
+        let run = cluster.run()?;
+        self.failures.replace(run.failures());
+        if let Some(recorded) = self.recorded {
+            recorded(run.recording);
+        }
+        Ok(())
+    }
+
+    /// A row of the figures that all benchmarks have.
+    fn row(&self, spread: &Spread, meter: &Meter) -> Row {
+        Row {
+            mode: self.mode.name(),
+            size_bytes: self.size,
+            iterations: self.iterations,
+            min_ns: spread.min,
+            p50_ns: spread.p50,
+            p99_ns: spread.p99,
+            p999_ns: spread.p999,
+            max_ns: spread.max,
+            verified: self.failures.borrow().is_empty(),
+            host_memory: meter.measured(),
+            ..Row::default()
+        }
+    }
+}
+
+/// Counts what the measured iterations moved in and out of the hosts' memories. It looks at all nodes at once, which only
+/// an observer may.
+struct Meter {
+    memories: Vec<Rc<Memory>>,
+    /// What had been moved when the warm-up was over.
+    before: RefCell<Vec<Traffic>>,
+}
+
+impl Meter {
+    fn new(cluster: &Cluster) -> Rc<Meter> {
+        let memories = cluster.memories().to_vec();
+        let before = RefCell::new(vec![Traffic::default(); memories.len()]);
+        Rc::new(Meter { memories, before })
+    }
+
+    /// Whoever calls this last in the warm-up's last iteration says what belongs to the warm-up.
+    fn warm(&self) {
+        self.before.replace(self.memories.iter().map(|memory| memory.traffic()).collect());
+    }
+
+    fn measured(&self) -> Vec<HostMemory> {
+        let before = self.before.borrow();
+        let nodes = self.memories.iter().zip(&*before).zip(0..);
+        nodes
+            .map(|((memory, before), node)| HostMemory {
+                node,
+                read_bytes: memory.traffic().read - before.read,
+                written_bytes: memory.traffic().written - before.written,
+            })
+            .collect()
+    }
+}
+
+/// The smallest over the largest.
+fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
+    figures.clone().fold(f64::INFINITY, f64::min) / figures.fold(0.0, f64::max)
+}
+
+/// Runs a benchmark.
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the card, mode and size it happened in.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    measure(request, environment, None)
+}
+
+/// Runs a benchmark, and hands over the recording of its first point, at [`Level::Everything`]. The report is the same as
+/// without.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recorded(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: &dyn Fn(Recording),
+) -> Result<Report, Error> {
+    measure(request, environment, Some(recorded))
+}
+
+fn measure(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+) -> Result<Report, Error> {
+    let benchmark = request.benchmark;
+    let Resolved { cards, pattern, topology, noise, faults } = request.resolve()?;
+    let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
+    for Chosen { nic, card, modes } in &cards {
+        let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
+        handlers.push(modes.iter().map(of_mode).collect::<Result<_, _>>()?);
+    }
+    let sizes = |card: &Card, mode| request.sizes.iter().filter(|&&size| has_size(card, mode, size)).count();
+    let of_card =
+        |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
+    let total = cards.iter().map(of_card).sum();
+    let mut rows = Vec::with_capacity(total);
+    let mut failures = Vec::new();
+    (environment.progress)(0, total);
+    for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
+        for (&mode, handlers) in modes.iter().zip(handlers) {
+            for &size in request.sizes.iter().filter(|&&size| has_size(card, mode, size)) {
+                let recorded = recorded.filter(|_| rows.is_empty());
+                let cluster = ClusterConfig {
+                    topology,
+                    noise,
+                    faults: faults.clone(),
+                    seed: request.seed,
+                    interrupt: environment.interrupt.clone().map(Into::into),
+                    log: environment.log.clone(),
+                    allowed: Allowed::ALL,
+                    recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
+                    ..ClusterConfig::new(pattern.nodes(), card.clone())
+                };
+                let point = Point {
+                    cluster,
+                    pattern,
+                    mode: mode.on(card.spec.design()),
+                    size,
+                    handlers: handlers.as_ref(),
+                    users_handlers: request.handlers,
+                    iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
+                    warmup: request.warmup.unwrap_or(1),
+                    window: request.window.unwrap_or(request::DEFAULT_WINDOW),
+                    recorded,
+                    failures: RefCell::default(),
+                };
+                let row = match (benchmark, point.mode.posts_ahead()) {
+                    (Benchmark::Latency, true) => interfaces::ping_pong(&point),
+                    (Benchmark::Latency, false) => latency::measure(&point),
+                    (_, true) => interfaces::windows(&point, benchmark),
+                    (Benchmark::Bandwidth | Benchmark::MessageRate, false) => {
+                        stream::measure(&point, benchmark)
+                    }
+                };
+                let row = row.map_err(|error| at_point(error, nic, mode, size))?;
+                rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
+                failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
+                    nic: nic.clone(),
+                    point: point_name(mode, size),
+                    failure,
+                }));
+                (environment.progress)(rows.len(), total);
+            }
+        }
+    }
+    let manifest_of = |Chosen { nic, card, .. }: &Chosen| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    Ok(Report {
+        benchmark: benchmark.name(),
+        version: VERSION,
+        seed: request.seed,
+        manifest: Manifest {
+            specs: cards.iter().map(manifest_of).collect(),
+            overrides: request.overrides.clone(),
+            pattern: pattern.to_string(),
+            topology: topology.to_string(),
+            noise: request.noise.clone(),
+            faults: request.faults.clone(),
+        },
+        rows,
+        failures,
+    })
+}
+
+/// Whether a mode of a card goes up to that size: programmed I/O has an end of its own.
+fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
+    match card.spec.of::<QnixSpec>() {
+        Ok(spec) if mode == Mode::Pio => size <= spec.pio,
+        _ => true,
+    }
+}
+
+fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {
+    error.inside(&format!("{nic}, {}", point_name(mode, size)))
+}
+
+fn point_name(mode: Mode, size: u64) -> String {
+    format!("mode {}, {size} B", mode.name())
+}
+
+fn load_handlers(
+    nic: &str,
+    card: &Card,
+    mode: Mode,
+    request: &Request,
+    environment: &Environment<'_>,
+) -> Result<Option<Handlers>, Error> {
+    if mode.handlers(request.benchmark).is_none() {
+        return Ok(None);
+    }
+    let key = request::compiled_key(nic, mode);
+    let elf = environment.compiled.get(&key).ok_or_else(|| {
+        Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
+    })?;
+    let spec = card.spec.of::<SpinSpec>()?;
+    let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
+    handlers.check(&spec.hpu)?;
+    Ok(Some(handlers))
+}
+
+/// Reads the cards of a request; their names in results are those of their specs.
+fn load_cards(names: &[String], overrides: &[String]) -> Result<Vec<(String, Card)>, Error> {
+    names
+        .iter()
+        .map(|name| {
+            let card = cards::load(name, overrides)?;
+            Ok((card.listing.name.clone(), card))
+        })
+        .collect()
+}

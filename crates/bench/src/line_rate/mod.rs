@@ -1,0 +1,106 @@
+//! Do handlers keep up with the wire? A generator sends packets to a card as fast as the link takes them, and the card's
+//! handlers work on them.
+//!
+//! The wire's rate is a packet every max(g, bytes x G): g is what the card's engine leaves between the starts of messages,
+//! and here between those of packets. A program keeps up where what a packet takes of each resource, handler processors
+//! first, is no more than what comes free between two packets. What it takes is measured, waiting for commands included.
+//!
+//! [`plan`] says what must be compiled, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet size.
+
+mod request;
+mod rig;
+mod row;
+
+pub use request::{Plan, Planned, Request, plan};
+pub use row::{Fates, HandlerRow, Loads, LockRow, RefusedRow, Row};
+
+use super::PointFailure;
+use nicety::record::Recording;
+use nicety::{CardManifest, Environment, Error, HandlerNames, Handlers, VERSION};
+use nicety_nic::SpinSpec;
+use request::Resolved;
+use rig::Rig;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What the figures depend on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+}
+
+/// The results of a line-rate check: one row for each card and packet size.
+pub type Report = super::Report<Row, Manifest>;
+
+/// Runs a line-rate check, and hands over the recording of its first row where `recorded` asks for it. Compiled handlers
+/// are found under the keys of the [`Plan`].
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the card and packet size it happened at: a handler
+/// that is stopped for one.
+pub fn run(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+) -> Result<Report, Error> {
+    let Resolved { cards } = request.resolve()?;
+    let mut handlers = Vec::new();
+    for (nic, card) in &cards {
+        let elf = environment.compiled.get(nic).ok_or_else(|| {
+            Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
+        })?;
+        let spec = card.spec.of::<SpinSpec>()?;
+        let names = HandlerNames {
+            header: request.names.header.clone(),
+            payload: request.names.payload.clone(),
+            completion: request.names.completion.clone(),
+        };
+        let loaded = Handlers::load(elf, &names, &spec.hpu)?;
+        loaded.check(&spec.hpu)?;
+        handlers.push(loaded);
+    }
+    let total = cards.len() * request.packet_sizes.len();
+    let mut rows = Vec::with_capacity(total);
+    let mut failures = Vec::new();
+    (environment.progress)(0, total);
+    for ((nic, card), handlers) in cards.iter().zip(&handlers) {
+        for &packet_bytes in &request.packet_sizes {
+            let recorded = recorded.filter(|_| rows.is_empty());
+            let rig = Rig { request, environment, card, handlers, packet_bytes };
+            let (row, failed) = rig.measure(recorded).map_err(|error| at_point(error, nic, packet_bytes))?;
+            rows.push(Row { nic: nic.clone(), ..row });
+            failures.extend(failed.into_iter().map(|failure| PointFailure {
+                nic: nic.clone(),
+                point: point_name(packet_bytes),
+                failure,
+            }));
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let manifest_of = |(nic, card): &(String, nicety::cards::Card)| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    Ok(Report {
+        benchmark: "handlers",
+        version: VERSION,
+        seed: request.seed,
+        manifest: Manifest {
+            specs: cards.iter().map(manifest_of).collect(),
+            overrides: request.overrides.clone(),
+        },
+        rows,
+        failures,
+    })
+}
+
+fn at_point(error: Error, nic: &str, packet_bytes: u64) -> Error {
+    error.inside(&format!("{nic}, {}", point_name(packet_bytes)))
+}
+
+fn point_name(packet_bytes: u64) -> String {
+    format!("packets of {packet_bytes} B")
+}

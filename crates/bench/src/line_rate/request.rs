@@ -1,0 +1,272 @@
+//! What a line-rate check is asked for.
+
+use super::super::load_cards;
+use nicety::Error;
+use nicety::cards::Card;
+use nicety_nic::SpinSpec;
+use serde::{Deserialize, Serialize};
+
+/// Names of handlers in the program, where they are not the usual ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Names {
+    /// Instead of `header_handler`.
+    pub header: Option<String>,
+    /// Instead of `payload_handler`.
+    pub payload: Option<String>,
+    /// Instead of `completion_handler`.
+    pub completion: Option<String>,
+}
+
+/// Packets of a message unless said otherwise.
+const MESSAGE_PACKETS: u64 = 64;
+/// Packets that are measured unless said otherwise, in whole messages.
+const MEASURED_PACKETS: u64 = 2048;
+/// Packets before and behind those measured, in whole messages: two fillings of a packet buffer as cards usually have.
+const WARMUP_PACKETS: u64 = 512;
+/// Most packets of one size: their rows are kept.
+const MOST_PACKETS: u64 = 1_000_000;
+/// The longest message, in bytes: handlers count in 32 bits.
+const LONGEST: u64 = 1 << 31;
+
+const fn default_seed() -> u64 {
+    1
+}
+
+const fn default_state_bytes() -> u64 {
+    1024
+}
+
+const fn default_handler_memory() -> u64 {
+    65_536
+}
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Payload of a packet, in bytes.
+    pub packet_sizes: Vec<u64>,
+    /// Packets of a message.
+    #[serde(default)]
+    pub message_packets: Option<u64>,
+    /// Messages measured.
+    #[serde(default)]
+    pub messages: Option<u64>,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// The handlers' state at first, in bytes of HPU memory; zero where `state` has none.
+    #[serde(default = "default_state_bytes")]
+    pub state_bytes: u64,
+    /// What the state begins with.
+    #[serde(default)]
+    pub state: Vec<u8>,
+    /// What every message begins with: the user's header.
+    #[serde(default)]
+    pub user_header: Vec<u8>,
+    /// The second host memory region, which only handlers use, in bytes.
+    #[serde(default = "default_handler_memory")]
+    pub handler_memory: u64,
+    /// Names of the handlers.
+    #[serde(default)]
+    pub names: Names,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+}
+
+/// Messages of a run: before, during and after what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Messages {
+    pub(super) packets_each: u64,
+    pub(super) before: u64,
+    pub(super) measured: u64,
+    pub(super) after: u64,
+}
+
+impl Messages {
+    pub(super) const fn total(self) -> u64 {
+        self.before + self.measured + self.after
+    }
+}
+
+/// What the names in a request stand for.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<(String, Card)>,
+}
+
+impl Request {
+    /// A request with nothing said that need not be.
+    pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
+        Request {
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            packet_sizes: packet_sizes.to_vec(),
+            message_packets: None,
+            messages: None,
+            overrides: Vec::new(),
+            state_bytes: default_state_bytes(),
+            state: Vec::new(),
+            user_header: Vec::new(),
+            handler_memory: default_handler_memory(),
+            names: Names::default(),
+            seed: default_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the line-rate check's request")
+    }
+
+    pub(super) fn messages(&self) -> Messages {
+        let packets_each = self.message_packets.unwrap_or(MESSAGE_PACKETS);
+        let around = WARMUP_PACKETS.div_ceil(packets_each);
+        let measured = self.messages.unwrap_or(MEASURED_PACKETS.div_ceil(packets_each));
+        Messages { packets_each, before: around, measured, after: around }
+    }
+
+    /// Reads the cards, and checks the numbers.
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic spin-discrete".into());
+        }
+        if self.packet_sizes.is_empty() {
+            return wrong("no packet size named; write for example --packet-sizes 64:4Ki".into());
+        }
+        for (option, value) in [("--message-packets", self.message_packets), ("--messages", self.messages)] {
+            if value == Some(0) {
+                return wrong(format!("{option} is at least 1"));
+            }
+        }
+        if let Some(packets) = self.message_packets.filter(|&packets| packets > MOST_PACKETS) {
+            return wrong(format!("--message-packets is at most {MOST_PACKETS}, not {packets}"));
+        }
+        let messages = self.messages();
+        let measured = messages.measured.saturating_mul(messages.packets_each);
+        if measured > MOST_PACKETS {
+            return wrong(format!(
+                "{} messages of {} packets are {measured} packets; at most {MOST_PACKETS} can be measured, so write \
+                 --messages {} or less",
+                messages.measured,
+                messages.packets_each,
+                MOST_PACKETS / messages.packets_each
+            ));
+        }
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, card)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
+            }
+            self.check_sizes(name, card, messages)?;
+        }
+        if self.state.len() as u64 > self.state_bytes {
+            return wrong(format!(
+                "a state of {} bytes was given, and --state-bytes is {}; write --state-bytes {}",
+                self.state.len(),
+                self.state_bytes,
+                self.state.len()
+            ));
+        }
+        Ok(Resolved { cards })
+    }
+
+    fn check_sizes(&self, name: &str, card: &Card, messages: Messages) -> Result<(), Error> {
+        let spec = card.spec.of::<SpinSpec>()?;
+        let most = spec.packet_payload;
+        for &size in &self.packet_sizes {
+            if size == 0 {
+                return Err(Error::Input(
+                    "--packet-sizes: a packet of 0 bytes runs no payload handler; begin with 1".into(),
+                ));
+            }
+            if size > most {
+                return Err(Error::Input(format!(
+                    "--packet-sizes: a packet of {name} carries {most} bytes at most, not {size}; write --packet-sizes \
+                     64:{most}, or --set packet.payload=\"{size} B\""
+                )));
+            }
+            let length = size * messages.packets_each;
+            if length > LONGEST {
+                return Err(Error::Input(format!(
+                    "--message-packets {}: a message of {length} bytes is too long; the longest is 2Gi ({LONGEST} bytes)",
+                    messages.packets_each
+                )));
+            }
+            if self.user_header.len() as u64 > length {
+                return Err(Error::Input(format!(
+                    "--user-header has {} bytes, and a message of {} packets of {size} bytes only {length}",
+                    self.user_header.len(),
+                    messages.packets_each
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A program that must be compiled for a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// The name under which [`super::run`] looks for the compiled program: the card's.
+    pub key: String,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What to compile.
+    pub compile: Vec<Planned>,
+}
+
+/// Says what a request needs compiled, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let Resolved { cards } = request.resolve()?;
+    let planned = |(name, card): &(String, Card)| {
+        let spec = card.spec.of::<SpinSpec>()?;
+        Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone() })
+    };
+    Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_need_not_be_said() {
+        let request = Request::from_json(r#"{"nics": ["spin-discrete"], "packet_sizes": [64]}"#).unwrap();
+        assert_eq!(request, Request::new(&["spin-discrete"], &[64]));
+        assert!(request.resolve().is_ok());
+        let error = Request::from_json(r#"{"nics": [], "packet_size": []}"#).unwrap_err().to_string();
+        assert!(error.contains("packet_size"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_packets_as_asked_for_in_whole_messages(packets in 1u64..5000, messages in prop::option::of(1u64..200)) {
+            let request = Request { message_packets: Some(packets), messages, ..Request::new(&["x"], &[64]) };
+            let found = request.messages();
+            prop_assert_eq!(found.packets_each, packets);
+            prop_assert!(found.before * packets >= WARMUP_PACKETS && found.after == found.before);
+            match messages {
+                Some(messages) => prop_assert_eq!(found.measured, messages),
+                None => prop_assert!((MEASURED_PACKETS..MEASURED_PACKETS + packets).contains(&(found.measured * packets))),
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The set-up of a line-rate check: a generator on rank 0, the card with the handlers on rank 1.
+
+use super::Row;
+use super::request::Request;
+use super::row::{Load, Measured, RefusedRow};
+use nicety::cards::Card;
+use nicety::record::{Level, Recording};
+use nicety::{
+    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FaultKind, Handlers, fault_lines,
+};
+use nicety_nic::SpinSpec;
+use nicety_nic::spin::Generated;
+use nicety_portals::{List, Me, MeOptions};
+use nicety_types::NodeId;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const PT: u32 = 1;
+const DATA: u64 = 1;
+/// Rows of one kind that a packet leaves at most in what is measured: runs of three handlers. A timeline of more shows its
+/// beginning.
+const ROWS_A_PACKET: u64 = 8;
+
+/// One packet size on one card.
+pub(super) struct Rig<'r> {
+    pub(super) request: &'r Request,
+    pub(super) environment: &'r Environment<'r>,
+    pub(super) card: &'r Card,
+    pub(super) handlers: &'r Handlers,
+    pub(super) packet_bytes: u64,
+}
+
+impl Rig<'_> {
+    pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
+        let messages = self.request.messages();
+        let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+        let packets = messages.total() * messages.packets_each;
+        let mut cluster = Cluster::new(ClusterConfig {
+            seed: self.request.seed,
+            interrupt: Some(stop.clone().into()),
+            log: self.environment.log.clone(),
+            allowed: Allowed::ALL,
+            recording: if recorded.is_some() { Level::Everything } else { Level::Packets },
+            recorded_rows: (packets * ROWS_A_PACKET) as usize,
+            ..ClusterConfig::new(2, self.card.clone())
+        })?;
+        self.generate(&mut cluster);
+        // The memory lives as long as the run.
+        let _memory = self.receive(&mut cluster)?;
+        // What stops one handler may stop each, and take the longest that a handler may every time.
+        cluster.host(1).spin()?.on_stop(stop);
+        let run = cluster.run();
+        let faults = cluster.host(1).spin()?.faults();
+        if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Trap | FaultKind::Budget)) {
+            return Err(Error::HandlerTrap(fault_lines(&faults)));
+        }
+        let run = run?;
+        let spec = self.card.spec.of::<SpinSpec>()?;
+        let load = Load {
+            packet_bytes: self.packet_bytes,
+            messages,
+            interval: cluster.host(0).spin()?.wire_interval(self.packet_bytes),
+            wire_bytes: self.packet_bytes + spec.link.header,
+            hpus: spec.hpu.cores as u64,
+            buffer_packets: u64::from(spec.link.buffer),
+            credit: spec.link.latency,
+            busy: cluster.host(1).spin()?.busy(),
+            payload_handler: self.handlers.has_payload_handler(),
+            words: cluster.host(1).spin()?.waited_words(),
+            sent: cluster.host(1).spin()?.packets_sent(),
+        };
+        let refused = cluster.host(1).spin()?.refused_commands();
+        let row = Row {
+            refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
+            ..Measured::of(&load, &run.recording)?.row(&load)
+        };
+        let failures = run.failures();
+        if let Some(recorded) = recorded {
+            recorded(run.recording);
+        }
+        Ok((row, failures))
+    }
+
+    /// Rank 0 sends at the rate of the wire.
+    fn generate(&self, cluster: &mut Cluster) {
+        let messages = self.request.messages();
+        let what = Generated {
+            target: NodeId(1),
+            pt: PT,
+            match_bits: DATA,
+            packet_bytes: self.packet_bytes,
+            message_packets: messages.packets_each,
+            messages: messages.total(),
+        };
+        let user_header = self.request.user_header.clone();
+        cluster.program(0, move |host| async move {
+            host.barrier().await;
+            let mut rng = host.rng("line-rate payload");
+            let fill = |offset: u64, bytes: &mut [u8]| {
+                rng.fill(bytes);
+                let rest = user_header.get(offset as usize..).unwrap_or_default();
+                let length = rest.len().min(bytes.len());
+                bytes[..length].copy_from_slice(&rest[..length]);
+            };
+            host.spin()?.generate(&what, fill).await;
+            Ok(())
+        });
+    }
+
+    /// Rank 1 has one match entry with the handlers, and leaves the rest to the card. Gives the memory that the run needs.
+    fn receive(&self, cluster: &mut Cluster) -> Result<[Buffer; 2], Error> {
+        let messages = self.request.messages();
+        let host = cluster.host(1);
+        let memory = host.alloc(self.packet_bytes * messages.packets_each)?;
+        let of_handlers = host.alloc(self.request.handler_memory)?;
+        let mut state = self.request.state.clone();
+        state.resize(self.request.state_bytes as usize, 0);
+        let attached = host.attach(self.handlers, &state, Some(&of_handlers))?;
+        let counter = host.ct_alloc()?;
+        host.pt_alloc(Some(PT), None)?;
+        let me = Me {
+            start: memory.address(),
+            length: memory.len(),
+            match_bits: DATA,
+            options: MeOptions::OP_PUT
+                | MeOptions::EVENT_LINK_DISABLE
+                | MeOptions::EVENT_COMM_DISABLE
+                | MeOptions::EVENT_CT_COMM,
+            ct: Some(counter),
+            handlers: Some(attached),
+            ..Me::default()
+        };
+        cluster.program(1, move |host| async move {
+            let appending = host.me_append(PT, me, List::Priority).await?;
+            host.appended(appending).await?;
+            host.barrier().await;
+            Ok(())
+        });
+        Ok([memory, of_handlers])
+    }
+}

@@ -1,0 +1,516 @@
+//! What a line-rate check finds.
+
+use super::super::figures::nearest_rank;
+use super::request::Messages;
+use nicety::record::Recording;
+use nicety::{Duration, Error, Time};
+use nicety_nic::spin::{Busy, RefusedCommand, WaitedWord};
+use nicety_types::{HandlerRun, NodeId};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What the runs of one handler took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HandlerRow {
+    /// `header`, `payload` or `completion`.
+    pub handler: &'static str,
+    /// How many runs.
+    pub runs: u64,
+    /// Cycles on its processor, start, end and waiting included.
+    pub cycles_mean: f64,
+    /// What 99 of 100 runs do not exceed: the nearest rank, so always one that was measured.
+    pub cycles_p99: u64,
+    /// The most.
+    pub cycles_max: u64,
+    /// Instructions.
+    pub instructions_mean: f64,
+    /// What 99 of 100 runs do not exceed.
+    pub instructions_p99: u64,
+    /// The most.
+    pub instructions_max: u64,
+    /// Time on its processor.
+    pub time_ns_mean: f64,
+    /// What 99 of 100 runs do not exceed.
+    pub time_ns_p99: f64,
+    /// How long it was ready and waited for a processor.
+    pub queued_ns_mean: f64,
+    /// How many runs returned what: by return code.
+    pub returned: BTreeMap<&'static str, u64>,
+}
+
+/// What became of the packets measured, each of which is in one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fates {
+    /// Their payload handler returned `SUCCESS`.
+    pub processed: u64,
+    /// A payload handler dropped them, or a header handler their message.
+    pub dropped: u64,
+    /// They went on to host memory: a header handler returned `PROCEED`, or there is no payload handler.
+    pub proceeded: u64,
+    /// Their handler failed, or one of their message did before.
+    pub failed: u64,
+}
+
+/// What packets at the wire's rate ask of each resource, over what it has: above 1 it cannot keep up. Of the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Loads {
+    /// The handler processors, of the messages measured.
+    pub hpus: f64,
+    /// The matching unit.
+    pub matching: f64,
+    /// The card's own link, with what handlers send.
+    pub link: f64,
+    /// The host bus, towards the card.
+    pub bus_to_card: f64,
+    /// The host bus, towards host memory.
+    pub bus_to_host: f64,
+    /// The word of memory that handlers hold longest, each for itself: a lock.
+    pub lock: f64,
+}
+
+/// A word of memory that handlers have waited for, of the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LockRow {
+    /// Which word.
+    pub word: String,
+    /// The line that takes it.
+    pub taken_at: String,
+    /// The line that gives it back, where that is another.
+    pub given_back_at: Option<String>,
+    /// The line that waits for it.
+    pub waited_at: String,
+    /// How many times a handler has waited.
+    pub waits: u64,
+    /// How long a packet holds it.
+    pub held_ns: f64,
+    /// How long it lies free for a packet though a handler waits.
+    pub handed_over_ns: f64,
+    /// What packets at the wire's rate would hold it, over the time there is.
+    pub load: f64,
+    /// The most packets a second that any number of handler processors can bring through.
+    pub most_packets_per_s: f64,
+}
+
+/// A command that the card refused, of the whole run: messages before and after those measured are in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedRow {
+    /// The function of nicety.h.
+    pub command: &'static str,
+    /// What it returned.
+    pub code: &'static str,
+    /// The line that calls it.
+    pub place: String,
+    /// How many times.
+    pub times: u64,
+}
+
+impl From<RefusedCommand> for RefusedRow {
+    fn from(RefusedCommand { command, code, place, times }: RefusedCommand) -> RefusedRow {
+        RefusedRow { command, code, place, times }
+    }
+}
+
+/// A result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Payload of a packet.
+    pub packet_bytes: u64,
+    /// Packets of a message.
+    pub message_packets: u64,
+    /// Messages measured.
+    pub messages: u64,
+    /// Packets measured.
+    pub packets: u64,
+    /// Cycles of a payload handler: the mean, none where the program has no payload handler or it never ran.
+    pub cycles_mean: Option<f64>,
+    /// What 99 of 100 of them do not exceed.
+    pub cycles_p99: Option<u64>,
+    /// Instructions of a payload handler: the mean.
+    pub instructions_mean: Option<f64>,
+    /// What 99 of 100 of them do not exceed.
+    pub instructions_p99: Option<u64>,
+    /// What became of the packets.
+    pub packet_fates: Fates,
+    /// Packets that the card sent, of the whole run, for each that it got.
+    pub sent_per_packet: f64,
+    /// Each handler that ran.
+    pub handlers: Vec<HandlerRow>,
+    /// Time that a packet keeps handler processors: its payload handler, and its share of header and completion
+    /// handlers; waiting for transfers and commands included.
+    pub handler_ns: f64,
+    /// The most that it may be: the time between two packets, times the processors.
+    pub handler_budget_ns: f64,
+    /// Handler processors that the wire's rate keeps busy; none where no number of them would do, since another part has
+    /// more to do than it can.
+    pub hpus_needed: Option<u64>,
+    /// Handler processors that the card has.
+    pub hpus: u64,
+    /// Whether the card keeps up with packets at the wire's rate, without end.
+    pub sustains_line_rate: bool,
+    /// What it cannot keep up for.
+    pub limited_by: Option<&'static str>,
+    /// What any number of handler processors would reach of the wire's rate: as much as the other parts can do.
+    pub reachable_fraction: f64,
+    /// The time between packets at the wire's rate.
+    pub packet_interval_ns: f64,
+    /// Bytes that a packet takes of the link, its header among them.
+    pub packet_wire_bytes: u64,
+    /// Packets a second at the wire's rate.
+    pub line_rate_packets_per_s: f64,
+    /// Packets a second that were done with.
+    pub packets_per_s: f64,
+    /// Of the wire's rate.
+    pub line_rate_fraction: f64,
+    /// Their payload.
+    pub bandwidth_bytes_per_s: f64,
+    /// The most packets that were in the packet buffer at once.
+    pub buffer_packets_used: u64,
+    /// Packets that it holds.
+    pub buffer_packets: u64,
+    /// What the wire's rate asks of each resource, over what it has.
+    pub loads: Loads,
+    /// Words of memory that handlers have waited for, those that were occupied longest first; the first few.
+    pub locks: Vec<LockRow>,
+    /// Commands of handlers that the card refused.
+    pub refused_commands: Vec<RefusedRow>,
+}
+
+/// What a card was asked to do.
+pub(super) struct Load {
+    pub(super) packet_bytes: u64,
+    pub(super) messages: Messages,
+    /// Between packets at the wire's rate.
+    pub(super) interval: Duration,
+    /// Bytes of a packet on the link.
+    pub(super) wire_bytes: u64,
+    pub(super) hpus: u64,
+    pub(super) buffer_packets: u64,
+    /// What a credit takes back to the sender.
+    pub(super) credit: Duration,
+    /// How long the card's resources were occupied in the whole run.
+    pub(super) busy: Busy,
+    /// Packets that the card sent in the whole run.
+    pub(super) sent: u64,
+    /// Words that its handlers have waited for in the whole run.
+    pub(super) words: Vec<WaitedWord>,
+    /// Whether the program has a payload handler.
+    pub(super) payload_handler: bool,
+}
+
+/// How much less than the wire's rate is taken for it, where no resource asks for more than it has: what the ends of
+/// the measured interval make of handlers that do not all take the same.
+const CLOSE: f64 = 0.99;
+
+/// What was recorded of the messages measured.
+pub(super) struct Measured<'r> {
+    /// Runs of header, payload and completion handlers.
+    runs: [Vec<&'r HandlerRun>; 3],
+    fates: Fates,
+    /// From when the last packet before was done with until the last one measured was.
+    took: Duration,
+    /// How long processors were at work in that time, all together.
+    at_work: Duration,
+    buffer_used: u64,
+    /// How long the packets measured had a place of the packet buffer, all together, from the instant at which they left
+    /// until it was known there that the place was free again.
+    places: Duration,
+}
+
+const KINDS: [&str; 3] = ["header", "payload", "completion"];
+
+impl<'r> Measured<'r> {
+    pub(super) fn of(load: &Load, recording: &'r Recording) -> Result<Measured<'r>, Error> {
+        let messages = load.messages;
+        let measured = messages.before..messages.before + messages.measured;
+        let mut runs = [const { Vec::new() }; 3];
+        for (node, run) in &recording.handler_runs {
+            let own = run.message.source == NodeId(0) && measured.contains(&run.message.sequence);
+            if *node == NodeId(1)
+                && own
+                && let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind)
+            {
+                runs[kind].push(run);
+            }
+        }
+        let fates = fates(&runs, load);
+        let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
+        let places = packets
+            .clone()
+            .filter(|packet| measured.contains(&packet.message.sequence))
+            .filter_map(|packet| Some(packet.settled?.since(packet.sent) + load.credit))
+            .sum();
+        let mut done: Vec<Time> = packets.clone().filter_map(|packet| packet.settled).collect();
+        if (done.len() as u64) < messages.total() * messages.packets_each {
+            return Err(Error::Program(format!(
+                "only {} of {} packets were done with at the end of the run",
+                done.len(),
+                messages.total() * messages.packets_each
+            )));
+        }
+        done.sort_unstable();
+        let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
+        let (from, until) = (last_of(measured.start), last_of(measured.end));
+        let took = until.since(from);
+        let at_work = recording
+            .handler_runs
+            .iter()
+            .filter(|(node, _)| *node == NodeId(1))
+            .map(|(_, run)| run.end.min(until).saturating_since((run.start + run.parked).max(from)))
+            .sum();
+        let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
+        Ok(Measured { runs, fates, took, at_work, buffer_used: most_at_once(stays), places })
+    }
+
+    pub(super) fn row(&self, load: &Load) -> Row {
+        let Load { packet_bytes, messages, interval, hpus, .. } = *load;
+        let packets = messages.measured * messages.packets_each;
+        let at_work: Duration = self.runs.iter().flatten().map(held).sum();
+        let wire = interval.ps() * packets;
+        let line_rate = 1e12 / interval.ps() as f64;
+        // Nothing is done with faster than it comes; the ends of the interval may look like it.
+        let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
+        let fraction = packets_per_s / line_rate;
+        let all_packets = messages.total() * messages.packets_each;
+        let whole = interval.ps() * all_packets;
+        let of = |busy: Duration| busy.ps() as f64 / whole as f64;
+        let loads = Loads {
+            hpus: at_work.ps() as f64 / (wire * hpus) as f64,
+            matching: of(load.busy.matching),
+            link: of(load.busy.link),
+            bus_to_card: of(load.busy.bus_to_card),
+            bus_to_host: of(load.busy.bus_to_host),
+            lock: load.words.iter().map(|word| of(word.held)).fold(0.0, f64::max),
+        };
+        let others = [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, loads.lock];
+        let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
+        let occupied = load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max);
+        let parked = self.runs.iter().flatten().any(|run| !run.parked.is_zero());
+        let taken = self.places.ps() as f64 / (self.took.ps() * load.buffer_packets) as f64;
+        let buffer_full = !parked && taken >= CLOSE;
+        let busy = self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64;
+        let limited_by = limit(&Loads { lock: occupied, ..loads }, busy, buffer_full, fraction);
+        let handlers: Vec<HandlerRow> = self
+            .runs
+            .iter()
+            .zip(KINDS)
+            .filter(|(runs, _)| !runs.is_empty())
+            .map(|(runs, kind)| handler_row(kind, runs))
+            .collect();
+        let payload = handlers.iter().find(|row| row.handler == "payload");
+        Row {
+            nic: String::new(),
+            packet_bytes,
+            message_packets: messages.packets_each,
+            messages: messages.measured,
+            packets,
+            cycles_mean: payload.map(|row| row.cycles_mean),
+            cycles_p99: payload.map(|row| row.cycles_p99),
+            instructions_mean: payload.map(|row| row.instructions_mean),
+            instructions_p99: payload.map(|row| row.instructions_p99),
+            handler_ns: at_work.ps() as f64 / (1000 * packets) as f64,
+            handler_budget_ns: (interval.ps() * hpus) as f64 / 1000.0,
+            hpus_needed: (reachable >= 1.0).then(|| at_work.ps().div_ceil(wire)),
+            hpus,
+            reachable_fraction: reachable,
+            sustains_line_rate: limited_by.is_none(),
+            limited_by,
+            packet_interval_ns: interval.ns(),
+            packet_wire_bytes: load.wire_bytes,
+            line_rate_packets_per_s: line_rate,
+            packets_per_s,
+            line_rate_fraction: fraction,
+            bandwidth_bytes_per_s: packets_per_s * packet_bytes as f64,
+            buffer_packets_used: self.buffer_used,
+            buffer_packets: load.buffer_packets,
+            loads,
+            packet_fates: self.fates,
+            sent_per_packet: load.sent as f64 / (messages.total() * messages.packets_each) as f64,
+            handlers,
+            locks: load.words.iter().take(LOCKS).map(|word| lock_row(word, load)).collect(),
+            refused_commands: Vec::new(),
+        }
+    }
+}
+
+/// Most words of memory in a row.
+const LOCKS: usize = 8;
+
+fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
+    let packets = (load.messages.total() * load.messages.packets_each) as f64;
+    let held_ps = word.held.ps() as f64 / packets;
+    LockRow {
+        word: word.word.clone(),
+        taken_at: word.taken_at.clone(),
+        given_back_at: word.given_back_at.clone(),
+        waited_at: word.waited_at.clone(),
+        waits: word.waits,
+        held_ns: held_ps / 1000.0,
+        handed_over_ns: word.handed_over.ps() as f64 / packets / 1000.0,
+        load: held_ps / load.interval.ps() as f64,
+        most_packets_per_s: 1e12 / held_ps.max(1.0),
+    }
+}
+
+/// What keeps a card from keeping up: a part that has more to do at the wire's rate than it can, and that was at work all
+/// the time at the rate that got through. Processors that wait for a bus, a link or a lock are at work all the time too,
+/// because of that: so they are named last. Of a lock its hand-over counts.
+fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Option<&'static str> {
+    let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
+    let others = [
+        ("matching unit", loads.matching),
+        ("link", loads.link),
+        ("bus to card", loads.bus_to_card),
+        ("bus to host", loads.bus_to_host),
+        ("lock", loads.lock),
+    ];
+    let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
+    match explains(most) {
+        true => Some(name),
+        false if loads.hpus > 1.0 && hpus_busy => Some("handler processors"),
+        // Nothing was at work all the time, and yet packets wait: for a place, or for handlers that wait for one another.
+        false if fraction < CLOSE && buffer_full => Some("packet buffer"),
+        false if fraction < CLOSE => Some("waiting"),
+        // The packet buffer hides for now that the processors are too few.
+        false if loads.hpus > 1.0 => Some("handler processors"),
+        false => None,
+    }
+}
+
+/// The most stays that overlap; one that ends as another begins does not.
+fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
+    let mut changes: Vec<(Time, i64)> =
+        stays.flat_map(|(arrived, settled)| [(arrived, 1), (settled, -1)]).collect();
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    most.unsigned_abs()
+}
+
+/// How long a run held its processor.
+fn held(run: &&HandlerRun) -> Duration {
+    run.end.since(run.start + run.parked)
+}
+
+fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
+    let count = runs.len() as u64;
+    let sorted = |of: &dyn Fn(&HandlerRun) -> u64| {
+        let mut values: Vec<u64> = runs.iter().map(|run| of(run)).collect();
+        values.sort_unstable();
+        values
+    };
+    let mean = |values: &[u64]| values.iter().sum::<u64>() as f64 / count as f64;
+    let cycles = sorted(&|run| run.cycles);
+    let instructions = sorted(&|run| run.instructions);
+    let time = sorted(&|run| held(&run).ps());
+    let queued = sorted(&|run| run.start.saturating_since(run.ready).ps());
+    HandlerRow {
+        handler,
+        runs: count,
+        cycles_mean: mean(&cycles),
+        cycles_p99: nearest_rank(&cycles, 990),
+        cycles_max: cycles[cycles.len() - 1],
+        instructions_mean: mean(&instructions),
+        instructions_p99: nearest_rank(&instructions, 990),
+        instructions_max: instructions[instructions.len() - 1],
+        time_ns_mean: mean(&time) / 1000.0,
+        time_ns_p99: nearest_rank(&time, 990) as f64 / 1000.0,
+        queued_ns_mean: mean(&queued) / 1000.0,
+        returned: returned(runs),
+    }
+}
+
+fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for run in runs {
+        *counts.entry(run.outcome).or_default() += 1;
+    }
+    counts
+}
+
+/// What became of the packets measured. A message of whose packets one failed is not delivered, but what its handlers
+/// did with the others they did.
+fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
+    let mut fates = Fates::default();
+    let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
+    for run in payloads {
+        *handled.entry(run.message.sequence).or_default() += 1;
+        match run.outcome {
+            outcome if outcome.starts_with("SUCCESS") => fates.processed += 1,
+            outcome if outcome.starts_with("DROP") => fates.dropped += 1,
+            _ => fates.failed += 1,
+        }
+    }
+    let decided: BTreeMap<u64, &str> =
+        headers.iter().map(|run| (run.message.sequence, run.outcome)).collect();
+    let Messages { packets_each, before, measured, .. } = load.messages;
+    for message in before..before + measured {
+        let others = packets_each - handled.get(&message).copied().unwrap_or(0);
+        match decided.get(&message).copied().unwrap_or("PROCESS_DATA") {
+            outcome if outcome.starts_with("DROP") => fates.dropped += others,
+            outcome if outcome.starts_with("PROCEED") => fates.proceeded += others,
+            outcome if outcome.starts_with("PROCESS_DATA") && !load.payload_handler => {
+                fates.proceeded += others;
+            }
+            // Behind a handler that failed, the card drops what is left of the message.
+            _ => fates.failed += others,
+        }
+    }
+    fates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_limits() {
+        let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
+        assert_eq!(limit(&idle, false, true, 1.0), None);
+        assert_eq!(limit(&idle, false, false, 0.9), Some("waiting"));
+        assert_eq!(limit(&idle, false, true, 0.9), Some("packet buffer"));
+        let short = Loads { hpus: 2.0, ..idle };
+        assert_eq!(limit(&short, true, true, 0.5), Some("handler processors"));
+        assert_eq!(limit(&short, false, false, 1.0), Some("handler processors"));
+        // There are too few processors for the wire's rate, but they are not at work all the time either.
+        assert_eq!(limit(&short, false, false, 0.3), Some("waiting"));
+        let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
+        assert_eq!(limit(&lock, true, true, 0.2), Some("lock"));
+        // More processors would bring more through, though not all.
+        assert_eq!(limit(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
+        let matching = Loads { matching: 4.0, ..idle };
+        assert_eq!(limit(&matching, false, true, 0.25), Some("matching unit"));
+        // The bus has too much to do, but the processors have more.
+        let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
+        assert_eq!(limit(&both, true, true, 0.25), Some("handler processors"));
+        // The processors have as much to do as they wait for the bus.
+        let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
+        assert_eq!(limit(&bus, true, true, 0.5), Some("bus to host"));
+    }
+
+    #[test]
+    fn a_slot_is_taken_again_at_the_instant_at_which_it_is_free() {
+        let at = Time::from_ps;
+        let most = |stays: &[(u64, u64)]| most_at_once(stays.iter().map(|&(a, b)| (at(a), at(b))));
+        assert_eq!(most(&[]), 0);
+        assert_eq!(most(&[(0, 5), (5, 9), (9, 12)]), 1);
+        assert_eq!(most(&[(0, 5), (4, 9), (4, 5)]), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn overlaps_are_counted(stays in prop::collection::vec((0u64..100, 1u64..30), 0..40)) {
+            let inside = |t: u64| stays.iter().filter(|(from, long)| (*from..from + long).contains(&t)).count();
+            let most = (0..130).map(inside).max().unwrap_or(0) as u64;
+            let found = most_at_once(
+                stays.iter().map(|(from, long)| (Time::from_ps(*from), Time::from_ps(from + long))),
+            );
+            prop_assert_eq!(found, most);
+        }
+    }
+}

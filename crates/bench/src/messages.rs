@@ -1,0 +1,187 @@
+//! The benchmarks on cards whose natural path is `send` and `recv` themselves.
+//!
+//! A window is sent by as many threads as it has messages, 64 at most, since a send returns only when the card has the
+//! message: so there are that many under way.
+
+use super::Point;
+use super::latency::{Measured, Plan};
+use super::pattern::Direction;
+use super::stream::Shared;
+use nicety::{Buffer, Cluster, Error, Host};
+use nicety_kernel::Rng;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PING: u32 = 1;
+const PONG: u32 = 2;
+const DATA: u32 = 3;
+/// Threads that send a window.
+const SENDERS: u64 = 64;
+
+/// Gives every rank its program of a ping-pong; what those that ping have measured comes into `results`, by sender.
+pub(super) fn ping_pong(
+    cluster: &mut Cluster,
+    plan: &Plan,
+    results: &[Rc<RefCell<Measured>>],
+) -> Result<(), Error> {
+    let directions = plan.pattern.directions();
+    for rank in 0..plan.pattern.nodes() {
+        let ping = directions.iter().zip(results).find(|(d, _)| d.source == rank);
+        let mut pinger = match ping {
+            None => None,
+            Some((direction, result)) => {
+                Some(Pinger::new(cluster.host(rank), plan, *direction, result.clone())?)
+            }
+        };
+        let host = cluster.host(rank);
+        let answers = directions.iter().filter(|d| d.target == rank);
+        let answers: Vec<(u32, Buffer)> =
+            answers.map(|d| Ok((d.source, host.alloc(plan.size)?))).collect::<Result<_, Error>>()?;
+        let plan = plan.clone();
+        cluster.program(rank, move |host| async move {
+            host.barrier().await;
+            for round in 0..plan.rounds {
+                if plan.pattern.is_concurrent() && round > 0 {
+                    host.barrier().await;
+                }
+                // Each answers as its ping comes, whatever the others do.
+                let threads: Vec<_> = answers
+                    .iter()
+                    .cloned()
+                    .map(|(source, buffer)| host.spawn(move |host| answer(host, source, buffer)))
+                    .collect();
+                if let Some(pinger) = &mut pinger {
+                    pinger.round(&host, round).await?;
+                }
+                for thread in threads {
+                    thread.join().await?;
+                }
+            }
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+async fn answer(host: Host, source: u32, buffer: Buffer) -> Result<(), Error> {
+    host.recv(&buffer, Some(source), Some(PING)).await?;
+    host.send(&buffer, source, PONG).await
+}
+
+/// A rank that pings.
+struct Pinger {
+    plan: Plan,
+    target: u32,
+    out: Buffer,
+    back: Buffer,
+    rng: Rng,
+    pattern: Vec<u8>,
+    result: Rc<RefCell<Measured>>,
+}
+
+impl Pinger {
+    fn new(
+        host: &Host,
+        plan: &Plan,
+        direction: Direction,
+        result: Rc<RefCell<Measured>>,
+    ) -> Result<Pinger, Error> {
+        Ok(Pinger {
+            plan: plan.clone(),
+            target: direction.target,
+            out: host.alloc(plan.size)?,
+            back: host.alloc(plan.size)?,
+            rng: host.rng("ping-pong payload"),
+            pattern: vec![0; plan.size as usize],
+            result,
+        })
+    }
+
+    async fn round(&mut self, host: &Host, round: u64) -> Result<(), Error> {
+        self.rng.fill(&mut self.pattern);
+        self.out.write(0, &self.pattern);
+        let begun = host.now();
+        host.restart_path();
+        let reply = host.post_recv(&self.back, Some(self.target), Some(PONG)).await?;
+        host.send(&self.out, self.target, PING).await?;
+        host.received(reply).await?;
+        let took = host.now().since(begun);
+        self.plan.check_reply(&self.back, &self.pattern, round)?;
+        if round >= self.plan.warmup {
+            self.result.borrow_mut().add(took, &host.path(), host.now());
+        }
+        if round + 1 == self.plan.warmup {
+            self.plan.meter.warm();
+        }
+        Ok(())
+    }
+}
+
+/// Gives every rank its program of windows one way.
+pub(super) fn windows(
+    cluster: &mut Cluster,
+    point: &Point<'_>,
+    flows: &[(Direction, Shared)],
+    meter: &Rc<super::Meter>,
+) -> Result<(), Error> {
+    let (size, window, warmup) = (point.size, point.window, point.warmup);
+    for rank in 0..point.pattern.nodes() {
+        let host = cluster.host(rank);
+        let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
+        let out = host.alloc(if outgoing.is_some() { size } else { 0 })?;
+        let incoming = flows.iter().filter(|(d, _)| d.target == rank).cloned();
+        let incoming: Vec<_> = incoming
+            .map(|(direction, windows)| Ok((direction.source, host.alloc(size)?, windows)))
+            .collect::<Result<_, Error>>()?;
+        let (rounds, meter) = (warmup + point.iterations, meter.clone());
+        cluster.program(rank, move |host| async move {
+            let mut rng = host.rng("stream payload");
+            for round in 0..rounds {
+                let mut threads = Vec::new();
+                for (source, memory, windows) in &incoming {
+                    let mut posted = Vec::with_capacity(window as usize);
+                    for _ in 0..window {
+                        posted.push(host.post_recv(memory, Some(*source), Some(DATA)).await?);
+                    }
+                    let (memory, windows) = (memory.clone(), windows.clone());
+                    threads.push(host.spawn(move |host| async move {
+                        for receive in posted {
+                            host.received(receive).await?;
+                        }
+                        let mut windows = windows.borrow_mut();
+                        windows.ended.push(host.now());
+                        windows.check(&memory, round)
+                    }));
+                }
+                // Nobody begins before everybody has done with the window before, and has posted receives.
+                host.barrier().await;
+                if let Some((direction, windows)) = &outgoing {
+                    {
+                        let mut windows = windows.borrow_mut();
+                        windows.sent.resize(size as usize, 0);
+                        rng.fill(&mut windows.sent);
+                        out.write(0, &windows.sent);
+                        windows.begun.push(host.now());
+                    }
+                    for sender in 0..window.min(SENDERS) {
+                        let (out, target) = (out.clone(), direction.target);
+                        threads.push(host.spawn(move |host| async move {
+                            for _ in (sender..window).step_by(SENDERS as usize) {
+                                host.send(&out, target, DATA).await?;
+                            }
+                            Ok(())
+                        }));
+                    }
+                }
+                for thread in threads {
+                    thread.join().await?;
+                }
+                if round + 1 == warmup && !incoming.is_empty() {
+                    meter.warm();
+                }
+            }
+            Ok(())
+        });
+    }
+    Ok(())
+}

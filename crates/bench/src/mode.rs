@@ -1,0 +1,118 @@
+//! Who answers a message, or where it goes, or how it gets to the card: the modes that a card's benchmarks have.
+
+use super::Benchmark;
+use nicety::{Design, Error};
+use nicety_nic::qnix::How;
+
+/// A mode of the cards of one design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The host's CPU answers: it notices the message and posts the reply.
+    Rdma,
+    /// The card answers by a triggered put, once the message has been deposited and counted.
+    Portals4,
+    /// Handlers answer from the card where the message is one packet, from host memory once it is complete otherwise.
+    SpinStore,
+    /// Handlers answer packet by packet.
+    SpinStream,
+    /// The host's CPU answers, with `recv` and `send`: by way of channels to the processes that forward messages.
+    Channels,
+    /// What a card does of itself: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by whichever of the following
+    /// takes least time.
+    Auto,
+    /// `send` by programmed I/O, and `recv` into a Buffer Pool, where the buffer lies.
+    Pio,
+    /// `send` and `recv` by DMA from and to a Buffer Pool, where the buffers lie.
+    Dma,
+    /// `send` and `recv` by DMA, with a copy to and from a Buffer Pool.
+    Copy,
+    /// `send` and `recv` by DMA from and to buffers that are locked and translated for each message.
+    Translate,
+}
+
+impl Mode {
+    /// All modes, in the order of tables.
+    pub const ALL: [Mode; 10] = [
+        Mode::Rdma,
+        Mode::Portals4,
+        Mode::SpinStore,
+        Mode::SpinStream,
+        Mode::Channels,
+        Mode::Auto,
+        Mode::Pio,
+        Mode::Dma,
+        Mode::Copy,
+        Mode::Translate,
+    ];
+
+    /// Those that cards of a design have, beside [`Mode::Auto`], which all have.
+    pub fn of(design: &dyn Design) -> Vec<Mode> {
+        let names = design.modes();
+        Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
+    }
+
+    /// The mode itself, or what a card of a design does of itself.
+    pub(super) fn on(self, design: &dyn Design) -> Mode {
+        let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode() == Some(mode.name()));
+        if self == Mode::Auto { natural().unwrap_or(self) } else { self }
+    }
+
+    /// How `send` and `recv` move bytes on a card with virtual network interfaces, where the mode says.
+    pub(super) const fn how(self) -> Option<How> {
+        match self {
+            Mode::Pio => Some(How::Pio),
+            Mode::Dma => Some(How::Pool),
+            Mode::Copy => Some(How::Copy),
+            Mode::Translate => Some(How::Translate),
+            _ => None,
+        }
+    }
+
+    /// Whether it is `send` and `recv` with receives that are posted ahead of their messages.
+    pub(super) const fn posts_ahead(self) -> bool {
+        matches!(self, Mode::Auto | Mode::Pio | Mode::Dma | Mode::Copy | Mode::Translate)
+    }
+
+    /// Whether it is `send` and `recv` of the host, and nothing that only some cards have.
+    pub(super) const fn is_of_the_library(self) -> bool {
+        matches!(self, Mode::Channels)
+    }
+
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Rdma => "rdma",
+            Mode::Portals4 => "portals4",
+            Mode::SpinStore => "spin-store",
+            Mode::SpinStream => "spin-stream",
+            Mode::Channels => "channels",
+            Mode::Auto => "auto",
+            Mode::Pio => "pio",
+            Mode::Dma => "dma",
+            Mode::Copy => "copy",
+            Mode::Translate => "translate",
+        }
+    }
+
+    /// The mode of this name.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the names there are.
+    pub fn parse(name: &str) -> Result<Mode, Error> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+            let names = Mode::ALL.map(Mode::name).join(", ");
+            Error::Input(format!("no mode '{name}'; the modes are {names}"))
+        })
+    }
+
+    /// The file of the library's handlers that this mode runs, where it runs any.
+    pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
+        match (self, benchmark) {
+            (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),
+            (Mode::SpinStream, Benchmark::Latency) => Some("pingpong_stream.c"),
+            (Mode::SpinStore, _) => Some("sink_store.c"),
+            (Mode::SpinStream, _) => Some("sink_stream.c"),
+            _ => None,
+        }
+    }
+}

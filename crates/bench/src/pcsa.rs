@@ -1,0 +1,189 @@
+//! The cardinality estimate on a network flow processor: what contexts do for it.
+//!
+//! A row has the cycles in which one microengine finishes some updates in all, which a number of contexts share after one
+//! start for all, and the updates a second of the whole card with as many contexts on each. Every update sets a bit that
+//! is new, and so makes two references, as in the NFComms paper.
+
+use super::{line_rate::Manifest, load_cards};
+use nicety::cards::Card;
+use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety_apps::pcsa;
+use nicety_nic::nfp::NfpSpec;
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a packet of 64 takes of an Ethernet: preamble, start delimiter and the gap behind it are 20.
+const WIRE_BYTES: f64 = 84.0;
+/// The most updates of a row.
+const MOST_UPDATES: u64 = pcsa::SHARED as u64;
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Numbers of contexts, each a row.
+    pub contexts: Vec<u64>,
+    /// Updates in all on one microengine.
+    pub updates: u64,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+}
+
+/// A number of contexts on a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Contexts that count.
+    pub contexts: u64,
+    /// Updates that they make in all, on one microengine.
+    pub updates: u64,
+    /// Cycles from the start of the first context, while the others wait for it, to the end of the last.
+    pub cycles_total: u64,
+    /// Of these: some context computed.
+    pub cycles_computing: u64,
+    /// Of these: every context that had something to do was asleep.
+    pub cycles_asleep: u64,
+    /// Of these: the microengine changed over to another context.
+    pub cycles_switching: u64,
+    /// Cycles that contexts waited for memories, all contexts together.
+    pub context_cycles_asleep: u64,
+    /// Cycles that contexts were ready while another one had the microengine, all contexts together.
+    pub context_cycles_ready: u64,
+    /// `cycles_total` as time.
+    pub time_ns: f64,
+    /// Updates a second of the whole card, with as many contexts on every microengine, when it has been counting for a
+    /// while.
+    pub updates_per_s: f64,
+    /// The same where bits are set already, so that an update makes one reference.
+    pub updates_per_s_settled: f64,
+    /// Packets of 64 bytes a second that `updates_per_s` keeps up with: one update each.
+    pub line_rate_packets_per_s: f64,
+    /// The Ethernet that carries them, with 84 bytes for each.
+    pub line_rate_bits_per_s: f64,
+}
+
+/// The results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `pcsa`.
+    pub benchmark: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// What was run.
+    pub manifest: Manifest,
+    /// One row for each card and number of contexts.
+    pub rows: Vec<Row>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of bench pcsa")
+    }
+
+    fn resolve(&self) -> Result<Vec<(String, Card)>, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic nfp-4000".into());
+        }
+        if self.contexts.is_empty() {
+            return wrong("no number of contexts named; write for example --contexts 1..8".into());
+        }
+        if !(1..=MOST_UPDATES).contains(&self.updates) {
+            return wrong(format!("--updates {}: write 1 to {MOST_UPDATES}", self.updates));
+        }
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, card)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
+            }
+            let most = card.processor(name)?.contexts as u64;
+            if let Some(contexts) = self.contexts.iter().find(|contexts| !(1..=most).contains(contexts)) {
+                return wrong(format!(
+                    "--contexts {contexts}: a microengine of {name} has {most}; write 1 to {most}"
+                ));
+            }
+        }
+        Ok(cards)
+    }
+}
+
+/// Says what a request needs compiled, after checking it: `nfp/pcsa.c` for each card.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
+    let cards = request.resolve()?;
+    let planned = |(name, card): &(String, Card)| super::line_rate::Planned {
+        key: name.clone(),
+        isa: card.spec.isa().unwrap_or_default().to_owned(),
+    };
+    Ok(super::line_rate::Plan { compile: cards.iter().map(planned).collect() })
+}
+
+/// Runs the benchmark. The compiled program is found under the keys of the [`plan`].
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the card and number of contexts it happened at.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let cards = request.resolve()?;
+    let total = cards.len() * request.contexts.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for (nic, card) in &cards {
+        let spec = card.processor(nic)?;
+        let elf = environment.compiled.get(nic).ok_or_else(|| {
+            Error::Input(format!("no compiled program for {nic}; compile what the plan names"))
+        })?;
+        for &contexts in &request.contexts {
+            let row = measure(nic, spec, elf, contexts, request.updates, environment);
+            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {contexts} contexts")))?);
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let manifest_of = |(nic, card): &(String, Card)| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    let manifest =
+        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
+    Ok(Report { benchmark: "pcsa", version: VERSION, manifest, rows })
+}
+
+fn measure(
+    nic: &str,
+    spec: &NfpSpec,
+    elf: &[u8],
+    contexts: u64,
+    updates: u64,
+    environment: &Environment<'_>,
+) -> Result<Row, Error> {
+    let interrupt = &environment.interrupt;
+    let addresses = pcsa::fresh(updates as usize);
+    let one = pcsa::share(spec, elf, &addresses, contexts as usize, interrupt.clone())?;
+    let rates = pcsa::rates(spec, elf, contexts as usize, interrupt.as_ref())?;
+    Ok(Row {
+        nic: nic.to_owned(),
+        contexts,
+        updates,
+        cycles_total: one.cycles,
+        cycles_computing: one.core.computing,
+        cycles_asleep: one.core.asleep,
+        cycles_switching: one.core.switching,
+        context_cycles_asleep: one.contexts.asleep,
+        context_cycles_ready: one.contexts.ready,
+        time_ns: spec.clock.cycles(one.cycles).ps() as f64 / 1e3,
+        updates_per_s: rates.fresh,
+        updates_per_s_settled: rates.settled,
+        line_rate_packets_per_s: rates.fresh,
+        line_rate_bits_per_s: rates.fresh * WIRE_BYTES * 8.0,
+    })
+}

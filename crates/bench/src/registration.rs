@@ -1,0 +1,201 @@
+//! Copy a message into memory that the card may use, or let the card use the message's own: what each costs a CPU.
+//!
+//! A row has both for a size: the copy, and locking and translating the buffer's pages with all that comes to it until the
+//! card could fetch it. The crossover is the smallest size from which on translating takes no longer.
+
+use super::{line_rate::Manifest, load_cards};
+use nicety::cards::Card;
+use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, VERSION};
+use nicety_types::Duration;
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Sizes in bytes.
+    pub sizes: Vec<u64>,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+}
+
+/// A size on a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// Pages that they lie in, from the start of one on.
+    pub pages: u64,
+    /// Copying them.
+    pub copy_ns: f64,
+    /// Locking and translating them, and giving the card their descriptors where it takes any.
+    pub translate_ns: f64,
+}
+
+/// Where translating begins to pay on a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Crossover {
+    /// The card.
+    pub nic: String,
+    /// The smallest size between the smallest and largest measured one from which on translating takes no longer than
+    /// copying; none where copying is faster up to the end.
+    pub crossover_bytes: Option<u64>,
+}
+
+/// The results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// `registration`.
+    pub benchmark: &'static str,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// What was run.
+    pub manifest: Manifest,
+    /// One row for each card and size.
+    pub rows: Vec<Row>,
+    /// One for each card.
+    pub crossovers: Vec<Crossover>,
+}
+
+impl Request {
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of bench registration")
+    }
+
+    fn resolve(&self) -> Result<Vec<(String, Card)>, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic qnix".into());
+        }
+        if self.sizes.is_empty() {
+            return wrong("no size named; write for example --sizes 64:2Mi".into());
+        }
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, card)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
+            }
+            let Some(most) = card.spec.registers() else {
+                return wrong(format!(
+                    "card {name} does not register memory: it reaches all of the host's; name one that does, for \
+                     example qnix"
+                ));
+            };
+            if let Some(size) = self.sizes.iter().find(|&&size| size == 0 || size > most) {
+                return wrong(format!("--sizes {size}: {name} registers 1 to {most} bytes at a time"));
+            }
+        }
+        Ok(cards)
+    }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// Wrong input before anything runs; then whatever ends a run, with the card and size it happened at.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let cards = request.resolve()?;
+    let total = cards.len() * request.sizes.len();
+    let (mut rows, mut crossovers) = (Vec::with_capacity(total), Vec::new());
+    (environment.progress)(0, total);
+    for (nic, card) in &cards {
+        let at = |size| {
+            measure(card, size, environment).map_err(|error| error.inside(&format!("{nic}, {size} B")))
+        };
+        for &size in &request.sizes {
+            let Costs { pages, copy, translate } = at(size)?;
+            let ns = |time: Duration| time.ps() as f64 / 1e3;
+            let (copy_ns, translate_ns) = (ns(copy), ns(translate));
+            rows.push(Row { nic: nic.clone(), size_bytes: size, pages, copy_ns, translate_ns });
+            (environment.progress)(rows.len(), total);
+        }
+        let pays = |size| at(size).map(|costs| costs.translate <= costs.copy);
+        let ends = (request.sizes.iter().min(), request.sizes.iter().max());
+        let crossover_bytes = match ends {
+            (Some(&least), Some(&most)) => crossover(least, most, pays)?,
+            _ => None,
+        };
+        crossovers.push(Crossover { nic: nic.clone(), crossover_bytes });
+    }
+    let manifest_of = |(nic, card): &(String, Card)| {
+        let title = card.listing.title.clone();
+        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
+    };
+    let manifest =
+        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
+    Ok(Report { benchmark: "registration", version: VERSION, manifest, rows, crossovers })
+}
+
+/// The smallest size at which something holds that goes on to hold; none where it does not at the largest.
+fn crossover(
+    mut least: u64,
+    mut most: u64,
+    holds: impl Fn(u64) -> Result<bool, Error>,
+) -> Result<Option<u64>, Error> {
+    if !holds(most)? {
+        return Ok(None);
+    }
+    while least < most {
+        let middle = least + (most - least) / 2;
+        if holds(middle)? {
+            most = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    Ok(Some(most))
+}
+
+/// What a size costs.
+#[derive(Clone, Copy)]
+struct Costs {
+    pages: u64,
+    copy: Duration,
+    translate: Duration,
+}
+
+fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Costs, Error> {
+    let interrupt = environment.interrupt.clone().map(Into::into);
+    let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
+    let measured = Rc::new(Cell::new(None));
+    let result = measured.clone();
+    cluster.program(0, async move |host: Host| {
+        let from = host.alloc(size)?;
+        let start = host.now();
+        host.copy_for_card(&from).await?;
+        let copied = host.now();
+        let pages = host.lock_for_card(&from).await?;
+        let translate = host.now().since(copied);
+        result.set(Some(Costs { pages, copy: copied.since(start), translate }));
+        Ok(())
+    });
+    cluster.run()?;
+    measured.get().ok_or_else(|| Error::Program("nothing was measured".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crossover_is_the_first_size_that_pays() {
+        for first in [1, 2, 63, 64, 65, 100] {
+            assert_eq!(crossover(1, 100, |size| Ok(size >= first)), Ok(Some(first)));
+        }
+        assert_eq!(crossover(1, 100, |size| Ok(size >= 101)), Ok(None));
+        assert_eq!(crossover(50, 100, |size| Ok(size >= 7)), Ok(Some(50)));
+    }
+}

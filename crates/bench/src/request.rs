@@ -1,0 +1,319 @@
+//! What a benchmark is asked for.
+
+use super::{Mode, Pattern, load_cards};
+use nicety::cards::Card;
+use nicety::{Error, Faults, Noise, Topology, faults};
+use nicety_nic::SpinSpec;
+use serde::{Deserialize, Serialize};
+
+/// A benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Benchmark {
+    /// Half a round trip.
+    Latency,
+    /// A window of messages one way, in bytes a second.
+    Bandwidth,
+    /// A window of messages one way, in messages a second.
+    MessageRate,
+}
+
+impl Benchmark {
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Benchmark::Latency => "latency",
+            Benchmark::Bandwidth => "bandwidth",
+            Benchmark::MessageRate => "message-rate",
+        }
+    }
+
+    /// How many iterations are measured unless said otherwise: fewer where each moves much.
+    pub(super) const fn default_iterations(self, size: u64) -> u64 {
+        match self {
+            Benchmark::Latency => 10,
+            _ if size <= 64 << 10 => 10,
+            _ => 2,
+        }
+    }
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+fn default_pattern() -> String {
+    Pattern::default().to_string()
+}
+
+/// What to measure. The JSON form is what the command line hands over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// Cards, by name or path.
+    pub nics: Vec<String>,
+    /// Modes; all of the card's where none is named.
+    #[serde(default)]
+    pub modes: Option<Vec<String>>,
+    /// Message sizes in bytes.
+    pub sizes: Vec<u64>,
+    /// Iterations measured.
+    #[serde(default)]
+    pub iterations: Option<u64>,
+    /// Iterations before those.
+    #[serde(default)]
+    pub warmup: Option<u64>,
+    /// Messages in a window.
+    #[serde(default)]
+    pub window: Option<u64>,
+    /// `KEY=VALUE` overrides of the specs.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Who sends to whom: `pair`, `bidirectional` or `incast:N`.
+    #[serde(default = "default_pattern")]
+    pub pattern: String,
+    /// How the nodes are joined; as the pattern has it where none is named.
+    #[serde(default)]
+    pub topology: Option<String>,
+    /// Background noise on the hosts' CPUs, as [`Noise`] is written.
+    #[serde(default)]
+    pub noise: Option<String>,
+    /// What goes wrong in the network, as [`faults`](nicety::faults) are written.
+    #[serde(default)]
+    pub faults: Option<String>,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Whether the user's own handlers run instead of the library's.
+    #[serde(default)]
+    pub handlers: bool,
+}
+
+/// Most iterations, measured or before: their figures are kept.
+const MOST_ITERATIONS: u64 = 10_000_000;
+
+/// Messages in a window unless said otherwise.
+pub(super) const DEFAULT_WINDOW: u64 = 64;
+
+/// The largest message of a benchmark, in bytes: handlers count in 32 bits.
+const LARGEST: u64 = 1 << 31;
+
+/// A card, its name in results, and the modes in which it runs.
+pub(super) struct Chosen {
+    pub(super) nic: String,
+    pub(super) card: Card,
+    pub(super) modes: Vec<Mode>,
+}
+
+/// What the names in a request stand for.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<Chosen>,
+    pub(super) pattern: Pattern,
+    pub(super) topology: Topology,
+    pub(super) noise: Option<Noise>,
+    pub(super) faults: Faults,
+}
+
+impl Request {
+    /// A request with nothing said that need not be.
+    pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
+        Request {
+            benchmark,
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            modes: None,
+            sizes: sizes.to_vec(),
+            iterations: None,
+            warmup: None,
+            window: None,
+            overrides: Vec::new(),
+            pattern: default_pattern(),
+            topology: None,
+            noise: None,
+            faults: None,
+            seed: default_seed(),
+            handlers: false,
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what JSON and fields are wrong.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the benchmark's request")
+    }
+
+    /// Reads the cards and modes, and checks the numbers.
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.nics.is_empty() {
+            return wrong("no card named; write for example --nic spin-discrete".into());
+        }
+        let pattern: Pattern = self.pattern.parse()?;
+        let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
+        let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
+        let topology = match &self.topology {
+            Some(name) => name.parse()?,
+            None => pattern.topology(),
+        };
+        let cards = load_cards(&self.nics, &self.overrides)?;
+        for (i, (name, _)) in cards.iter().enumerate() {
+            if cards[..i].iter().any(|(other, _)| other == name) {
+                return wrong(format!(
+                    "two of the cards are called {name}; give one another name in its file"
+                ));
+            }
+        }
+        let first = cards[0].1.spec.design();
+        let mixed = cards.iter().any(|(_, card)| card.spec.design() != first);
+        let choose = |(nic, card): (String, Card)| {
+            let modes = self.modes_of(&nic, &card, mixed)?;
+            Ok(Chosen { nic, card, modes })
+        };
+        let cards: Vec<Chosen> = cards.into_iter().map(choose).collect::<Result<_, Error>>()?;
+        if self.sizes.is_empty() {
+            return wrong("no size named; write for example --sizes 8:4Mi".into());
+        }
+        if let Some(size) = self.sizes.iter().find(|&&size| size > LARGEST) {
+            return wrong(format!(
+                "a message of {size} bytes is too long; the largest is 2Gi ({LARGEST} bytes)"
+            ));
+        }
+        let mut modes = cards.iter().flat_map(|chosen| &chosen.modes);
+        let handled = modes.any(|m| m.handlers(self.benchmark).is_some());
+        if self.benchmark == Benchmark::Latency && handled && self.sizes.contains(&0) {
+            return wrong(
+                "a message of 0 bytes has no packet with payload, so no payload handler would answer it; begin with \
+                 --sizes 1 or use --mode rdma,portals4"
+                    .into(),
+            );
+        }
+        for (name, value) in [("--iterations", self.iterations), ("--window", self.window)] {
+            if value == Some(0) {
+                return wrong(format!("{name} is at least 1"));
+            }
+        }
+        for (name, value) in [("--iterations", self.iterations), ("--warmup", self.warmup)] {
+            if let Some(value) = value.filter(|&v| v > MOST_ITERATIONS) {
+                return wrong(format!("{name} is at most {MOST_ITERATIONS}, not {value}"));
+            }
+        }
+        if let Some(window) = self.window.filter(|&w| w > 65_536) {
+            return wrong(format!("--window is at most 65536, not {window}"));
+        }
+        for Chosen { card, modes, .. } in &cards {
+            let nodes = pattern.nodes();
+            topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
+                Error::Input(match topology {
+                    Topology::Pair => format!(
+                        "--pattern {pattern} takes {nodes} nodes, and --topology pair has 2; write --topology star"
+                    ),
+                    _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
+                })
+            })?;
+            let Ok(spec) = card.spec.of::<SpinSpec>() else { continue };
+            // RDMA's receiver has an event of every message of a window.
+            let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
+            let (window, depth) =
+                (self.window.unwrap_or(DEFAULT_WINDOW), u64::from(spec.limits.event_queue_depth));
+            let polled = self.benchmark != Benchmark::Latency
+                && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
+            if polled && window * senders > depth {
+                return wrong(format!(
+                    "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
+                     queues hold {depth}; write --window {} or less, or set limits.event_queue_depth",
+                    window * senders,
+                    (depth / senders).max(1)
+                ));
+            }
+        }
+        Ok(Resolved { cards, pattern, topology, noise, faults })
+    }
+}
+
+impl Request {
+    /// The modes in which a card runs: those named, or all it has. Of cards of several designs each does what it does of
+    /// itself, which is what compares.
+    fn modes_of(&self, nic: &str, card: &Card, mixed: bool) -> Result<Vec<Mode>, Error> {
+        let design = card.spec.design();
+        let wrong = |text: String| Err(Error::Input(text));
+        let Some(names) = &self.modes else {
+            if self.handlers {
+                card.spec.of::<SpinSpec>()?;
+                return Ok(vec![Mode::SpinStream]);
+            }
+            let natural = mixed || design.natural_mode().is_none();
+            return Ok(if natural { vec![Mode::Auto] } else { Mode::of(design).to_vec() });
+        };
+        let modes = names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(mode) =
+            modes.iter().find(|&&mode| mode != Mode::Auto && !Mode::of(design).contains(&mode))
+        {
+            let others: Vec<_> = Mode::of(design).iter().map(|mode| mode.name()).collect();
+            return wrong(format!(
+                "{nic} has no mode {}; a card of design {} has {}",
+                mode.name(),
+                design.name(),
+                [&others[..], &[Mode::Auto.name()]].concat().join(", ")
+            ));
+        }
+        if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {
+            return wrong(format!(
+                "mode {} runs no handlers; with handlers of your own use --mode spin-stream or spin-store",
+                mode.name()
+            ));
+        }
+        Ok(modes)
+    }
+}
+
+/// Handlers that a request needs compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedHandlers {
+    /// The name under which [`super::run`] looks for the compiled program.
+    pub key: String,
+    /// The card.
+    pub nic: String,
+    /// The mode.
+    pub mode: &'static str,
+    /// The library's file, unless the user's own takes its place.
+    pub source: &'static str,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+/// What must be done before a request is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What to compile.
+    pub compile: Vec<PlannedHandlers>,
+}
+
+pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
+    format!("{nic}/{}", mode.name())
+}
+
+/// Says which handlers a request needs, after checking it.
+///
+/// # Errors
+/// [`Error::Input`] when the request is wrong.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let Resolved { cards, .. } = request.resolve()?;
+    let mut compile = Vec::new();
+    for Chosen { nic, card, modes } in &cards {
+        for &mode in modes {
+            if let Some(source) = mode.handlers(request.benchmark) {
+                compile.push(PlannedHandlers {
+                    key: compiled_key(nic, mode),
+                    nic: nic.clone(),
+                    mode: mode.name(),
+                    source,
+                    isa: card.spec.isa().unwrap_or_default().to_owned(),
+                });
+            }
+        }
+    }
+    Ok(Plan { compile })
+}

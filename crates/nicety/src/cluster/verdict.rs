@@ -1,0 +1,144 @@
+//! Whether a run that came to its end was a good one: what failed in it, and what of that was asked for.
+
+use super::NodeReport;
+use crate::Error;
+use crate::error::fault_lines;
+use nicety_nic::spin::{Fault, FaultKind};
+use serde::Serialize;
+use std::str::FromStr;
+
+/// Most failures that a text tells of, beside the faults.
+const LISTED: usize = 8;
+
+/// Failures of handlers and processes that a run may end with. None unless they are named: a run in which a handler
+/// trapped, failed, overran its budget or had a command refused is an error, though nobody may have waited for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    kinds: u8,
+}
+
+impl Allowed {
+    /// Every failure.
+    pub const ALL: Allowed = Allowed { kinds: u8::MAX };
+
+    /// These too.
+    #[must_use]
+    pub const fn with(self, kind: FaultKind) -> Allowed {
+        Allowed { kinds: self.kinds | 1 << kind as u8 }
+    }
+
+    /// Whether failures of this kind are.
+    pub const fn has(self, kind: FaultKind) -> bool {
+        self.kinds >> kind as u8 & 1 != 0
+    }
+}
+
+impl FromStr for Allowed {
+    type Err = Error;
+
+    /// Names of kinds between commas, or `all`.
+    fn from_str(text: &str) -> Result<Allowed, Error> {
+        if text == "all" {
+            return Ok(Allowed::ALL);
+        }
+        text.split(',').filter(|name| !name.is_empty()).try_fold(Allowed::default(), |allowed, name| {
+            let kind = FaultKind::ALL.into_iter().find(|kind| kind.name() == name);
+            let kind = kind.ok_or_else(|| {
+                let names: Vec<_> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+                Error::Input(format!(
+                    "there is no failure {name:?} to allow; there are {}, and all of them are 'all'",
+                    names.join(", ")
+                ))
+            })?;
+            Ok(allowed.with(kind))
+        })
+    }
+}
+
+/// Something that failed in a run that came to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// On whose card.
+    pub rank: u32,
+    /// `trap`, `fail`, `budget` or `refused`.
+    #[serde(serialize_with = "name")]
+    pub kind: FaultKind,
+    /// What, and where in the source.
+    pub text: String,
+    /// How many times.
+    pub times: u64,
+}
+
+fn name<S: serde::Serializer>(kind: &FaultKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
+}
+
+/// What failed on a node: its faults, commands that its card refused, and messages for which a budget had no cycles left.
+pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
+    let fault =
+        |fault: &Fault| Failure { rank, kind: fault.kind, text: fault.text.clone(), times: fault.times };
+    let refused = node.refused_commands.iter().map(|refused| Failure {
+        rank,
+        kind: FaultKind::Refused,
+        text: format!("{} refused: {}, {}", refused.command, refused.code, refused.place),
+        times: refused.times,
+    });
+    let unserved = node.unserved.iter().map(|(application, times)| Failure {
+        rank,
+        kind: FaultKind::Budget,
+        text: format!("messages refused: the budget of application '{application}' is used up"),
+        times: *times,
+    });
+    node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
+}
+
+/// Refuses a run that ended well but for these nodes' failures.
+///
+/// # Errors
+/// [`Error::HandlerTrap`] with what failed and was not asked for.
+pub(crate) fn check(nodes: &[NodeReport], allowed: Allowed) -> Result<(), Error> {
+    let all = (0..).zip(nodes).flat_map(|(rank, node)| failures(rank, node));
+    let failed: Vec<Failure> = all.filter(|failure| !allowed.has(failure.kind)).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let faults: Vec<Fault> = nodes
+        .iter()
+        .flat_map(|node| &node.faults)
+        .filter(|fault| !allowed.has(fault.kind))
+        .cloned()
+        .collect();
+    let told = |failure: &&Failure| faults.iter().all(|fault| fault.text != failure.text);
+    let others: Vec<&Failure> = failed.iter().filter(told).collect();
+    let line = |failure: &&Failure| match failure.times {
+        1 => format!("rank {}: {}", failure.rank, failure.text),
+        times => format!("rank {}: {} ({times} times)", failure.rank, failure.text),
+    };
+    let mut lines: Vec<String> = (!faults.is_empty()).then(|| fault_lines(&faults)).into_iter().collect();
+    lines.extend(others.iter().take(LISTED).map(line));
+    if let more @ 1.. = others.len().saturating_sub(LISTED) {
+        lines.push(format!("and {more} more"));
+    }
+    lines.push("the run came to its end all the same".to_owned());
+    Err(Error::HandlerTrap(lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allowed_has_names() {
+        let of = |text: &str| text.parse::<Allowed>();
+        assert_eq!(of(""), Ok(Allowed::default()));
+        let some = of("fail,refused").unwrap();
+        let found: Vec<_> = FaultKind::ALL.into_iter().filter(|&kind| some.has(kind)).collect();
+        assert_eq!(found, [FaultKind::Fail, FaultKind::Refused]);
+        assert!(FaultKind::ALL.into_iter().all(|kind| of("all").unwrap().has(kind)));
+        let error = of("fail,traps").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "there is no failure \"traps\" to allow; there are trap, fail, budget, refused, and all of them are 'all'"
+        );
+    }
+}
