@@ -249,7 +249,7 @@ def test_a_wrong_type_names_function_argument_and_what_it_is() -> None:
     for call, text in [
         (
             lambda: package.check_line_rate("a.c", user_header="02"),  # type: ignore[arg-type]
-            "check_line_rate: user_header is bytes, not '02'",
+            "check_line_rate: user_header is bytes, not '02'; write bytes.fromhex('02')",
         ),
         (
             lambda: package.compile_handlers("a.c"),

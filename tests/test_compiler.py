@@ -301,6 +301,16 @@ def test_the_linkers_messages_reach_the_user(handlers: Path, capfd: pytest.Captu
     assert "elsewhere" in capfd.readouterr().err
 
 
+def test_there_is_no_heap(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("#include <stdlib.h>\nint main(void) { free(malloc(4)); return 0; }\n")
+    with pytest.raises(CompileError, match=r"a\.c: calls free, malloc, and programs of cards have no heap; use an"):
+        compile_handlers([source])
+    assert capfd.readouterr().err == ""
+    source.write_text(f"{source.read_text()}void *malloc(size_t size) {{ return 0; }}\nvoid free(void *old) {{}}\n")
+    compile_handlers([source])
+
+
 def test_an_unknown_extension_is_the_compilers_to_refuse(handlers: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CompileError):
         compile_handlers([handlers], isa="rv32imac_znothing")

@@ -53,10 +53,22 @@ def checked(function: _C) -> _C:
             return function(*arguments, **named)
         for name, value in bound.arguments.items():
             if name in wanted and not _is(value, wanted[name]):
-                raise InputError(f"{what}: {name} is {_described(wanted[name])}, not {_short(value)}")
+                instead = _instead(value, wanted[name])
+                raise InputError(f"{what}: {name} is {_described(wanted[name])}, not {_short(value)}{instead}")
         return function(*arguments, **named)
 
     return typing.cast(_C, call)
+
+
+def _instead(value: object, wanted: object) -> str:
+    """How to write a text as the bytes that are wanted."""
+    if not (isinstance(value, str) and _is(b"", wanted)):
+        return ""
+    try:
+        bytes.fromhex(value)
+    except ValueError:
+        return f"; write {value!r}.encode()" if len(value) < 30 else "; encode it"
+    return f"; write bytes.fromhex({_short(value)})"
 
 
 def _wanted(function: Callable[..., Any]) -> dict[str, object]:

@@ -33,6 +33,7 @@ _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
 # Those that call others come before them.
 _LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
+_HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
 
@@ -197,6 +198,12 @@ class _Build:
                 arguments.append(str(unit))
                 provided |= symbols_of_unit.defined
                 needed |= symbols_of_unit.undefined
+        if heap := sorted((needed - provided) & _HEAP):
+            names = ", ".join(map(str, sources))
+            raise CompileError(
+                f"{names}: calls {', '.join(heap)}, and programs of cards have no heap; use an array of the largest"
+                f" size, or define {heap[0]} over one"
+            )
         if needed - provided:
             header = (self.library / "runtime" / "include" / "math.h").read_text()
             mathematics = (needed - provided) & set(re.findall(r"(\w+)\(", header))

@@ -159,10 +159,10 @@ pub fn run_while(
 /// The memory of a program, and where its stack begins.
 fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
     let segments = image.segments();
-    let malformed = |problem: String| LoadError::Malformed { problem };
     if segments.len() >= MAX_REGIONS {
         let most = MAX_REGIONS - 1;
-        return Err(malformed(format!("it has {} segments; a bare program may have {most}", segments.len())));
+        let problem = format!("it has {} segments; a bare program may have {most}", segments.len());
+        return Err(LoadError::Refused { problem });
     }
     let first = segments.first().map_or(0, Segment::address);
     let end = segments.last().map_or(0, |s| u64::from(s.address()) + u64::from(s.size()));
@@ -185,7 +185,7 @@ fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
     let sp = if above { top as u32 } else { first & !15 };
     if sp < HEAP_AND_STACK {
         let problem = format!("there are no {HEAP_AND_STACK} bytes for a stack above or below the program");
-        return Err(malformed(problem));
+        return Err(LoadError::Refused { problem });
     }
     if !joined {
         let bytes = vec![0; HEAP_AND_STACK as usize];

@@ -22,13 +22,17 @@ pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
     // A file may have been stripped of its section headers; then it has no symbols.
     let symbols = symbols(header, file).unwrap_or_default();
     if symbols.keys().map(String::len).sum::<usize>() > MAX_NAMES {
-        return Err(malformed(format!("the names of its symbols take more than {MAX_NAMES} bytes")));
+        return Err(refused(format!("the names of its symbols take more than {MAX_NAMES} bytes")));
     }
     Ok(Parts { entry: header.e_entry(LE), segments, symbols })
 }
 
 fn malformed(problem: impl ToString) -> LoadError {
     LoadError::Malformed { problem: problem.to_string() }
+}
+
+fn refused(problem: impl ToString) -> LoadError {
+    LoadError::Refused { problem: problem.to_string() }
 }
 
 fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
@@ -99,18 +103,18 @@ const MAX_NAMES: usize = 8 << 20;
 fn check_sizes(loaded: &[&elf::ProgramHeader32<object::LittleEndian>]) -> Result<(), LoadError> {
     if loaded.len() > MAX_SEGMENTS {
         let count = loaded.len();
-        return Err(malformed(format!("it has {count} segments; a program may have {MAX_SEGMENTS}")));
+        return Err(refused(format!("it has {count} segments; a program may have {MAX_SEGMENTS}")));
     }
     let memory: u64 = loaded.iter().map(|header| u64::from(header.p_memsz(LE))).sum();
     if memory > MAX_MEMORY {
-        return Err(malformed(format!(
+        return Err(refused(format!(
             "its segments take {memory} bytes of memory; a program may take {MAX_MEMORY}"
         )));
     }
     let code = loaded.iter().filter(|header| header.p_flags(LE).0 & elf::PF_X.0 != 0);
     let code: u64 = code.map(|header| u64::from(header.p_filesz(LE))).sum();
     if code > MAX_CODE {
-        return Err(malformed(format!("it has {code} bytes of code; a program may have {MAX_CODE}")));
+        return Err(refused(format!("it has {code} bytes of code; a program may have {MAX_CODE}")));
     }
     Ok(())
 }
@@ -149,7 +153,7 @@ fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
         }
     }
     if !segments.iter().any(|s| s.executable) {
-        return Err(malformed("it has no code; write at least one function that is not static"));
+        return Err(refused("it has no code; write at least one function that is not static"));
     }
     Ok(segments)
 }

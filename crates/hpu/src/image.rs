@@ -104,6 +104,11 @@ pub enum LoadError {
         /// What is wrong.
         problem: String,
     },
+    /// A sound file whose program no card runs.
+    Refused {
+        /// Why.
+        problem: String,
+    },
     /// No symbol of that name is defined.
     NoSymbol {
         /// The name looked for.
@@ -149,6 +154,7 @@ impl fmt::Display for LoadError {
                 write!(f, "it was compiled for {needs}, which the core ({isa}) lacks; compile it for that isa")
             }
             LoadError::Malformed { problem } => write!(f, "a damaged ELF file: {problem}"),
+            LoadError::Refused { problem } => write!(f, "the program cannot be loaded: {problem}"),
             LoadError::NoSymbol { name, functions } => {
                 write!(f, "no symbol {} is defined", printable(name))?;
                 match functions.as_slice() {

@@ -210,11 +210,11 @@ fn damaged_program_headers_are_named() {
     let error = |loads: &[Load]| load(&elf(0, loads)).unwrap_err().to_string();
     assert_eq!(
         error(&[]),
-        "a damaged ELF file: it has no code; write at least one function that is not static"
+        "the program cannot be loaded: it has no code; write at least one function that is not static"
     );
     assert_eq!(
         error(&[data(0x1000, &[1], 8)]),
-        "a damaged ELF file: it has no code; write at least one function that is not static"
+        "the program cannot be loaded: it has no code; write at least one function that is not static"
     );
     assert_eq!(
         error(&[code(0x1000, &[ret()]), data(0x2000, &[1, 2], 1)]),
@@ -257,16 +257,16 @@ fn what_would_take_all_memory_is_refused_before_it_does() {
     // 4000 segments over the same 512 KiB: 2 GB of bytes, and 16 GB of places for blocks.
     assert_eq!(
         error(shared(4000, 5, 512 << 10, 512 << 10)),
-        "a damaged ELF file: it has 4000 segments; a program may have 64"
+        "the program cannot be loaded: it has 4000 segments; a program may have 64"
     );
     assert_eq!(
         error(shared(33, 5, 512 << 10, 512 << 10)),
-        "a damaged ELF file: it has 17301504 bytes of code; a program may have 16777216"
+        "the program cannot be loaded: it has 17301504 bytes of code; a program may have 16777216"
     );
     // 14 of 256 MiB that are to be zero.
     assert_eq!(
         error(shared(14, 6, 0, 256 << 20)),
-        "a damaged ELF file: its segments take 3758096384 bytes of memory; a program may take 268435456"
+        "the program cannot be loaded: its segments take 3758096384 bytes of memory; a program may take 268435456"
     );
     let whole = [code(0x1000, &[ret()]), data(0x2000, &[], (256 << 20) - 4)];
     assert!(load(&elf(0x1000, &whole)).is_ok());
@@ -306,7 +306,7 @@ fn names_that_share_their_bytes_are_bounded() {
     assert_eq!(load(&with_names(3000, 4104, 100)).unwrap().functions().count(), 92);
     // 4096 names, which 4096 bytes of the file are enough for.
     let error = load(&with_names(4096, 4096, 4096)).unwrap_err().to_string();
-    assert_eq!(error, "a damaged ELF file: the names of its symbols take more than 8388608 bytes");
+    assert_eq!(error, "the program cannot be loaded: the names of its symbols take more than 8388608 bytes");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-/* stdlib.h: what of it needs neither a heap nor files. There is no malloc: a card's memory is given out by its host. */
+/* stdlib.h: what of it needs neither a heap nor files. A card's memory is given out by its host. */
 #ifndef NICETY_STDLIB_H
 #define NICETY_STDLIB_H
 
@@ -41,6 +41,12 @@ void srand(unsigned seed);
 /* Sorts in place, in at most n log n comparisons and a constant amount of stack; equal elements may change places. */
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 void *bsearch(const void *key, const void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+
+/* There is no heap, so these are for programs that define them, over an array of their own for example. */
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+void *realloc(void *old, size_t size);
+void free(void *old);
 
 /* Ends a bare program with this exit code; a handler returns instead. */
 _Noreturn void exit(int code);
