@@ -106,7 +106,7 @@ def _generated(what: str, name: str | None, markdown: str) -> str:
 
 def more(markdown: str) -> str:
     """Entries for the public names that a page does not have."""
-    names = [name for name in nicety.__all__ if not re.search(rf"nicety(\.\w+)?\.{name}\b", markdown)]
+    names = [name for name in nicety.__all__ if not re.search(rf"nicety(\.\w+)*\.{name}\b", markdown)]
     found = {name: getattr(nicety, name) for name in names if not name.startswith("__")}
     entries = [f"::: {value.__module__}.{name}" for name, value in found.items()]
     return "\n\n".join(["## More", *entries]) if entries else ""

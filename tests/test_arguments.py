@@ -15,12 +15,13 @@ import pytest
 
 import nicety as package
 from conftest import Result
-from nicety import _checks, _typed
-from nicety.compiler import library_source
-from nicety.programs import run_program
-from nicety.salesman import climb_lengths
+from nicety.apps.salesman import climb_lengths
+from nicety.build.compiler import library_source
+from nicety.program.script import run_program
+from nicety.shared import checks as _checks
+from nicety.shared import typed as _typed
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Overlap, Storage, run_usecase
-from nicety.usecases.show import figure_tables, percentile_tables
+from nicety.usecases.report import figure_tables, percentile_tables
 
 
 def test_one_is_as_good_as_several() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nicety import _native
-from nicety.compiler import compile_handlers
+from nicety.build.compiler import compile_handlers
 
 ROOT = Path(__file__).parent.parent
 

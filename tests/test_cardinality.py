@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety.results import report_table
+from nicety.show.tables import report_table
 
 WIRE_BITS = 84 * 8
 

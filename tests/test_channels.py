@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety
-from nicety.results import LEVELS
+from nicety.show.recordings import LEVELS
 from sizes import examples
 
 SOURCE = """\

@@ -16,10 +16,10 @@ import platformdirs
 import pytest
 
 from nicety import _native
-from nicety._cache import cache_dir
-from nicety._elf import read_symbols
-from nicety._toolchain import Kind, Toolchain, find_toolchain, isa_extensions
-from nicety.compiler import compile_handlers, library_source
+from nicety.build.cache import cache_dir
+from nicety.build.compiler import compile_handlers, library_source
+from nicety.build.elf import read_symbols
+from nicety.build.toolchain import Kind, Toolchain, find_toolchain, isa_extensions
 from nicety.errors import CompileError, InputError
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -202,8 +202,8 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text], generate: dict[
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
     assert "## More" not in page
     # A name that the page forgets is added to it.
-    markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.outcomes.Event", "")
-    assert "\n## More\n\n::: nicety.outcomes.Event\n" in generate["expand"](markdown)
+    markdown = (DOCS / "reference/python.md").read_text().replace("::: nicety.program.portals.events.Event", "")
+    assert "\n## More\n\n::: nicety.program.portals.events.Event\n" in generate["expand"](markdown)
 
 
 def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from nicety import _cache, plots
-from nicety._files import write_whole
-from nicety._toolchain import find_toolchain
-from nicety.compiler import compile_handlers, library_source
+from nicety.build import cache as _cache
+from nicety.build.compiler import compile_handlers, library_source
+from nicety.build.toolchain import find_toolchain
 from nicety.errors import InputError
-from nicety.results import write_trace
+from nicety.shared.files import write_whole
+from nicety.show.axes import save
+from nicety.show.traces import write_trace
 
 HANDLER = "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { return DROP; }\n"
 
@@ -133,7 +134,7 @@ def test_pictures_and_timelines_are_written_whole(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", full)
     for path, write in [
-        (tmp_path / "a.svg", lambda path: plots.save(Figure(), path)),
+        (tmp_path / "a.svg", lambda path: save(Figure(), path)),
         (tmp_path / "a.pftrace", lambda path: write_trace(Recording(), path)),  # type: ignore[arg-type]
     ]:
         path.write_bytes(b"before")

@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
+from nicety.apps.gpu import climbs
 from nicety.errors import InputError
-from nicety.gpu import climbs
 
 pytestmark = pytest.mark.gpu
 
@@ -71,6 +71,6 @@ def test_climbs_of_several_calls_are_those_of_one(monkeypatch: pytest.MonkeyPatc
     dice = random.Random(1)
     cities = [(dice.randrange(4000), dice.randrange(4000)) for _ in range(20)]
     whole = climbs(cities, range(50), seed=3, device=kind())
-    monkeypatch.setattr("nicety.gpu.AT_ONCE", 7)
+    monkeypatch.setattr("nicety.apps.gpu.AT_ONCE", 7)
     parts = climbs(cities, range(50), seed=3, device=kind())
     assert (whole.length, whole.number, whole.tour) == (parts.length, parts.number, parts.tour)

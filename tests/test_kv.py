@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.compiler import library_source
+from nicety.build.compiler import library_source
 from nicety.usecases import KeyValue
 from nicety.usecases.kv import Answer, Table, hash_of
 from sizes import examples

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.line_rate import LineRateReport, LineRateRow
-from nicety.line_rate_text import line_rate_text
+from nicety.bench.line_rate import LineRateReport, LineRateRow, line_rate_text
 from sizes import examples
 
 # `li a0, 0` takes a cycle and `ret` two.

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import nicety
-from nicety.line_rate import LineRateRow
-from nicety.line_rate_text import line_rate_text
+from nicety.bench.line_rate import LineRateRow, line_rate_text
 
 HEAD = """#include <nicety.h>
 typedef struct { uint64_t lock; uint32_t count, next, serving; } state_t;

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.compiler import library_source
+from nicety.build.compiler import library_source
 from nicety.usecases import Matching, Overlap
 from nicety.usecases.matching import overlap_ratio
 from nicety.usecases.messenger import ANY, CardMessenger, CpuMessenger, Messenger, Receive

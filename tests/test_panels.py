@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety import plots
-from nicety.curves import line_rate_figure
+from nicety.bench.line_rate import line_rate_figure
+from nicety.show.axes import empty_figure, value_axis
 from nicety.usecases import Accumulate, Broadcast, Matching, Overlap, run_usecase
-from nicety.usecases.show import report_text
+from nicety.usecases.report import report_text, usecase_figure
 
 
 def drawn(case: Any, **options: Any) -> Any:
-    figure = plots.usecase_figure(run_usecase(case, nics=["spin-discrete"], **options))
+    figure = usecase_figure(run_usecase(case, nics=["spin-discrete"], **options))
     figure.draw_without_rendering()
     return figure
 
@@ -59,7 +59,7 @@ def test_a_share_goes_from_0_to_1() -> None:
 
 def test_a_title_names_no_unit_but_the_axis_does() -> None:
     report = run_usecase(Accumulate(sizes=[1 << 20]), nics=["spin-discrete"], modes=["rdma"])
-    figure = plots.usecase_figure(report)
+    figure = usecase_figure(report)
     assert "B/s" not in figure.get_suptitle()
     assert figure.axes[0].get_ylabel() == "Bandwidth (GB/s)"
     assert "until the products are in place, 10^6 B/s\n" in report_text(report)
@@ -67,8 +67,8 @@ def test_a_title_names_no_unit_but_the_axis_does() -> None:
 
 @pytest.mark.parametrize("most", [0.7, 2.2, 11.3, 94.0, 4321.0])
 def test_ticks_are_round(most: float) -> None:
-    figure, axes = plots.empty_figure(4, 4)
-    plots.value_axis(axes, [most / 3, most], "Something")
+    figure, axes = empty_figure(4, 4)
+    value_axis(axes, [most / 3, most], "Something")
     figure.draw_without_rendering()
     one, other, *_ = axes.get_yticks()
     first = f"{other - one:.3e}"[:5]

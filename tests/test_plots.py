@@ -12,8 +12,10 @@ import pytest
 
 import nicety as package
 from conftest import Result
-from nicety import plots
-from nicety.bars import stacked_bars
+from nicety.bench.messages import report_figure
+from nicety.show.axes import empty_figure, save, size_axis, size_text, time_unit, value_axis
+from nicety.show.bars import stacked_bars, stages_figure
+from nicety.show.timelines import timeline_figure
 from test_recording import ping_pong
 
 LATENCY = ["bench", "latency", "--nic", "spin-discrete,spin-integrated", "--mode", "rdma,portals4"]
@@ -27,7 +29,7 @@ def report() -> package.benchmarks.Report:
 
 
 def test_a_line_for_each_card_and_mode(report: package.benchmarks.Report) -> None:
-    figure = plots.report_figure(report)
+    figure = report_figure(report)
     (axes,) = figure.axes
     lines = axes.get_lines()
     labels = [line.get_label() for line in lines]
@@ -53,19 +55,19 @@ def test_a_line_for_each_card_and_mode(report: package.benchmarks.Report) -> Non
     [(0, "0"), (8, "8"), (1000, "1000"), (1536, "1536"), (65536, "64Ki"), (4 << 20, "4Mi"), (2 << 30, "2Gi")],
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
-    assert plots.size_text(size) == text
+    assert size_text(size) == text
 
 
 @pytest.mark.parametrize("sizes", [[0, 1, 2], [0], [8], [7, 9, 1000], list(range(1, 40))])
 def test_any_sizes_can_be_drawn(sizes: list[int], tmp_path: Path) -> None:
     report = package.run_benchmark("message-rate", nics=["spin-discrete"], modes=["rdma"], sizes=sizes, window=2)
-    figure = plots.report_figure(report)
+    figure = report_figure(report)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     ticks = [text.get_text() for text in axes.get_xticklabels()]
     assert 1 <= len(ticks) <= 11
     assert axes.get_ylabel() == "Message rate (10⁶ messages/s)"
-    plots.save(figure, tmp_path / "p.png")
+    save(figure, tmp_path / "p.png")
 
 
 @pytest.mark.parametrize("noise", [None, "1ms,25us,rank=1"])
@@ -77,7 +79,7 @@ def test_no_text_lies_on_another(benchmark: Any, pattern: str, noise: str | None
     report = package.run_benchmark(
         benchmark, nics=["spin-discrete"], sizes=[8, 4096], iterations=2, pattern=pattern, noise=noise
     )
-    figure = plots.report_figure(report)
+    figure = report_figure(report)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     circumstances = [text.get_text() for text in axes.texts]
@@ -105,7 +107,7 @@ def test_lines_on_top_of_each_other_are_all_seen() -> None:
         # Three modes alike, and one apart from them but for the largest size.
         apart = row["mode"] == "rdma" and row["size_bytes"] < sizes[-1]
         row["bandwidth_bytes_per_s"] = row["size_bytes"] * (1e6 if apart else 2e6)
-    (axes,) = plots.report_figure(report).axes
+    (axes,) = report_figure(report).axes
     marked = {str(line.get_label()).split(", ")[1]: line.get_markevery() for line in axes.get_lines()}
     assert marked == {"rdma": [0, 1, 2, 3, 4], "portals4": [0, 3, 5], "spin-store": [1, 4], "spin-stream": [2]}
     # The first one is solid below, and the others take turns on it: a stripe, and as much room as the rest need.
@@ -127,7 +129,7 @@ def test_lines_on_top_of_each_other_are_all_seen() -> None:
 
 def test_cards_of_one_mode_have_colours_and_markers_of_their_own() -> None:
     report = package.run_benchmark("latency", nics=["spin-discrete", "spin-integrated"], modes=["rdma"], sizes=[8, 64])
-    lines = plots.report_figure(report).axes[0].get_lines()
+    lines = report_figure(report).axes[0].get_lines()
     assert len({line.get_color() for line in lines}) == 2
     assert len({line.get_marker() for line in lines}) == 2
 
@@ -143,15 +145,15 @@ def test_cards_of_one_mode_have_colours_and_markers_of_their_own() -> None:
     ],
 )
 def test_an_axis_ends_with_a_tick(values: list[float], ticks: list[float]) -> None:
-    _, axes = plots.empty_figure(5, 4)
-    plots.value_axis(axes, values, "Latency (ns)")
+    _, axes = empty_figure(5, 4)
+    value_axis(axes, values, "Latency (ns)")
     assert list(axes.get_yticks()) == pytest.approx(ticks)
     assert axes.get_ylim() == pytest.approx((ticks[0], ticks[-1]))
 
 
 def test_the_first_and_the_last_size_are_named() -> None:
-    _, axes = plots.empty_figure(7, 4)
-    plots.size_axis(axes, [1 << power for power in range(11)] + [1500])
+    _, axes = empty_figure(7, 4)
+    size_axis(axes, [1 << power for power in range(11)] + [1500])
     assert list(axes.get_xticks()) == [*(1 << power for power in range(10)), 1500]
 
 
@@ -159,7 +161,7 @@ def test_the_first_and_the_last_size_are_named() -> None:
     ("most_ns", "unit"), [(9_999, (1, "ns")), (1e4, (1e3, "µs")), (1e7, (1e6, "ms")), (2e10, (1e9, "s"))]
 )
 def test_times_are_in_readable_units(most_ns: float, unit: tuple[float, str]) -> None:
-    assert plots.time_unit(most_ns) == unit
+    assert time_unit(most_ns) == unit
 
 
 def test_percentiles_are_drawn(nicety: Callable[..., Result], tmp_path: Path) -> None:
@@ -168,14 +170,14 @@ def test_percentiles_are_drawn(nicety: Callable[..., Result], tmp_path: Path) ->
     )
     row = report["rows"][0]
     assert row["min_ns"] < row["p99_ns"]
-    axes = plots.report_figure(report, percentiles=True).axes[0]
+    axes = report_figure(report, percentiles=True).axes[0]
     thin, thick = (collection.get_segments()[0] for collection in axes.collections[1:3])
     assert [tuple(end) for end in thin] == [(8, row["min_ns"]), (8, row["max_ns"])]
     assert [tuple(end) for end in thick] == [(8, row["p50_ns"]), (8, row["p99_ns"])]
     assert "thick: median to p99" in axes.texts[0].get_text()
     rates = package.run_benchmark("bandwidth", nics="spin-discrete", modes="rdma", sizes=[4096], noise="10us,1us")
     (point,) = (rates["rows"][0],)
-    axes = plots.report_figure(rates, percentiles=True).axes[0]
+    axes = report_figure(rates, percentiles=True).axes[0]
     low, high = (end[1] for end in axes.collections[1].get_segments()[0])
     assert low <= point["bandwidth_bytes_per_s"] / 1e9 <= high
     assert high == pytest.approx(point["window"] * 4096 / point["min_ns"])
@@ -192,7 +194,7 @@ def test_stages_are_bars_that_add_up() -> None:
     report = package.run_benchmark(
         "latency", nics="spin-discrete", modes=["rdma", "portals4"], sizes=[1 << power for power in range(3, 15)]
     )
-    figure = plots.stages_figure(report)
+    figure = stages_figure(report)
     # Nine sizes at most, the first and the last among them.
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "8 B (ns)"
@@ -208,7 +210,7 @@ def test_stages_are_bars_that_add_up() -> None:
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_the_same_picture_is_the_same_file(report: package.benchmarks.Report, tmp_path: Path, ending: str) -> None:
     for name in ("a", "b"):
-        plots.save(plots.report_figure(report), tmp_path / f"{name}.{ending}")
+        save(report_figure(report), tmp_path / f"{name}.{ending}")
     a, b = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("a", "b"))
     assert a == b
     starts = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
@@ -244,7 +246,7 @@ def test_a_run_draws_its_timeline_and_breakdown(tmp_path: Path) -> None:
 
 def test_transfers_at_once_are_no_engines() -> None:
     spans = {"node": [0] * 3, "resource": ["DMA"] * 3, "unit": [0, 1, 2], "start_ps": [0, 1, 2], "end_ps": [9, 9, 9]}
-    figure = plots.timeline_figure(package._native.Table(list(spans.items())))
+    figure = timeline_figure(package._native.Table(list(spans.items())))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == ["node 0: DMA", "node 0: DMA, also under way (1)", "node 0: DMA, also under way (2)"]
 
@@ -258,7 +260,7 @@ def test_what_cannot_be_drawn() -> None:
         ping_pong().plot("no/p.png")
     many = [("node", [0] * 70), ("resource", ["HPU"] * 70), ("unit", list(range(70))), ("start_ps", [0] * 70)]
     with pytest.raises(package.InputError, match=r"70 uses of 70 resources are too many for a picture"):
-        plots.timeline_figure(package._native.Table([*many, ("end_ps", [1] * 70)]))
+        timeline_figure(package._native.Table([*many, ("end_ps", [1] * 70)]))
 
 
 def test_the_parts_of_bars_are_in_the_order_in_which_each_has_them() -> None:

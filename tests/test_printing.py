@@ -13,8 +13,8 @@ import pytest
 
 import nicety
 from nicety import _native
-from nicety._text import printable, printable_json, printable_text
-from nicety.compiler import compile_handlers
+from nicety.build.compiler import compile_handlers
+from nicety.shared.text import printable, printable_json, printable_text
 
 RED = "\x1b[31m"
 HOSTILE = f"{RED}\x9b\u202e"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nicety
 from nicety import _native
-from nicety.quantities import duration_ps, size_bytes
+from nicety.shared.quantities import duration_ps, size_bytes
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase
 
 SIZES = {"B": 1, "kB": 1000, "MB": 1000**2, "KiB": 1024, "MiB": 1024**2}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicety.errors import InputError
-from nicety.ranges import MAX_COUNT, MAX_NUMBER, format_size, parse_ranges
+from nicety.shared.ranges import MAX_COUNT, MAX_NUMBER, format_size, parse_ranges
 
 numbers = st.integers(0, MAX_NUMBER)
 

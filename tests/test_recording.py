@@ -16,9 +16,11 @@ from rich.console import Console
 
 import nicety
 from conftest import Result
-from nicety import _native, results
-from nicety.compiler import library_source
-from nicety.results import LEVELS, csv_text, report_table, write_arrow
+from nicety import _native
+from nicety.build.compiler import library_source
+from nicety.show import tables
+from nicety.show.recordings import LEVELS
+from nicety.show.tables import csv_text, report_table, write_arrow
 
 TABLES = {"messages": "messages", "packets": "packets", "handler_runs": "packets", "resources": "everything"}
 
@@ -319,7 +321,7 @@ def test_a_latency_has_a_column_for_each_stage() -> None:
 
 
 def test_arrow_files_take_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(results, "find_spec", lambda _name: None)
+    monkeypatch.setattr(tables, "find_spec", lambda _name: None)
     with pytest.raises(
         nicety.InputError, match=r"takes pyarrow, which is not installed; pip install 'nicety\[arrow\]'"
     ):

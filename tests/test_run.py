@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import nicety as package
 from nicety.cli.app import app
-from nicety.programs import run_program
-from nicety.results import RecordingWarning
+from nicety.program.script import run_program
+from nicety.show.traces import RecordingWarning
 from sizes import examples
 
 CARDS = "spin-discrete,spin-integrated"
@@ -455,6 +455,6 @@ def test_whatever_is_returned_comes_out(tmp_path: Path, named: dict[str, object]
             odd = isinstance(value, float) and str(value) in {"nan", "inf", "-inf"}
             assert row[name] == (str(value) if odd else value)
     json.dumps(report, allow_nan=False)
-    from nicety.tables import program_text
+    from nicety.program.script import program_text
 
     assert program_text(report).startswith("# nicety run ")

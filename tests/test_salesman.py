@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety import gpu
-from nicety.salesman_text import tour_text
+from nicety.apps import gpu
+from nicety.apps.salesman import tour_text
 
 
 def problem(points: list[tuple[int, int]], name: str = "some") -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.compiler import library_source
+from nicety.build.compiler import library_source
 from nicety.usecases import Storage
 from sizes import examples
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import nicety as package
 from nicety.studies import STUDIES, load_study
 from nicety.studies.claims import KINDS, Claim, Ours, Paper, deviation_text, judge
+from nicety.studies.measure import run_study
 from nicety.studies.report import study_text, summary, write_report
-from nicety.studies.study import Measured, Options, Section, Study, StudyReport, run_study
+from nicety.studies.study import Measured, Options, Section, Study, StudyReport
 
 
 def claim(**more: object) -> Claim:

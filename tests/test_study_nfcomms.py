@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nicety.apps.salesman import climb_lengths, solve_tsp
 from nicety.errors import InputError
-from nicety.salesman import climb_lengths, solve_tsp
 from nicety.studies import load_study
+from nicety.studies.measure import calibrations, run_study
 from nicety.studies.report import study_text, tables_html
-from nicety.studies.study import Measured, StudyReport, calibrations, run_study
+from nicety.studies.study import Measured, StudyReport
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nicety.studies import load_study
+from nicety.studies.measure import run_study
 from nicety.studies.report import study_text
-from nicety.studies.study import Measured, StudyReport, run_study
+from nicety.studies.study import Measured, StudyReport
 
 
 @pytest.fixture(scope="module")

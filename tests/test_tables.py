@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicety.benchmarks import BenchmarkName, Report, Row
-from nicety.tables import align, benchmark_text
+from nicety.bench.messages import BenchmarkName, Report, Row, benchmark_text
+from nicety.show.columns import align
 
 
 def row(nic: str, mode: str, size: int, latency: float, **stages: float) -> Row:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.compiler import library_source
+from nicety.build.compiler import library_source
 from nicety.usecases import Accumulate, Broadcast, Datatype, UseCase, datatype, require_equal
 from nicety.usecases.broadcast import children
 from nicety.usecases.datatype import default_blocks

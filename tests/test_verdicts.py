@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety.failures import Failure, allowed
+from nicety.program.failures import allowed
+from nicety.program.reports import Failure
 
 HEAD = "#include <nicety.h>\n#include <pingpong.h>\n"
 ANSWERS = """

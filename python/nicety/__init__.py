@@ -2,7 +2,7 @@
 
     import nicety
 
-    cluster = nicety.Cluster(2, "spin-discrete")  # hosts with cards; see nicety.cluster for their programs
+    cluster = nicety.Cluster(2, "spin-discrete")  # hosts with cards; see nicety.program.cluster for their programs
     table = nicety.run_benchmark("latency", nics=["spin-discrete"], sizes=[8, 4096])
 
 Times are in nanoseconds and sizes in bytes wherever a name says nothing else. Whatever goes wrong is a
@@ -15,31 +15,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nicety.applications import Application, ApplicationReport, HpuMemory
-    from nicety.benchmarks import run_benchmark
-    from nicety.cardinality import bench_pcsa, count_sources
-    from nicety.channel_benchmarks import bench_channels
-    from nicety.channels import Alternative, Channel, Device
-    from nicety.cluster import Buffer, Cluster, Count, Event, Host, NodeReport, PendingRecv, Received, Run
-    from nicety.compiler import Compiled, compile_handlers
-    from nicety.errors import CompileError, Deadlock, Error, HandlerFailure, HandlerTrap, InputError, RunError, TimedOut
-    from nicety.handlers import Handlers
-    from nicety.interface_benchmarks import bench_fairness, bench_registration
-    from nicety.interfaces import Completed, Interface, InterfaceReport, Operation, VniProcess
-    from nicety.line_rate import check_line_rate
-    from nicety.processes import (
+    from nicety.apps.cardinality import count_sources
+    from nicety.apps.salesman import solve_tsp
+    from nicety.bench.channels import bench_channels
+    from nicety.bench.contexts import bench_pcsa
+    from nicety.bench.interfaces import bench_fairness, bench_registration
+    from nicety.bench.line_rate import check_line_rate
+    from nicety.bench.messages import run_benchmark
+    from nicety.build.compiler import Compiled, compile_handlers
+    from nicety.build.sources import Handlers, Processes
+    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
+    from nicety.program.buffers import Buffer
+    from nicety.program.channels.channel import Alternative, Channel, ChannelReport, Device
+    from nicety.program.channels.processes import (
         CardMemory,
-        ChannelReport,
-        KernelReport,
         MicroengineReport,
         PortReport,
         Process,
-        Processes,
         ProcessReport,
         QueueReport,
     )
-    from nicety.results import Breakdown, Table
-    from nicety.salesman import solve_tsp
+    from nicety.program.cluster import Cluster
+    from nicety.program.failures import HandlerFailure
+    from nicety.program.host import Host, PendingRecv, Received
+    from nicety.program.portals.events import Count, Event
+    from nicety.program.portals.handlers import Application, ApplicationReport, HpuMemory
+    from nicety.program.reports import KernelReport, NodeReport
+    from nicety.program.run import Run
+    from nicety.program.vni import Completed, Interface, InterfaceReport, Operation, VniProcess
+    from nicety.show.stages import Breakdown
+    from nicety.show.tables import Table
     from nicety.studies import reproduce
     from nicety.usecases.driver import run_usecase
 
@@ -103,58 +108,58 @@ __all__ = [
 
 # Loaded when first used: the command line must not pay for what a command does not need.
 _HOMES = {
-    "Alternative": "nicety.channels",
-    "Application": "nicety.applications",
-    "ApplicationReport": "nicety.applications",
-    "Breakdown": "nicety.results",
-    "Buffer": "nicety.cluster",
-    "CardMemory": "nicety.processes",
-    "Channel": "nicety.channels",
-    "ChannelReport": "nicety.processes",
-    "Cluster": "nicety.cluster",
+    "Alternative": "nicety.program.channels.channel",
+    "Application": "nicety.program.portals.handlers",
+    "ApplicationReport": "nicety.program.portals.handlers",
+    "Breakdown": "nicety.show.stages",
+    "Buffer": "nicety.program.buffers",
+    "CardMemory": "nicety.program.channels.processes",
+    "Channel": "nicety.program.channels.channel",
+    "ChannelReport": "nicety.program.channels.channel",
+    "Cluster": "nicety.program.cluster",
     "CompileError": "nicety.errors",
-    "Compiled": "nicety.compiler",
-    "Completed": "nicety.interfaces",
-    "Count": "nicety.cluster",
+    "Compiled": "nicety.build.compiler",
+    "Completed": "nicety.program.vni",
+    "Count": "nicety.program.portals.events",
     "Deadlock": "nicety.errors",
-    "Device": "nicety.channels",
+    "Device": "nicety.program.channels.channel",
     "Error": "nicety.errors",
-    "Event": "nicety.cluster",
-    "HandlerFailure": "nicety.errors",
+    "Event": "nicety.program.portals.events",
+    "HandlerFailure": "nicety.program.failures",
     "HandlerTrap": "nicety.errors",
-    "Handlers": "nicety.handlers",
-    "Host": "nicety.cluster",
-    "HpuMemory": "nicety.applications",
+    "Handlers": "nicety.build.sources",
+    "Host": "nicety.program.host",
+    "HpuMemory": "nicety.program.portals.handlers",
     "InputError": "nicety.errors",
-    "Interface": "nicety.interfaces",
-    "InterfaceReport": "nicety.interfaces",
-    "KernelReport": "nicety.processes",
-    "MicroengineReport": "nicety.processes",
-    "NodeReport": "nicety.cluster",
-    "Operation": "nicety.interfaces",
-    "PendingRecv": "nicety.cluster",
-    "Process": "nicety.processes",
-    "PortReport": "nicety.processes",
-    "ProcessReport": "nicety.processes",
-    "Processes": "nicety.processes",
-    "QueueReport": "nicety.processes",
-    "Received": "nicety.cluster",
-    "Run": "nicety.cluster",
+    "Interface": "nicety.program.vni",
+    "InterfaceReport": "nicety.program.vni",
+    "KernelReport": "nicety.program.reports",
+    "MicroengineReport": "nicety.program.channels.processes",
+    "NodeReport": "nicety.program.reports",
+    "Operation": "nicety.program.vni",
+    "PendingRecv": "nicety.program.host",
+    "Process": "nicety.program.channels.processes",
+    "PortReport": "nicety.program.channels.processes",
+    "ProcessReport": "nicety.program.channels.processes",
+    "Processes": "nicety.build.sources",
+    "QueueReport": "nicety.program.channels.processes",
+    "Received": "nicety.program.host",
+    "Run": "nicety.program.run",
     "RunError": "nicety.errors",
-    "Table": "nicety.results",
+    "Table": "nicety.show.tables",
     "TimedOut": "nicety.errors",
-    "VniProcess": "nicety.interfaces",
-    "bench_channels": "nicety.channel_benchmarks",
-    "bench_fairness": "nicety.interface_benchmarks",
-    "bench_pcsa": "nicety.cardinality",
-    "bench_registration": "nicety.interface_benchmarks",
-    "check_line_rate": "nicety.line_rate",
-    "compile_handlers": "nicety.compiler",
-    "count_sources": "nicety.cardinality",
+    "VniProcess": "nicety.program.vni",
+    "bench_channels": "nicety.bench.channels",
+    "bench_fairness": "nicety.bench.interfaces",
+    "bench_pcsa": "nicety.bench.contexts",
+    "bench_registration": "nicety.bench.interfaces",
+    "check_line_rate": "nicety.bench.line_rate",
+    "compile_handlers": "nicety.build.compiler",
+    "count_sources": "nicety.apps.cardinality",
     "reproduce": "nicety.studies",
-    "run_benchmark": "nicety.benchmarks",
+    "run_benchmark": "nicety.bench.messages",
     "run_usecase": "nicety.usecases.driver",
-    "solve_tsp": "nicety.salesman",
+    "solve_tsp": "nicety.apps.salesman",
 }
 
 

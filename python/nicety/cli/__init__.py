@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(error: Exception, *, as_json: bool = False) -> int:
-    from nicety._text import printable_text
     from nicety.errors import Error, InputError
+    from nicety.shared.text import printable_text
 
     # A file's own error names it; what has no name is stdout.
     if isinstance(error, OSError) and error.filename is None:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from nicety._checks import U32, U64
 from nicety.cli.bench_commands import bench
 from nicety.cli.channel_commands import register as register_channels
 from nicety.cli.interface_commands import register as register_interfaces
@@ -27,6 +26,7 @@ from nicety.cli.options import (
     group,
 )
 from nicety.cli.process_commands import register as register_processes
+from nicety.shared.checks import U32, U64
 
 app = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
 specs = group("The cards that nicety knows, and the user's own.")
@@ -40,9 +40,9 @@ register_interfaces(bench)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        import nicety
+        from nicety import _native
 
-        typer.echo(f"nicety {nicety.__version__}")
+        typer.echo(f"nicety {_native.version()}")
         raise typer.Exit
 
 

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nicety.benchmarks import BenchmarkName, Report, run_benchmark
+from nicety.bench.messages import BenchmarkName, Report, benchmark_text, run_benchmark
 from nicety.cli.files import Files
 from nicety.cli.output import note, parse_names, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.ranges import parse_ranges
-from nicety.results import RecordingWarning
-from nicety.tables import benchmark_text
+from nicety.shared.ranges import parse_ranges
+from nicety.show.traces import RecordingWarning
 
 _SIZES: dict[BenchmarkName, str] = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}
 

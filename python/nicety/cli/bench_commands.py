@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicety._checks import MOST_WINDOW, U64
 from nicety.cli.options import (
     AllowFailures,
     Arrow,
@@ -34,9 +33,10 @@ from nicety.cli.options import (
     group,
 )
 from nicety.cli.usecase_commands import register_all
+from nicety.shared.checks import MOST_WINDOW, U64
 
 if TYPE_CHECKING:
-    from nicety.benchmarks import BenchmarkName
+    from nicety.bench.messages import BenchmarkName
 
 bench = group("Benchmarks: between two hosts, of use cases, or of what runs on a card.")
 
@@ -184,9 +184,9 @@ def _handlers(
     The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
     the bytes.
     """
+    from nicety.build.sources import Handlers
     from nicety.cli.bench_handlers import Request, bench_handlers
     from nicety.cli.files import Files
-    from nicety.handlers import Handlers
 
     bench_handlers(
         Request(

@@ -7,15 +7,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nicety.bench.line_rate import LineRateReport, check_line_rate, line_rate_text
+from nicety.build.sources import Handlers
 from nicety.cli.files import Files
 from nicety.cli.output import note, parse_names, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.handlers import Handlers
-from nicety.line_rate import LineRateReport, check_line_rate
-from nicety.line_rate_text import line_rate_text
-from nicety.ranges import parse_ranges
-from nicety.results import RecordingWarning
+from nicety.shared.ranges import parse_ranges
+from nicety.show.traces import RecordingWarning
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from nicety.cardinality import bench_pcsa, count_sources
-from nicety.cardinality_text import context_text, count_text
+from nicety.apps.cardinality import count_sources, count_text
+from nicety.bench.contexts import bench_pcsa, context_text
 from nicety.cli.files import Files
 from nicety.cli.output import note, parse_names, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.ranges import parse_ranges
+from nicety.shared.ranges import parse_ranges
 
 _ENOUGH = 10
 """Addresses a sketch from which on the estimate has no bias that matters: 0.4% here, and less for more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nicety.compiler import compile_handlers
+from nicety.build.compiler import compile_handlers
 from nicety.errors import InputError
 
 

@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nicety.channel_benchmarks import ChannelBenchmark, bench_channels
-from nicety.channel_text import channel_text
+from nicety.bench.channels import ChannelBenchmark, bench_channels, channel_text
 from nicety.cli.files import Files
 from nicety.cli.output import note, parse_names, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.ranges import parse_ranges
-from nicety.results import RecordingWarning
+from nicety.shared.ranges import parse_ranges
+from nicety.show.traces import RecordingWarning
 
 
 @dataclass(frozen=True)

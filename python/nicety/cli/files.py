@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from nicety._files import write_whole
 from nicety.errors import InputError
-from nicety.results import PICTURES, check_arrow, csv_text, report_table, write_arrow
+from nicety.shared.files import PICTURES, write_whole
+from nicety.show.tables import check_arrow, csv_text, report_table, write_arrow
 
 if TYPE_CHECKING:
-    from nicety.benchmarks import Report
-    from nicety.cardinality import ContextReport
-    from nicety.channel_benchmarks import ChannelBenchReport
-    from nicety.interface_benchmarks import FairnessReport, RegistrationReport
-    from nicety.line_rate import LineRateReport
+    from matplotlib.figure import Figure
+
+    from nicety.bench.channels import ChannelBenchReport
+    from nicety.bench.contexts import ContextReport
+    from nicety.bench.interfaces import FairnessReport, RegistrationReport
+    from nicety.bench.line_rate import LineRateReport
+    from nicety.bench.messages import Report
     from nicety.usecases import UseCaseReport
 
 
@@ -78,31 +80,40 @@ class Files:
         if self.arrow is not None:
             write_arrow(report_table(report), self.arrow)
         if self.plot is not None:
-            from nicety import plots
+            from nicety.show.axes import save
 
-            if breakdown:
-                figure = plots.stages_figure(cast("Report | ChannelBenchReport", report))
-            elif "axis" in report:
-                figure = plots.usecase_figure(cast("UseCaseReport", report), percentiles=percentiles)
-            elif report["benchmark"] == "handlers":
-                from nicety.curves import line_rate_figure
+            save(_figure(report, breakdown=breakdown, percentiles=percentiles), self.plot)
 
-                figure = line_rate_figure(report)
-            elif report["benchmark"] == "pcsa":
-                from nicety.curves import context_figure
 
-                figure = context_figure(report)
-            elif report["benchmark"] in ("channel-latency", "channel-bandwidth"):
-                from nicety.channel_text import channel_figure
+def _figure(report: Any, *, breakdown: bool, percentiles: bool) -> Figure:
+    """A report as a picture, by the room that its benchmark is in."""
+    if breakdown:
+        from nicety.show.bars import stages_figure
 
-                figure = channel_figure(report, percentiles=percentiles)
-            elif report["benchmark"] in ("registration", "fairness"):
-                from nicety.interface_text import interface_figure
+        return stages_figure(report)
+    if "axis" in report:
+        from nicety.usecases.report import usecase_figure
 
-                figure = interface_figure(report)
-            else:
-                figure = plots.report_figure(cast("Report", report), percentiles=percentiles)
-            plots.save(figure, self.plot)
+        return usecase_figure(report, percentiles=percentiles)
+    if report["benchmark"] == "handlers":
+        from nicety.bench.line_rate import line_rate_figure
+
+        return line_rate_figure(report)
+    if report["benchmark"] == "pcsa":
+        from nicety.bench.contexts import context_figure
+
+        return context_figure(report)
+    if report["benchmark"] in ("channel-latency", "channel-bandwidth"):
+        from nicety.bench.channels import channel_figure
+
+        return channel_figure(report, percentiles=percentiles)
+    if report["benchmark"] in ("registration", "fairness"):
+        from nicety.bench.interfaces import interface_figure
+
+        return interface_figure(report)
+    from nicety.bench.messages import report_figure
+
+    return report_figure(report, percentiles=percentiles)
 
 
 def _check_place(option: str, path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import typer
 
 from nicety import _native
-from nicety._text import printable_text
 from nicety.cli.output import note, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.tables import align
+from nicety.shared.text import printable_text
+from nicety.show.columns import align
 
 
 def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str | None, *, as_json: bool) -> None:

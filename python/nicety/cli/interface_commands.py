@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nicety._checks import U64
 from nicety.cli.options import Arrow, Csv, Json, Nics, Overrides, Plot
+from nicety.shared.checks import U64
 
 
 def _registration(

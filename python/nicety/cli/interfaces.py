@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from nicety.bench.interfaces import (
+    FairnessReport,
+    RegistrationReport,
+    bench_fairness,
+    bench_registration,
+    interface_text,
+)
 from nicety.cli.files import Files
 from nicety.cli.output import parse_names, print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.interface_benchmarks import FairnessReport, RegistrationReport, bench_fairness, bench_registration
-from nicety.interface_text import interface_text
-from nicety.ranges import parse_ranges
+from nicety.shared.ranges import parse_ranges
 
 
 def registration(nics: Sequence[str], sizes: str, overrides: Sequence[str], files: Files, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nicety._checks import MOST_ITERATIONS, U64, meant
+from nicety.shared.checks import MOST_ITERATIONS, U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from nicety._text import printable_json, printable_text
 from nicety.cli.streams import can_write
-from nicety.errors import HandlerFailure, InputError, RunError
+from nicety.errors import InputError, RunError
+from nicety.program.failures import HandlerFailure
+from nicety.shared.text import printable_json, printable_text
 
 R = TypeVar("R")
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nicety._checks import U32, U64
 from nicety.cli.options import Arrow, Compiler, Csv, Json, Nics, Overrides, Plot
+from nicety.shared.checks import U32, U64
 
 Nic = Annotated[str, typer.Option("--nic", metavar="NAME", help="The card: the name of a spec, or a file's path.")]
 

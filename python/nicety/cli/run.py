@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nicety._files import write_whole
 from nicety.cli.files import Files
 from nicety.cli.output import note, print_json, with_report
 from nicety.cli.progress import progress
 from nicety.errors import InputError, RunError
-from nicety.programs import ProgramReport, run_program
-from nicety.results import RecordingWarning, program_csv
-from nicety.tables import program_text
+from nicety.program.script import ProgramReport, program_csv, program_text, run_program
+from nicety.shared.files import write_whole
+from nicety.show.traces import RecordingWarning
 
 _MOST = 8
 """Ranks whose dropped messages are told."""

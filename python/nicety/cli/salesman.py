@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from nicety.apps.salesman import solve_tsp, tour_text
 from nicety.cli.output import print_json
 from nicety.cli.progress import progress
 from nicety.errors import InputError
-from nicety.salesman import solve_tsp
-from nicety.salesman_text import tour_text
 
 
 def solve(file: str, options: dict[str, Any], *, as_json: bool) -> None:

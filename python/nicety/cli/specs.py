@@ -9,7 +9,7 @@ from typing import Any
 
 from nicety import _native
 from nicety.cli.output import print_json
-from nicety.tables import align
+from nicety.show.columns import align
 
 
 def list_specs(*, as_json: bool) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from nicety.cli.files import Files
 from nicety.cli.output import failed, note, parse_names, print_json
 from nicety.cli.progress import progress
-from nicety.results import RecordingWarning
+from nicety.show.traces import RecordingWarning
 from nicety.usecases import UseCase, run_usecase
 from nicety.usecases.driver import failure_text
-from nicety.usecases.show import report_text
+from nicety.usecases.report import report_text
 
 
 @dataclass(frozen=True)

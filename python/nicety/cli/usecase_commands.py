@@ -95,7 +95,7 @@ def register(bench: typer.Typer, name: str, text: str, build: Callable[..., Any]
 
 def _one(text: str, option: str, wanted: str = "one number, as in 1Ki") -> int:
     from nicety.errors import InputError
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
 
     numbers = parse_ranges(text, option)
     if len(numbers) != 1:
@@ -110,7 +110,7 @@ def _broadcast(
     ] = "2:32",
     sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes to broadcast.")] = "8,64Ki",
 ) -> Any:
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Broadcast
 
     return Broadcast(nodes=parse_ranges(nodes, "--nodes"), sizes=parse_ranges(sizes, "--sizes"))
@@ -119,7 +119,7 @@ def _broadcast(
 def _accumulate(
     *, sizes: Annotated[str, typer.Option(metavar="RANGE", help="Bytes of the arriving array.")] = "8:1Mi"
 ) -> Any:
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Accumulate
 
     return Accumulate(sizes=parse_ranges(sizes, "--sizes"))
@@ -139,7 +139,7 @@ def _datatype(
         str, typer.Option(metavar="vector|list", help="Blocks twice their length apart, or of random lengths anywhere.")
     ] = "vector",
 ) -> Any:
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Datatype
 
     lengths = None if blocks is None else parse_ranges(blocks, "--blocks")
@@ -162,7 +162,7 @@ def _matching(
     ] = False,
 ) -> Any:
     from nicety.cli.output import parse_names
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Matching, Overlap
 
     return (Overlap if overlap else Matching)(
@@ -182,7 +182,7 @@ def _storage(
     requests: Annotated[int, typer.Option(metavar="N", help="Writes or reads whose mean is taken.")] = 4,
 ) -> Any:
     from nicety.cli.output import parse_names
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Storage
 
     operations = parse_names([operation], "--operation")
@@ -203,7 +203,7 @@ def _kv(
     ] = None,
 ) -> Any:
     from nicety.cli.output import parse_names
-    from nicety.ranges import parse_ranges
+    from nicety.shared.ranges import parse_ranges
     from nicety.usecases import KeyValue
 
     return KeyValue(

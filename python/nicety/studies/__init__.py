@@ -18,9 +18,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nicety._checks import U64, Names, meant, names, whole
-from nicety._typed import checked
 from nicety.errors import InputError
+from nicety.shared.checks import U64, Names, meant, names, whole
+from nicety.shared.typed import checked
 
 if TYPE_CHECKING:
     from nicety.studies.study import Study, StudyReport
@@ -68,8 +68,8 @@ def reproduce(
         InputError: there is no such study or section, or the folder cannot be written.
         RunError: a run failed.
     """
+    from nicety.studies.measure import chosen, run_study
     from nicety.studies.report import check_folder, write_report
-    from nicety.studies.study import chosen, run_study
 
     whole(seed, "seed", U64)
     study = load_study(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, TypedDict
 
-from nicety.tables import fixed
+from nicety.show.columns import fixed
 
 Kind = Literal["input", "calibrated", "consequence", "predicted"]
 Test = Literal["equals", "at most", "at least", "holds", "shown"]

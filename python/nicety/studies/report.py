@@ -9,11 +9,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nicety import _files
 from nicety.errors import InputError
-from nicety.results import csv_text, report_table
+from nicety.shared import files as _files
+from nicety.show.columns import align, distinct
+from nicety.show.tables import csv_text, report_table
 from nicety.studies.claims import KINDS, Finding, deviation_text
-from nicety.tables import _distinct, align
 
 if TYPE_CHECKING:
     from nicety.studies.study import Measured, StudyReport, Table
@@ -28,7 +28,7 @@ def study_text(report: StudyReport) -> str:
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
     lines += [f"# seed {report['seed']}{', quick' if report['quick'] else ''}{_only(report)}; {summary(findings)}"]
-    for section in _distinct(finding["section"] for finding in findings):
+    for section in distinct(finding["section"] for finding in findings):
         own = [finding for finding in findings if finding["section"] == section]
         head, *body = _rows(own)
         lines += ["", f"# {section}", *align([[f"# {head[0]}", *head[1:]], *body])]
@@ -110,12 +110,12 @@ def check_folder(folder: Path) -> None:
 
 def write_report(report: StudyReport, measured: Sequence[Measured], folder: Path) -> None:
     """Write `report.html`, `report.json`, the pictures as SVG, and the data as JSON and CSV."""
-    from nicety import plots
+    from nicety.show.axes import save
 
     pictures: list[tuple[str, str]] = []
     for found in measured:
         for name, (caption, draw) in found.figures.items():
-            plots.save(draw(), folder / f"{name}.svg")
+            save(draw(), folder / f"{name}.svg")
             pictures.append((f"{name}.svg", caption))
         for name, data in found.data.items():
             _files.write_whole(folder / f"{name}.json", _json(data))
@@ -131,7 +131,7 @@ def _json(document: object) -> bytes:
 def tables_html(report: StudyReport) -> str:
     """A report as tables in HTML."""
     text = f"<p>{escape(report['paper'])}. {escape(summary(report['claims']))}.</p>"
-    for section in _distinct(finding["section"] for finding in report["claims"]):
+    for section in distinct(finding["section"] for finding in report["claims"]):
         own = [finding for finding in report["claims"] if finding["section"] == section]
         head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEAD)
         body = ""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from nicety import _native
-from nicety._checks import meant
-from nicety.errors import InputError
-from nicety.studies.claims import Finding, Ours, Paper, judge
+from nicety.studies.claims import Finding, Ours, Paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,91 +104,3 @@ class StudyReport(TypedDict):
     calibrated: list[Calibration]
     claims: list[Finding]
     tables: list[Table]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        from nicety.studies.report import tables_html
-
-        return tables_html(cast(StudyReport, self))
-
-
-def calibrations(nic: str) -> list[Calibration]:
-    """The values of a card that were chosen by a figure."""
-    spec = json.loads(_native.spec_show(nic, []))
-    return [
-        Calibration(nic=spec["name"], key=value["key"], value=value["value"], against=value["against"])
-        for value in spec["parameters"]
-        if value["kind"] == "calibrated"
-    ]
-
-
-def run_study(
-    study: Study,
-    *,
-    quick: bool = False,
-    only: Sequence[str] = (),
-    seed: int = 1,
-    progress: Callable[[int, int, str], None] | None = None,
-) -> tuple[StudyReport, list[Measured]]:
-    """Measure the claims of a study.
-
-    Args:
-        study: the study.
-        quick: measure less.
-        only: names of sections, in any case; all where none is named.
-        seed: of every random stream; the same seed gives the same report.
-        progress: called with the number of sections that are done, of how many, and the name of the next.
-
-    Returns:
-        The report, and what each section gave.
-
-    Raises:
-        InputError: there is no such section.
-        RunError: a run failed.
-    """
-    options, findings, measured = Options(quick=quick, seed=seed), [], []
-    sections = chosen(study, only)
-    for number, section in enumerate(sections):
-        if progress is not None:
-            progress(number, len(sections), section.name)
-        found = section.measure(options)
-        claims = study.paper.of(section.name)
-        odd = {claim.id for claim in claims} ^ set(found.ours)
-        if odd:
-            raise ValueError(f"study {study.name}, {section.name}: {odd} are claimed or measured only")
-        findings += [judge(claim, found.ours[claim.id]) for claim in claims]
-        measured.append(found)
-    if progress is not None:
-        progress(len(sections), len(sections), "done")
-    report = StudyReport(
-        study=study.name,
-        paper=study.paper.title,
-        source=study.paper.source,
-        version=_native.version(),
-        seed=seed,
-        quick=quick,
-        only=[section.name for section in sections] if only else [],
-        calibrated=[value for nic in study.cards for value in calibrations(nic)],
-        claims=findings,
-        tables=[table for found in measured for table in found.tables],
-    )
-    return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured
-
-
-def chosen(study: Study, only: Sequence[str]) -> list[Section]:
-    """The sections of these names, in the study's order; all where there are no names.
-
-    Raises:
-        InputError: there is no such section.
-    """
-    names = [section.name for section in study.sections]
-    wanted = {name.lower() for name in only}
-    for name in only:
-        if name.lower() not in map(str.lower, names):
-            raise InputError(
-                f"the study {study.name} has no section {name!r}; it has {', '.join(names)}{meant(name, names)}"
-            )
-    return [section for section in study.sections if not wanted or section.name.lower() in wanted]

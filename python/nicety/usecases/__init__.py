@@ -8,17 +8,18 @@
         print(row["mode"], row["nodes"], row["size_bytes"], row["latency_ns"])
 
 A use case's programs are written against what every user has: `nicety.Cluster`, its hosts, and handlers in C from the
-library (`nicety.compiler.library_source`). So each of the modules is an example to read and to start from. Every run
-compares the bytes that it leaves with a plain computation in numpy.
+library (`nicety.build.compiler.library_source`). So each of the modules is an example to read and to start from. Every
+run compares the bytes that it leaves with a plain computation in numpy.
 """
 
 from nicety.usecases.accumulate import Accumulate
 from nicety.usecases.broadcast import Broadcast
 from nicety.usecases.case import BANDWIDTH, LATENCY, Card, Figure, Outcome, Trial, UseCase, require_equal
 from nicety.usecases.datatype import Datatype
-from nicety.usecases.driver import UseCaseReport, run_usecase
+from nicety.usecases.driver import run_usecase
 from nicety.usecases.kv import KeyValue
 from nicety.usecases.matching import Matching, Overlap
+from nicety.usecases.report import UseCaseReport
 from nicety.usecases.storage import Storage
 
 __all__ = [

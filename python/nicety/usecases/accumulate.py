@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from nicety._checks import Numbers, numbers
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.shared.checks import Numbers, numbers
+from nicety.shared.typed import checked
 from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer
 

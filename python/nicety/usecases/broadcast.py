@@ -16,10 +16,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from nicety._checks import Numbers, numbers
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.shared.checks import Numbers, numbers
+from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 _PT = 1

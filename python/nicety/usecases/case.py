@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicety.cluster import Cluster, Run
+from nicety.build.sources import Handlers
 from nicety.errors import RunError
-from nicety.handlers import Handlers
-from nicety.quantities import duration_ps, size_bytes
+from nicety.program.cluster import Cluster
+from nicety.program.run import Run
+from nicety.shared.quantities import duration_ps, size_bytes
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicety._checks import Numbers, numbers, text, whole
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host
 from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.shared.checks import Numbers, numbers, text, whole
+from nicety.shared.typed import checked
 from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer
 

@@ -9,63 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety import _native
-from nicety._checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
-from nicety._typed import checked
-from nicety.compiler import compile_handlers, library_source
-from nicety.errors import Error, InputError, RunError, retold
-from nicety.failures import Allowed, allowed
-from nicety.faults import Faults, faults_text
-from nicety.handlers import Handlers
+from nicety.build.compiler import compile_handlers, library_source
+from nicety.build.sources import Handlers
+from nicety.errors import Error, InputError, RunError
+from nicety.program.failures import Allowed, allowed, retold
+from nicety.program.faults import Faults, faults_text
+from nicety.shared.checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
+from nicety.shared.typed import checked
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
+from nicety.usecases.report import Failure, UseCaseReport, report_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class UseCaseReport(TypedDict):
-    """What a use case gives; `nicety bench --json` prints just this.
-
-    A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
-    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
-    case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
-    all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
-    `parameters` and `figure` say which of these make a table. `failures` says in which rows something did not come to
-    what was asked for, as where a full table refuses keys; with one, the command's status is 1.
-    `handler_failures` is what failed in handlers and was allowed to, as in `Run.failures`, with the point where it did.
-    """
-
-    benchmark: str
-    title: str
-    meaning: str
-    axis: str
-    parameters: list[str]
-    figure: dict[str, Any]
-    version: str
-    seed: int
-    manifest: dict[str, Any]
-    rows: list[dict[str, Any]]
-    failures: list[Failure]
-    handler_failures: list[dict[str, Any]]
-
-
-class Failure(TypedDict):
-    """What a row's runs did not come to, and in which row."""
-
-    nic: str
-    mode: str
-    point: dict[str, Any]
-    text: str
 
 
 class _Shown(dict[str, Any]):
     """A report that shows itself as tables in a notebook."""
 
     def _repr_html_(self) -> str:
-        from nicety.usecases.show import report_html
-
         return report_html(cast(UseCaseReport, self))
 
 

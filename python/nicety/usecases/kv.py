@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicety._checks import Names, Numbers, names, numbers, whole
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host
 from nicety.errors import InputError, RunError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.typed import checked
 from nicety.usecases.case import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 if TYPE_CHECKING:

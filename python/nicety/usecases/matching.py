@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from nicety._checks import Names, Numbers, names, numbers, whole
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host, Run
 from nicety.errors import InputError, RunError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.program.run import Run
+from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, Messenger
 

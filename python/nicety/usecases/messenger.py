@@ -10,8 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from nicety.cluster import Buffer, Event, Host
 from nicety.errors import RunError
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.program.portals.events import Event
 
 _PT = 1
 _DATA = 1 << 63

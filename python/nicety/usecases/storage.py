@@ -24,11 +24,12 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicety._checks import Names, Numbers, names, numbers, whole
-from nicety._typed import checked
-from nicety.cluster import Buffer, Host
+from nicety.build.sources import Handlers
 from nicety.errors import InputError
-from nicety.handlers import Handlers
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
+from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
 if TYPE_CHECKING:

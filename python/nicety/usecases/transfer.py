@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from nicety.cluster import Buffer, Host
+from nicety.program.buffers import Buffer
+from nicety.program.host import Host
 from nicety.usecases.case import Outcome, Trial
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str, most: u64) -> PyResult<u64> {
     {
         return Ok(number);
     }
-    CHECK.import(value.py(), "nicety._checks", "whole")?.call1((value, name, most))?.extract()
+    CHECK.import(value.py(), "nicety.shared.checks", "whole")?.call1((value, name, most))?.extract()
 }
 
 /// A text; `example` is one.
@@ -43,7 +43,7 @@ pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_str()?.to_owned());
     }
-    CHECK.import(value.py(), "nicety._checks", "text")?.call1((value, name, example))?.extract()
+    CHECK.import(value.py(), "nicety.shared.checks", "text")?.call1((value, name, example))?.extract()
 }
 
 /// What a name means.
@@ -76,7 +76,7 @@ pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyRes
         return Ok(Duration::from_ps(ps));
     }
     let name = format!("{before}{}{after}", value.str()?);
-    let ps = CHECK.import(value.py(), "nicety._checks", "picoseconds")?.call1((value, name))?;
+    let ps = CHECK.import(value.py(), "nicety.shared.checks", "picoseconds")?.call1((value, name))?;
     Ok(Duration::from_ps(ps.extract()?))
 }
 

@@ -9,10 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nicety.cardinality import ContextReport, ContextRow, CountReport, bench_pcsa, count_sources
+from nicety.apps.cardinality import CountReport, count_sources
+from nicety.bench.contexts import ContextReport, ContextRow, bench_pcsa
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,8 +124,8 @@ def cardinality(options: Options) -> Measured:
     ]
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         parts = {
             "in all": "cycles_total",

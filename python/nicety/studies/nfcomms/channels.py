@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nicety.channel_benchmarks import ChannelBenchReport, ChannelRow, bench_channels
-from nicety.ranges import format_size
+from nicety.bench.channels import ChannelBenchReport, ChannelRow, bench_channels
+from nicety.shared.ranges import format_size
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.nfcomms.cardinality import CARD, one_update
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,8 +205,8 @@ def bulk_messages(options: Options) -> Measured:
         return f"{fixed(_gigabits(row), 2)} +- {fixed(8e-9 * row['stddev_bytes_per_s'], 2)}"
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         drawn = [
             Curve(

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nicety import _native
-from nicety.salesman import TourReport, climb_lengths, solve_tsp
+from nicety.apps.salesman import TourReport, climb_lengths, solve_tsp
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.nfcomms.cardinality import CARD
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,8 +77,8 @@ def salesman(options: Options) -> Measured:
         return fixed(100 * (length / _OPTIMUM - 1), 2)
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         points = sorted({*counts, *(1 << power for power in range(14) if 1 << power <= len(lengths))})
         curves = [

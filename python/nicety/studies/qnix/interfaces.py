@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nicety.benchmarks import Report, Row, run_benchmark
-from nicety.interface_benchmarks import (
+from nicety.bench.interfaces import (
     FairnessReport,
     RegistrationReport,
     RegistrationRow,
     bench_fairness,
     bench_registration,
 )
-from nicety.ranges import format_size
+from nicety.bench.messages import Report, Row, run_benchmark
+from nicety.shared.ranges import format_size
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,8 +142,8 @@ def copy_or_translate(options: Options) -> Measured:
     crossover = crossing["crossover_bytes"] or 0
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         curves = [
             Curve("copy", {size: row["copy_ns"] / 1000 for size, row in by_size.items()}),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 from nicety.usecases import Broadcast, UseCaseReport, run_usecase
 
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ def broadcast(options: Options) -> Measured:
     parts = _parts(options, ours)
 
     def figure(nic: str, size: int) -> Figure:
-        from nicety import plots
+        from nicety.usecases.report import usecase_figure
 
         report = measured[size].copy()
         report["rows"] = [row for row in report["rows"] if row["nic"] == nic]
-        return plots.usecase_figure(report)
+        return usecase_figure(report)
 
     def parts_figure() -> Figure:
-        from nicety.bars import bars_figure
+        from nicety.show.bars import bars_figure
 
         return bars_figure(
             list(next(iter(parts.values()))),

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nicety.benchmarks import run_benchmark
+from nicety.bench.messages import run_benchmark
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.spin.broadcast import reports as broadcast_reports
 from nicety.studies.spin.pingpong import DISCRETE, LARGE, MODES, SMALL, latency_report, rows_of, sizes_of
@@ -21,7 +22,6 @@ from nicety.studies.spin.usecases import (
     storage_reports,
 )
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase, run_usecase
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def noise(options: Options) -> Measured:
     worst = {column: delay.worst for column, delay in pong.items()}
 
     def figure() -> Figure:
-        from nicety.bars import bars_figure
+        from nicety.show.bars import bars_figure
 
         return bars_figure(
             [title.replace("; ", ";\n") for title in delays],
@@ -185,8 +185,8 @@ def host_memory(options: Options) -> Measured:
     columns = list(dict.fromkeys(_OF_MODES.values()))
 
     def pong_figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         curves = [
             Curve(mode, {size: pong(mode, size) for size in sizes}, colour=number, style=number)
@@ -197,7 +197,7 @@ def host_memory(options: Options) -> Measured:
         )
 
     def figure() -> Figure:
-        from nicety.bars import bars_figure
+        from nicety.show.bars import bars_figure
 
         return bars_figure(
             list(moved),

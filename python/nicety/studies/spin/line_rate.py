@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nicety.line_rate import LineRateRow, check_line_rate
+from nicety.bench.line_rate import LineRateRow, check_line_rate
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options
 
@@ -62,8 +62,8 @@ def _line_rate(handler: Path, options: Options) -> Measured:
         return dict.fromkeys(budgets, time_ns)
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         curves = [
             Curve("8 HPUs: the time between packets, times 8", budgets),

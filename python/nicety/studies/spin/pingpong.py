@@ -6,11 +6,11 @@ from functools import lru_cache, partial
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from nicety.benchmarks import Report, Row, run_benchmark
-from nicety.line_rate import check_line_rate
+from nicety.bench.line_rate import check_line_rate
+from nicety.bench.messages import Report, Row, run_benchmark
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options
-from nicety.tables import fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,10 +105,10 @@ def ping_pong(options: Options) -> Measured:
         return Ours(None, f"8 B (ns): {at}")
 
     def figure(nic: str) -> Figure:
-        from nicety import plots
+        from nicety.bench.messages import report_figure
 
         own = [row for row in report["rows"] if row["nic"] == nic]
-        return plots.report_figure({**report, "rows": own})
+        return report_figure({**report, "rows": own})
 
     return Measured(
         {

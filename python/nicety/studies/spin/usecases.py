@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from nicety.ranges import format_size
+from nicety.shared.ranges import format_size
+from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table
-from nicety.tables import fixed
 from nicety.usecases import (
     Accumulate,
     Datatype,
@@ -92,9 +92,9 @@ def row_of(report: UseCaseReport, **wanted: Any) -> dict[str, Any]:
 
 
 def _figure(report: UseCaseReport) -> Figure:
-    from nicety import plots
+    from nicety.usecases.report import usecase_figure
 
-    return plots.usecase_figure(report)
+    return usecase_figure(report)
 
 
 def _gigabytes(row: dict[str, Any]) -> str:
@@ -120,8 +120,8 @@ def accumulate(options: Options) -> Measured:
         return [fixed(points[size], 2) if size in points else "-" for points in curves]
 
     def figure() -> Figure:
-        from nicety.curves import figure_of
-        from nicety.lines import Curve
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
 
         curves = [
             Curve(f"{nic}, {label}", curve(nic, mode, name), colour=colour, style=style)

@@ -1,0 +1,156 @@
+"""How many distinct addresses went by? PCSA on a network flow processor.
+
+Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985) keeps a few thousand words, the sketches,
+in place of the addresses. The card's program is `nfp/pcsa.c` of the library.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from os import PathLike, fspath
+from typing import Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety.build.compiler import compiled
+from nicety.shared.checks import U32, Overrides, changes, text, whole
+from nicety.shared.typed import checked
+from nicety.show.columns import align, fixed
+
+
+class Damage(TypedDict):
+    """Where a capture ceases to be whole: the packet, counted from 1, the byte of the file, and what is wrong."""
+
+    packet: int
+    byte: int
+    text: str
+
+
+class CountReport(TypedDict):
+    """What counting a capture's sources gives; `nicety pcsa --json` prints just this.
+
+    `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
+    (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
+    the card's, `relative_error` how far that is off, and `expected_error` the standard error of so many sketches.
+    `trailing_ones` is what the card gives. Card time is from the first packet, or the host's first message, to when
+    the host has the sum. Through the port, `sent_ns` is when the last packet had gone in, and `wire_ns` how long the
+    wire was busy with them: less where the card held them up. `shortened_packets` were longer than a frame, and went
+    without their end. Through channels, `blocks` is in how many the addresses went to the card. What does not apply is
+    None.
+    """
+
+    application: Literal["pcsa"]
+    version: str
+    manifest: dict[str, Any]
+    capture: str
+    format: Literal["pcap", "pcapng"]
+    bytes: int
+    packets: int
+    ipv4_packets: int
+    ipv6_packets: int
+    other_packets: int
+    cut_packets: int
+    unknown_link_packets: int
+    shortened_packets: int
+    distinct: int
+    nic: str
+    sketches: int
+    estimate: float
+    relative_error: float
+    expected_error: float
+    trailing_ones: int
+    through: Literal["port", "channels"]
+    blocks: int | None
+    sent_ns: float | None
+    wire_ns: float | None
+    card_time_ns: float
+    card_packets_per_s: float
+    damage: Damage | None
+
+
+@checked
+def count_sources(
+    capture: PathLike[str] | str,
+    *,
+    nic: PathLike[str] | str = "nfp-4000",
+    sketches: int = 2048,
+    through: Literal["port", "channels"] = "port",
+    overrides: Overrides = (),
+    cc: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CountReport:
+    """Count the distinct source addresses of a capture on a card, and one by one beside it.
+
+    Packets are replayed into the card's port, one behind the other, and processes on the card find their addresses; or
+    the host does, and sends them by channels. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
+    bytes. A capture that is damaged is counted up to there, and the report says where.
+
+    Args:
+        capture: a file in pcap's or pcapng's format, of any length.
+        nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
+        sketches: a power of two from 16 to what the card's CLS holds.
+        through: how the addresses come to the card, `port` or `channels`.
+        overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the kilobytes that have been read and that there are.
+
+    Raises:
+        InputError: no capture, none with a source address, or an argument that cannot be.
+    """
+    request = json.dumps(
+        {
+            "file": text(fspath(capture), "a capture", "capture.pcap"),
+            "nic": text(fspath(nic), "a card", "nfp-4000"),
+            "sketches": whole(sketches, "sketches", U32),
+            "through": through,
+            "overrides": changes(overrides),
+        }
+    )
+    plan = json.loads(_native.pcsa_count_plan(request))
+    elf, manifest = compiled("nfp/pcsa.c", plan["isa"], cc, (plan["define"],))
+    report = json.loads(_native.pcsa_count(request, {"pcsa": elf}, progress))
+    report["manifest"]["compiler"] = {report["nic"]: manifest}
+    return cast(CountReport, report)
+
+
+_THROUGH = {
+    "port": "packets through the port, their addresses found by the card",
+    "channels": "addresses by channels, found by the host",
+}
+
+
+_WHOLE = 0.9999
+"""Of the time until the last packet has gone, how much the wire is busy where nothing holds packets up."""
+
+
+def count_text(report: CountReport) -> str:
+    """What was counted, as a table of names and values."""
+    ipv6, skipped = report["ipv6_packets"], report["packets"] - report["ipv4_packets"] - report["ipv6_packets"]
+    reasons = {"not of IP": "other_packets", "cut off": "cut_packets", "of other links": "unknown_link_packets"}
+    parts = [f"{report[key]} {name}" for name, key in reasons.items() if report[key]]  # type: ignore[literal-required]
+    why = f" ({', '.join(parts)})" if parts else ""
+    wire = []
+    if report["sent_ns"] is not None and report["wire_ns"] is not None:
+        busy = report["wire_ns"] / report["sent_ns"] if report["sent_ns"] else 1.0
+        wire = [["wire busy", f"{fixed(100 * busy, 1)}%" + ("" if busy > _WHOLE else ", the card held packets up")]]
+    rows = [
+        ["packets", f"{report['packets']}"],
+        ["of IP, counted", f"{report['packets'] - skipped}" + (f" ({ipv6} of version 6)" if ipv6 else "")],
+        *([["skipped", f"{skipped}{why}"]] if skipped else []),
+        *([["shortened", f"{report['shortened_packets']}"]] if report["shortened_packets"] else []),
+        ["estimate", fixed(report["estimate"], 1)],
+        ["distinct sources", f"{report['distinct']}"],
+        ["error", f"{fixed(100 * report['relative_error'], 2)}%"],
+        ["expected error", f"{fixed(100 * report['expected_error'], 2)}%, 0.78 / sqrt({report['sketches']})"],
+        *wire,
+        ["card time", f"{fixed(report['card_time_ns'] / 1e6, 3)} ms"],
+        ["packets/s", f"{fixed(report['card_packets_per_s'] / 1e6, 1)} million, of card time"],
+    ]
+    lines = [
+        f"# nicety PCSA v{report['version']}",
+        f"# {report['capture']}, {report['format']}; {report['nic']}, {report['sketches']} sketches",
+        f"# {_THROUGH[report['through']]}",
+        "",
+        *align(rows),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,219 @@
+"""The travelling salesman on a network flow processor: the best tour of many climbs by 2-opt.
+
+The card's program is `nfp/tsp.c` of the library. Problems are files in TSPLIB's format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import textwrap
+from collections.abc import Callable
+from os import PathLike, fspath
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from nicety import _native
+from nicety.build.compiler import compiled
+from nicety.errors import InputError, RunError
+from nicety.shared.checks import U32, Names, Overrides, changes, names, text, whole
+from nicety.shared.typed import checked
+from nicety.show.columns import align, fixed
+
+Distances = Literal["table", "root"]
+
+
+class CpuFigures(TypedDict):
+    """The same climbs on this machine's CPUs; measured by the clock on the wall, and so never twice the same."""
+
+    processor: str | None
+    threads: int
+    wall_time_s: float
+    climbs_per_s: float
+    length: int
+
+
+class GpuFigures(TypedDict):
+    """The same climbs on a graphics processor, by its own clock: without compiling, and without moving data."""
+
+    processor: str
+    device_time_s: float
+    climbs_per_s: float
+    length: int
+
+
+class TourReport(TypedDict):
+    """What climbing gives; `nicety tsp --json` prints just this.
+
+    `length` is that of the shortest tour, `tour` its cities by their numbers in the file, and `climb` the number of the
+    climb that found it, the first of those that did. The card makes `jobs` of `job_climbs` climbs each, one after
+    another; `card_time_ns` is the time of all, each from the host's message to when it has the tour.
+    """
+
+    application: Literal["tsp"]
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    problem: str
+    cities: int
+    nic: str
+    restarts: int
+    climbers: int
+    distances: Distances
+    job_climbs: int
+    jobs: int
+    length: int
+    climb: int
+    tour: list[int]
+    card_time_ns: float
+    card_climbs_per_s: float
+    climber_cycles_computing: int
+    climber_cycles_asleep: int
+    instructions: int
+    cpu: NotRequired[CpuFigures]
+    gpu: NotRequired[GpuFigures]
+
+
+@checked
+def solve_tsp(
+    file: PathLike[str] | str,
+    *,
+    nic: PathLike[str] | str = "nfp-4000",
+    restarts: int = 200,
+    climbers: int = 59,
+    distances: Distances = "table",
+    compare: Names = (),
+    job: int | None = None,
+    resume: PathLike[str] | str | None = None,
+    overrides: Overrides = (),
+    seed: int = 1,
+    cc: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TourReport:
+    """Look for a short tour with many climbs on a card.
+
+    Args:
+        file: a problem in TSPLIB's format, of type TSP with EUC_2D distances; `kroA100` comes with nicety.
+        nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
+        restarts: climbs in all, each from a tour that a random number chooses.
+        climbers: processes that climb, each on a microengine of its own; the manager has one more.
+        distances: `table` looks them up in CLS, `root` computes an integer square root each time; both are exact.
+        compare: `cpu` makes the same climbs on this machine's CPUs, `gpu` on its graphics processor.
+        job: climbs that the card is given at once; ten for each climber if left out.
+        resume: a file that keeps the jobs that are done; what is in it already is not done again.
+        overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.clock="800 MHz"`.
+        seed: from which the climbs' random numbers come.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the climbs that are made, or have begun, and that there will be.
+
+    Raises:
+        InputError: a file that is no such problem, or an argument that cannot be.
+        RunError: the run failed, or a comparison has found another tour.
+    """
+    others = names(compare, "what to compare with", "cpu")
+    for other in others:
+        if other not in {"cpu", "gpu"}:
+            raise InputError(f"--compare {other}: cpu or gpu")
+    request: dict[str, Any] = {
+        "file": text(fspath(file), "a problem", "kroA100.tsp"),
+        "nic": text(fspath(nic), "a card", "nfp-4000"),
+        "overrides": changes(overrides),
+        "restarts": whole(restarts, "restarts", U32),
+        "climbers": whole(climbers, "climbers", U32),
+        "distances": text(distances, "distances", "table"),
+        "job": None if job is None else whole(job, "job", U32),
+        "seed": whole(seed, "seed", U32),
+        "compare_cpu": "cpu" in others,
+        "resume": None if resume is None else text(fspath(resume), "resume", "climbs.json"),
+    }
+    plan = json.loads(_native.tsp_plan(json.dumps(request)))
+    if "gpu" in others:
+        # Better to hear now than in the end that there is none.
+        from nicety.apps import gpu
+
+        gpu.climbs(plan["cities"], [0], seed=seed)
+    elf, manifest = compiled("nfp/tsp.c", plan["isa"], cc)
+    request["program"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    report = json.loads(_native.tsp_run(json.dumps(request), {"tsp": elf}, progress))
+    report["manifest"]["compiler"] = {report["nic"]: manifest}
+    if "gpu" in others:
+        report["gpu"] = _on_gpu(report, plan["cities"], plan["nodes"])
+    return cast(TourReport, report)
+
+
+@checked
+def climb_lengths(file: PathLike[str] | str, *, restarts: int, seed: int = 1) -> list[int]:
+    """Make the climbs of `solve_tsp` on this machine's CPUs only, and give the length of the tour that each one finds.
+
+    The climb of a number finds the same tour wherever it is made.
+
+    Args:
+        file: a problem, as for `solve_tsp`.
+        restarts: climbs in all.
+        seed: from which the climbs' random numbers come.
+
+    Raises:
+        InputError: a file that is no such problem, or an argument that cannot be.
+    """
+    request = {
+        "file": text(fspath(file), "a problem", "kroA100.tsp"),
+        "nic": "nfp-4000",
+        "restarts": whole(restarts, "restarts", U32),
+        "climbers": 1,
+        "distances": "table",
+        "job": max(1, restarts),
+        "seed": whole(seed, "seed", U32),
+    }
+    return cast("list[int]", json.loads(_native.tsp_lengths(json.dumps(request))))
+
+
+def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[int]) -> GpuFigures:
+    from nicety.apps import gpu
+
+    found = gpu.climbs(cities, range(report["restarts"]), seed=report["seed"])
+    if (found.length, found.number, [nodes[city] for city in found.tour]) != (
+        report["length"],
+        report["climb"],
+        report["tour"],
+    ):
+        raise RunError(
+            f"the card's best tour is of length {report['length']}, from climb {report['climb']}, and that of "
+            f"{found.device} of {found.length}, from climb {found.number}: one of the programs is wrong"
+        )
+    return GpuFigures(
+        processor=found.device,
+        device_time_s=found.seconds,
+        climbs_per_s=report["restarts"] / found.seconds,
+        length=found.length,
+    )
+
+
+def tour_text(report: TourReport) -> str:
+    """The best tour, and how long it took to find it where."""
+    jobs = f"{report['jobs']} job{'s' if report['jobs'] != 1 else ''} of {report['job_climbs']}"
+    rows = [
+        ["# Where", "Time (ms)", "Climbs/s", "Of"],
+        [
+            report["nic"],
+            fixed(report["card_time_ns"] / 1e6, 3),
+            fixed(report["card_climbs_per_s"], 1),
+            f"{report['climbers']} climbers, card time",
+        ],
+    ]
+    if (cpu := report.get("cpu")) is not None:
+        of = f"{cpu['threads']} thread{'s' if cpu['threads'] != 1 else ''}, measured here: {cpu['processor'] or 'CPUs'}"
+        rows.append(["this machine's CPUs", fixed(cpu["wall_time_s"] * 1e3, 3), fixed(cpu["climbs_per_s"], 1), of])
+    if (gpu := report.get("gpu")) is not None:
+        of = f"measured here, without moving data: {gpu['processor']}"
+        rows.append(["this machine's GPU", fixed(gpu["device_time_s"] * 1e3, 3), fixed(gpu["climbs_per_s"], 1), of])
+    lines = [
+        f"# nicety TSP v{report['version']}",
+        f"# {report['problem']}, {report['cities']} cities",
+        f"# {report['restarts']} climbs in {jobs}, seed {report['seed']}",
+        f"# distances: {'looked up in a table in CLS' if report['distances'] == 'table' else 'integer square roots'}",
+        "",
+        *align(rows, (1, 2)),
+        "",
+        f"# shortest tour: {report['length']}, from climb {report['climb']}",
+        *textwrap.wrap(" ".join(map(str, report["tour"])), 100),
+    ]
+    return "\n".join(lines) + "\n"

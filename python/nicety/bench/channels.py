@@ -1,0 +1,300 @@
+"""The benchmarks of channels: between threads of a host and processes of its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+
+from nicety import _native
+from nicety.bench.messages import Stage
+from nicety.build.compiler import compiled
+from nicety.shared.checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.typed import checked
+from nicety.show.columns import align, fixed
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
+
+
+class ChannelRow(TypedDict):
+    """A card, a mode, a direction and a message size.
+
+    Of `channel-latency`: `latency_ns` is how long a message takes, from the call to its return, when the other end's
+    acknowledgement has come; the mean over `iterations` messages that follow each other. A percentile is the nearest
+    rank: one that was measured.
+
+    Of `channel-bandwidth`: what `processes` make together of `messages` of `message_bytes`, the mean over `runs`, and
+    its standard deviation over them; runs differ in when threads begin, and in noise. `size_bytes` is what is sent at a
+    time, which goes in parts of 56 bytes in mode direct. There at most 500 of them are sent by each process, as all of
+    them are alike; `payload_bytes` is what was moved.
+
+    `memory` is where on the card messages go to or come from: indirect ones of a latency that fit CTM go there, all
+    others to EMEM. `verified` says that every byte was checked at the far end.
+    """
+
+    nic: str
+    mode: str
+    direction: str
+    size_bytes: int
+    memory: str
+    verified: bool
+    iterations: NotRequired[int]
+    latency_ns: NotRequired[float]
+    min_ns: NotRequired[float]
+    p50_ns: NotRequired[float]
+    p99_ns: NotRequired[float]
+    p999_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    stages: NotRequired[list[Stage]]
+    processes: NotRequired[int]
+    message_bytes: NotRequired[int]
+    messages: NotRequired[int]
+    payload_bytes: NotRequired[int]
+    runs: NotRequired[int]
+    bandwidth_bytes_per_s: NotRequired[float]
+    stddev_bytes_per_s: NotRequired[float]
+
+
+class ChannelBenchReport(TypedDict):
+    """What a benchmark of channels gives; `nicety bench channel-latency --json` prints just this."""
+
+    benchmark: ChannelBenchmark
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[ChannelRow]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return channel_html(cast(ChannelBenchReport, self))
+
+
+@checked
+def bench_channels(
+    benchmark: ChannelBenchmark,
+    *,
+    nics: Names = ("nfp-4000",),
+    modes: Names | None = None,
+    directions: Names | None = None,
+    sizes: Numbers,
+    processes: Numbers = 1,
+    payload: int | None = None,
+    iterations: int | None = None,
+    warmup: int | None = None,
+    runs: int | None = None,
+    overrides: Overrides = (),
+    noise: str | None = None,
+    seed: int = 1,
+    cc: str | None = None,
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    progress: Callable[[int, int], None] | None = None,
+) -> ChannelBenchReport:
+    """Measure channels: how long a message takes, or how much some processes move together.
+
+    Args:
+        benchmark: `channel-latency` or `channel-bandwidth`.
+        nics: cards with channels: names of specs, or paths of spec files.
+        modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
+        directions: `host-to-card` or `card-to-host`; both if left out.
+        sizes: message sizes in bytes.
+        processes: of the bandwidth: numbers of processes that move the payload at once, each with a thread of the host.
+        payload: of the bandwidth: bytes that they move together; 100 Mi if left out.
+        iterations: of the latency: how many messages are measured; 100 if left out.
+        warmup: of the latency: how many go before these; 1 if left out.
+        runs: of the bandwidth: how many runs are measured; 3 if left out.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `managers.read=4`.
+        noise: background noise on the host's CPUs: `PERIOD,DURATION`, as in `1ms,25us`.
+        seed: of every random stream; the same seed gives the same report to the last byte.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        trace: a file for a timeline of the first row's first run, to be opened with https://ui.perfetto.dev.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card without channels, a mode, direction, size or number that cannot be.
+        RunError: the run failed: a wrong byte at the far end, a DMA that failed too often.
+    """
+    for name, value, most in (
+        ("payload", payload, U64),
+        ("iterations", iterations, U64),
+        ("warmup", warmup, U64),
+        ("runs", runs, U32),
+        ("seed", seed, U64),
+    ):
+        if value is not None or name == "seed":
+            whole(value, name, most)
+    request = json.dumps(
+        {
+            "benchmark": benchmark,
+            "nics": names(nics, "a card", "nfp-4000"),
+            "modes": None if modes is None else names(modes, "a mode", "direct"),
+            "directions": None if directions is None else names(directions, "a direction", "host-to-card"),
+            "sizes": numbers(sizes, "a size"),
+            "processes": numbers(processes, "a number of processes", U32),
+            "payload": payload,
+            "iterations": iterations,
+            "warmup": warmup,
+            "runs": runs,
+            "overrides": changes(overrides),
+            "noise": noise,
+            "seed": seed,
+        }
+    )
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in json.loads(_native.channel_plan(request))["compile"]:
+        elfs[item["key"]], compiler[item["key"]] = compiled(item["source"], item["isa"], cc)
+    text, recording = _native.channel_bench(request, elfs, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.show.traces import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
+    report["manifest"]["compiler"] = compiler
+    return cast(ChannelBenchReport, _Shown(report))
+
+
+def channel_html(report: ChannelBenchReport) -> str:
+    """A benchmark of channels: its figures, a table for each card."""
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in channel_tables(report))
+
+
+_TITLES = {"channel-latency": "Channel Latency Test", "channel-bandwidth": "Channel Bandwidth Test"}
+
+
+_MEANINGS = {
+    "channel-latency": "a message between host and card, from the call to its return, acknowledgement included",
+    "channel-bandwidth": "payload of some processes together, 10^6 bytes a second, and its standard deviation",
+}
+
+
+_UNITS = {"channel-latency": "Latency (ns)", "channel-bandwidth": "Bandwidth (MB/s)"}
+
+
+def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> str:
+    """A report as text: a table for each card and mode, and with `breakdown` one of stages for each size."""
+    rows, benchmark = report["rows"], report["benchmark"]
+    lines = [
+        f"# nicety {_TITLES[benchmark]} v{report['version']}",
+        f"# {_MEANINGS[benchmark]}",
+        f"# seed {report['seed']}, {_how_many(rows)}",
+    ]
+    if report["manifest"].get("noise"):
+        lines.append(f"# noise {report['manifest']['noise']}")
+    for title, (head, *body) in percentile_tables(report) if percentiles else channel_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    if breakdown:
+        for nic in dict.fromkeys(row["nic"] for row in rows):
+            for size in dict.fromkeys(row["size_bytes"] for row in rows):
+                lines += _stages(nic, size, [r for r in rows if (r["nic"], r["size_bytes"]) == (nic, size)])
+    return "\n".join(lines) + "\n"
+
+
+def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
+    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    unit = _UNITS[report["benchmark"]]
+    by_table: dict[str, list[ChannelRow]] = {}
+    for row in report["rows"]:
+        by_table.setdefault(f"{row['nic']}, {row['mode']}: {unit}", []).append(row)
+    tables = []
+    for title, rows in by_table.items():
+        columns = list(dict.fromkeys(_way(row) for row in rows))
+        cells = {(row["size_bytes"], _way(row)): _figure(row) for row in rows}
+        sizes = list(dict.fromkeys(row["size_bytes"] for row in rows))
+        body = [[str(size), *(cells[size, column] for column in columns)] for size in sizes]
+        tables.append((title, [["Size", *columns], *body]))
+    return tables
+
+
+def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
+    """The figures of a latency with minimum, percentiles and maximum, a table for each card and kind of message."""
+    head = ["Size", "mean", "min", "p50", "p99", "p99.9", "max"]
+    tables: dict[str, list[list[str]]] = {}
+    for row in report["rows"]:
+        times = [row["latency_ns"], row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
+        title = f"{row['nic']}, {_kind(row)}: {_UNITS[report['benchmark']]}"
+        tables.setdefault(title, [head]).append([str(row["size_bytes"]), *map(fixed, times)])
+    return list(tables.items())
+
+
+def channel_figure(report: ChannelBenchReport, *, percentiles: bool = False) -> Figure:
+    """A report as a picture: the figure over the message size, a line for each card and kind of message.
+
+    With `percentiles` the points of a latency have whiskers from minimum to maximum and from median to p99.
+    """
+    from nicety.show.axes import time_unit
+    from nicety.show.curves import figure_of, spread_of
+    from nicety.show.lines import Curve
+
+    # A colour for each kind of message, a line style for each card and number of processes.
+    rows = report["rows"]
+    latency = report["benchmark"] == "channel-latency"
+    scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0)) if latency else (1.0, "MB/s")
+    kinds = list(dict.fromkeys((row["mode"], row["direction"]) for row in rows))
+    styles = list(dict.fromkeys((row["nic"], row.get("processes")) for row in rows))
+    curves: list[Curve] = []
+    for label in dict.fromkeys(f"{row['nic']}, {_kind(row)}" for row in rows):
+        own = [row for row in rows if f"{row['nic']}, {_kind(row)}" == label]
+        spread = {row["size_bytes"]: spread_of(row, scale) for row in own if latency and percentiles}
+        curves.append(
+            Curve(
+                label,
+                {row["size_bytes"]: _value(row) / scale for row in own},
+                colour=kinds.index((own[0]["mode"], own[0]["direction"])),
+                style=styles.index((own[0]["nic"], own[0].get("processes"))),
+                marker=len(curves),
+                spread=spread,
+            )
+        )
+    title = "Latency of a message, acknowledgement included" if latency else "Payload of all processes together"
+    return figure_of(curves, title=title, x="Message size (B)", y=f"{'Latency' if latency else 'Bandwidth'} ({unit})")
+
+
+def _kind(row: ChannelRow) -> str:
+    return f"{row['mode']}, {_way(row)}"
+
+
+def _way(row: ChannelRow) -> str:
+    if "processes" not in row:
+        return row["direction"]
+    return f"{row['direction']}, {row['processes']} process{'es' if row['processes'] != 1 else ''}"
+
+
+def _value(row: ChannelRow) -> float:
+    return row["latency_ns"] if "latency_ns" in row else row["bandwidth_bytes_per_s"] / 1e6
+
+
+def _figure(row: ChannelRow) -> str:
+    if "latency_ns" in row:
+        return fixed(row["latency_ns"])
+    mean = fixed(row["bandwidth_bytes_per_s"] / 1e6)
+    return f"{mean} ± {fixed(row['stddev_bytes_per_s'] / 1e6)}" if "stddev_bytes_per_s" in row else mean
+
+
+def _how_many(rows: list[ChannelRow]) -> str:
+    if "iterations" in rows[0]:
+        count, what = rows[0]["iterations"], "message"
+    else:
+        count, what = rows[0]["runs"], "run"
+    return f"{count} {what}{'s' if count != 1 else ''} a size"
+
+
+def _stages(nic: str, size: int, rows: list[ChannelRow]) -> list[str]:
+    """The stages of messages of one size, a column for each kind."""
+    names = list(dict.fromkeys(stage["stage"] for row in rows for stage in row["stages"]))
+    parts = [{stage["stage"]: stage["ns"] for stage in row["stages"]} for row in rows]
+    head = ["# stage (ns)", *(_kind(row) for row in rows)]
+    body = [[name, *(fixed(part[name]) if name in part else "" for part in parts)] for name in names]
+    total = ["sum", *(fixed(row["latency_ns"]) for row in rows)]
+    return ["", f"# {nic}, {size} B: where the time goes", *align([head, *body, total], range(1, len(head)))]

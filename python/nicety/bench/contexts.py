@@ -1,0 +1,160 @@
+"""What contexts of a microengine do for a program: the benchmark `nicety bench pcsa`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety.build.compiler import compiled
+from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.typed import checked
+from nicety.show.columns import align, distinct, fixed
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class ContextRow(TypedDict):
+    """A number of contexts on a card.
+
+    `cycles_total` is what one microengine takes for `updates` in all, which its contexts share after one start for all;
+    it is the sum of the cycles in which some context computed, all were asleep, and the microengine changed over.
+    `context_cycles_*` are summed over contexts, which sleep while others compute.
+
+    `updates_per_s` is what the whole card makes with as many contexts on every microengine, where each update sets a
+    bit that is new and so makes two references; `updates_per_s_settled` where the bits are set already, with one. The
+    line rate is the Ethernet that carries a packet of 64 bytes, 84 with preamble and gap, for each of the former.
+    """
+
+    nic: str
+    contexts: int
+    updates: int
+    cycles_total: int
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_switching: int
+    context_cycles_asleep: int
+    context_cycles_ready: int
+    time_ns: float
+    updates_per_s: float
+    updates_per_s_settled: float
+    line_rate_packets_per_s: float
+    line_rate_bits_per_s: float
+
+
+class ContextReport(TypedDict):
+    """What the benchmark of contexts gives; `nicety bench pcsa --json` prints just this."""
+
+    benchmark: Literal["pcsa"]
+    version: str
+    manifest: dict[str, Any]
+    rows: list[ContextRow]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return context_html(cast(ContextReport, self))
+
+
+@checked
+def bench_pcsa(
+    *,
+    nics: Names = ("nfp-4000",),
+    contexts: Numbers = range(1, 9),
+    updates: int = 8,
+    overrides: Overrides = (),
+    cc: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ContextReport:
+    """Measure what contexts do for the cardinality estimate: cycles of some updates, and updates a second of the card.
+
+    Args:
+        nics: cards with a network flow processor: names of specs, or paths of spec files.
+        contexts: numbers of contexts, each a row.
+        updates: updates in all on one microengine, 256 at most.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card without microengines, more contexts than they have, an override that cannot be.
+    """
+    request = json.dumps(
+        {
+            "nics": names(nics, "a card", "nfp-4000"),
+            "contexts": numbers(contexts, "a number of contexts"),
+            "updates": whole(updates, "updates", U64),
+            "overrides": changes(overrides),
+        }
+    )
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in json.loads(_native.pcsa_plan(request))["compile"]:
+        elfs[item["key"]], compiler[item["key"]] = compiled("nfp/pcsa.c", item["isa"], cc)
+    report = json.loads(_native.pcsa_bench(request, elfs, progress))
+    report["manifest"]["compiler"] = compiler
+    return cast(ContextReport, _Shown(report))
+
+
+_COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates/s", "Gb/s of 64 B", "Settled")
+
+
+def context_text(report: ContextReport) -> str:
+    """What contexts do, as a table for each card."""
+    rows = report["rows"]
+    lines = [
+        f"# nicety PCSA Test v{report['version']}",
+        f"# {rows[0]['updates']} updates in all on one microengine, in cycles;",
+        "# and updates a second of the whole card, with the Ethernet whose packets of 64 B they keep up with",
+    ]
+    for title, (head, *body) in context_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return "\n".join(lines) + "\n"
+
+
+def context_tables(report: ContextReport) -> list[tuple[str, list[list[str]]]]:
+    """A table for each card with its title; the first row has the columns' names."""
+    return [
+        (nic, [list(_COLUMNS), *(_cells(row) for row in report["rows"] if row["nic"] == nic)])
+        for nic in distinct(row["nic"] for row in report["rows"])
+    ]
+
+
+def _cells(row: ContextRow) -> list[str]:
+    return [
+        *(str(row["contexts"]), str(row["cycles_total"]), str(row["cycles_computing"])),
+        *(str(row["cycles_asleep"]), str(row["cycles_switching"])),
+        fixed(row["updates_per_s"] / 1e6, 1),
+        fixed(row["line_rate_bits_per_s"] / 1e9, 1),
+        fixed(row["updates_per_s_settled"] / 1e6, 1),
+    ]
+
+
+def context_html(report: ContextReport) -> str:
+    """What contexts do for a program: a table for each card."""
+    about = f"pcsa, nicety {report['version']}, {report['rows'][0]['updates']} updates"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in context_tables(report))
+
+
+def context_figure(report: ContextReport) -> Figure:
+    """What contexts do for a program: the cycles of its updates, and which of them something computed."""
+    from nicety.show.curves import figure_of
+    from nicety.show.lines import Curve
+
+    by_nic: dict[str, list[ContextRow]] = {}
+    for row in report["rows"]:
+        by_nic.setdefault(row["nic"], []).append(row)
+    curves = []
+    for number, (nic, rows) in enumerate(by_nic.items()):
+        totals = {row["contexts"]: float(row["cycles_total"]) for row in rows}
+        computing = {row["contexts"]: float(row["cycles_computing"]) for row in rows}
+        curves.append(Curve(f"{nic}: all cycles", totals, colour=number))
+        curves.append(Curve(f"{nic}: computing", computing, colour=number, style=1))
+    title = f"{report['rows'][0]['updates']} updates in all on one microengine"
+    return figure_of(curves, title=title, x="Contexts", y="Cycles")

@@ -1,0 +1,244 @@
+"""The benchmarks of cards that many processes share: copy or register, and what each process gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.typed import checked
+from nicety.show.columns import align, fixed
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Progress = Callable[[int, int], None]
+
+
+class RegistrationRow(TypedDict):
+    """What a size costs a CPU of the host.
+
+    `copy_ns` is a copy into memory that the card may fetch from. `translate_ns` is a system call that locks and
+    translates the `pages` pages of a buffer from the start of one on, and what it takes to give the card their
+    descriptors where it wants any.
+    """
+
+    nic: str
+    size_bytes: int
+    pages: int
+    copy_ns: float
+    translate_ns: float
+
+
+class Crossover(TypedDict):
+    """Where translating begins to pay on a card.
+
+    `crossover_bytes` is the smallest size, between the smallest and the largest of the rows, from which on it takes no
+    longer than copying; null where copying is faster up to the largest.
+    """
+
+    nic: str
+    crossover_bytes: int | None
+
+
+class RegistrationReport(TypedDict):
+    """What the benchmark of registration gives; `nicety bench registration --json` prints just this."""
+
+    benchmark: Literal["registration"]
+    version: str
+    manifest: dict[str, Any]
+    rows: list[RegistrationRow]
+    crossovers: list[Crossover]
+
+
+class FairnessRow(TypedDict):
+    """A number of processes that send at once, each to a process of its own on the other host.
+
+    `bandwidth_bytes_per_s` is that of all together, until the last one has received its last message;
+    `process_*_bytes_per_s` is what a process gets until it has received its own: mean, least and most. `jain_index` is
+    Jain's index of the latter: 1 where all get the same, 1/n where one of n gets everything. `verified` says that every
+    byte was checked at its end.
+    """
+
+    nic: str
+    processes: int
+    size_bytes: int
+    messages: int
+    bandwidth_bytes_per_s: float
+    process_mean_bytes_per_s: float
+    process_min_bytes_per_s: float
+    process_max_bytes_per_s: float
+    jain_index: float
+    verified: bool
+
+
+class FairnessReport(TypedDict):
+    """What the benchmark of fairness gives; `nicety bench fairness --json` prints just this."""
+
+    benchmark: Literal["fairness"]
+    version: str
+    manifest: dict[str, Any]
+    rows: list[FairnessRow]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return interface_html(cast("RegistrationReport | FairnessReport", self))
+
+
+@checked
+def bench_registration(
+    *,
+    nics: Names = ("qnix",),
+    sizes: Numbers,
+    overrides: Overrides = (),
+    progress: Progress | None = None,
+) -> RegistrationReport:
+    """Measure what copying a message costs a CPU, and what letting the card use its own memory.
+
+    Args:
+        nics: cards that register memory: names of specs, or paths of spec files.
+        sizes: sizes in bytes.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `kernel.pin=3 us`.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card that does not register memory, a size that it cannot, an override that cannot be.
+    """
+    request = {
+        "nics": names(nics, "a card", "qnix"),
+        "sizes": numbers(sizes, "a size"),
+        "overrides": changes(overrides),
+    }
+    return cast(RegistrationReport, _Shown(json.loads(_native.registration_bench(json.dumps(request), progress))))
+
+
+@checked
+def bench_fairness(
+    *,
+    nics: Names = ("qnix",),
+    processes: Numbers,
+    size: int = 64 << 10,
+    messages: int = 16,
+    overrides: Overrides = (),
+    progress: Progress | None = None,
+) -> FairnessReport:
+    """Measure what each of many processes gets that send at once.
+
+    Args:
+        nics: cards with interfaces for processes: names of specs, or paths of spec files.
+        processes: numbers of processes on each of two hosts, each a row.
+        size: bytes of a message.
+        messages: messages of each process.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `dma.channels=4`.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card without interfaces for processes, or for so many; an override that cannot be.
+    """
+    request = {
+        "nics": names(nics, "a card", "qnix"),
+        "processes": numbers(processes, "a number of processes"),
+        "size": whole(size, "size", U64),
+        "messages": whole(messages, "messages", U64),
+        "overrides": changes(overrides),
+    }
+    return cast(FairnessReport, _Shown(json.loads(_native.fairness_bench(json.dumps(request), progress))))
+
+
+def interface_html(report: RegistrationReport | FairnessReport) -> str:
+    """A benchmark of a card that many processes share: a table for each card."""
+    about = f"{report['benchmark']}, nicety {report['version']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in interface_tables(report))
+
+
+def interface_text(report: RegistrationReport | FairnessReport) -> str:
+    """A report as text: a table for each card."""
+    if report["benchmark"] == "registration":
+        head = ["Registration", "what a CPU spends until the card may fetch a message: a copy, or its pages translated"]
+    else:
+        rows = report["rows"]
+        about = f"{rows[0]['messages']} messages of {rows[0]['size_bytes']} B each" if rows else "messages"
+        head = ["Fairness", f"processes that send {about} at once to processes of another host"]
+    lines = [f"# nicety {head[0]} Test v{report['version']}", f"# {head[1]}"]
+    for title, (columns, *body) in interface_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {columns[0]}", *columns[1:]], *body], range(1, len(columns)))]
+    if report["benchmark"] == "registration":
+        lines.append("")
+        lines += [_crossover(one["nic"], one["crossover_bytes"]) for one in report["crossovers"]]
+    return "\n".join(lines) + "\n"
+
+
+def interface_tables(report: RegistrationReport | FairnessReport) -> list[tuple[str, list[list[str]]]]:
+    """A table for each card with its title; the first row has the columns' names."""
+    nics = list(dict.fromkeys(row["nic"] for row in report["rows"]))
+    if report["benchmark"] == "registration":
+        head = ["Size", "Pages", "copy", "translate"]
+        body = {
+            nic: [
+                [str(row["size_bytes"]), str(row["pages"]), fixed(row["copy_ns"]), fixed(row["translate_ns"])]
+                for row in report["rows"]
+                if row["nic"] == nic
+            ]
+            for nic in nics
+        }
+        return [(f"{nic}: time of a CPU (ns)", [head, *body[nic]]) for nic in nics]
+    head = ["Processes", "all", "mean", "least", "most", "Jain's index"]
+    return [
+        (
+            f"{nic}: Bandwidth (MB/s), of all and of a process",
+            [
+                head,
+                *(
+                    [
+                        str(row["processes"]),
+                        fixed(row["bandwidth_bytes_per_s"] / 1e6, 2),
+                        fixed(row["process_mean_bytes_per_s"] / 1e6, 2),
+                        fixed(row["process_min_bytes_per_s"] / 1e6, 2),
+                        fixed(row["process_max_bytes_per_s"] / 1e6, 2),
+                        fixed(row["jain_index"], 4),
+                    ]
+                    for row in report["rows"]
+                    if row["nic"] == nic
+                ),
+            ],
+        )
+        for nic in nics
+    ]
+
+
+def _crossover(nic: str, size: int | None) -> str:
+    if size is None:
+        return f"# {nic}: copying is faster at every size"
+    return f"# {nic}: translating takes no longer from {size} B on"
+
+
+def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
+    """A report as a picture: the costs over the size, or what processes get over their number."""
+    from nicety.show.axes import time_unit
+    from nicety.show.curves import figure_of
+    from nicety.show.lines import Curve
+
+    curves = []
+    if report["benchmark"] == "registration":
+        scale, unit = time_unit(max(max(row["copy_ns"], row["translate_ns"]) for row in report["rows"]))
+        for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
+            rows = [row for row in report["rows"] if row["nic"] == nic]
+            copies = {row["size_bytes"]: row["copy_ns"] / scale for row in rows}
+            translations = {row["size_bytes"]: row["translate_ns"] / scale for row in rows}
+            curves.append(Curve(f"{nic}: copy", copies, colour=number))
+            curves.append(Curve(f"{nic}: translate", translations, colour=number, style=1))
+        return figure_of(curves, title="Copy, or lock and translate", x="Message size (B)", y=f"Time of a CPU ({unit})")
+    for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
+        shares = [row for row in report["rows"] if row["nic"] == nic]
+        least = {row["processes"]: row["process_min_bytes_per_s"] / 1e6 for row in shares}
+        most = {row["processes"]: row["process_max_bytes_per_s"] / 1e6 for row in shares}
+        curves.append(Curve(f"{nic}: the least that one gets", least, colour=number))
+        curves.append(Curve(f"{nic}: the most", most, colour=number, style=1))
+    return figure_of(curves, title="What each of many processes gets", x="Processes", y="Bandwidth (MB/s)")

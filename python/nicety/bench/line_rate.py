@@ -1,0 +1,547 @@
+"""Do handlers keep up with the wire? A card is sent packets as fast as its link takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety.build.sources import Handlers
+from nicety.errors import InputError
+from nicety.program.failures import Allowed, PointFailure, allowed, require_report
+from nicety.program.portals.refusals import Refused, refused_at_sizes
+from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.quantities import size_bytes
+from nicety.shared.typed import checked
+from nicety.show.columns import align, distinct, fixed
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_STATE = 64 << 20
+MOST_MEMORY = 1 << 30
+
+
+class HandlerFigures(TypedDict):
+    """What the runs of one handler took; `handler` is `header`, `payload` or `completion`.
+
+    Cycles and time are those on its processor, waiting for transfers and commands included; `queued_ns_mean` is how
+    long it waited for a processor before. A percentile is the nearest rank: one that was measured. `returned` counts
+    the runs by what they returned.
+    """
+
+    handler: str
+    runs: int
+    cycles_mean: float
+    cycles_p99: int
+    cycles_max: int
+    instructions_mean: float
+    instructions_p99: int
+    instructions_max: int
+    time_ns_mean: float
+    time_ns_p99: float
+    queued_ns_mean: float
+    returned: dict[str, int]
+
+
+class PacketFates(TypedDict):
+    """What became of the packets measured, each of which is in one of these.
+
+    `processed`: its payload handler returned `SUCCESS`. `dropped`: it returned `DROP`, or its message's header handler
+    did. `proceeded`: it went on to host memory, since the header handler returned `PROCEED`, or there is no payload
+    handler. `failed`: its handler failed, or one of its message did before.
+    """
+
+    processed: int
+    dropped: int
+    proceeded: int
+    failed: int
+
+
+class Loads(TypedDict):
+    """What packets at the wire's rate ask of each resource of the card, over what it has.
+
+    `lock` is the word of memory that handlers hold longest, each for itself.
+    """
+
+    hpus: float
+    matching: float
+    link: float
+    bus_to_card: float
+    bus_to_host: float
+    lock: float
+
+
+class Lock(TypedDict):
+    """A word of memory that handlers have waited for, in the whole run: a lock, mostly.
+
+    `word` says which: `byte 8 of the state`. `taken_at` is the line that takes it, `given_back_at` the one that gives
+    it back, where it is another, and `waited_at` the one at which handlers wait. `held_ns` is how long a packet has it,
+    and `handed_over_ns` how long it lies free for a packet although a handler waits. Since two cannot hold it, all
+    processors together bring at most `most_packets_per_s` through, however many there are.
+    """
+
+    word: str
+    taken_at: str
+    given_back_at: str | None
+    waited_at: str
+    waits: int
+    held_ns: float
+    handed_over_ns: float
+    load: float
+    most_packets_per_s: float
+
+
+class LineRateRow(TypedDict):
+    """One measurement: a card and a packet size.
+
+    `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
+    `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
+    `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
+    `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too
+    much to do and there are too few places for the packets under way; or `waiting`. `hpus_needed` is None where no
+    number of processors would do, and `reachable_fraction` is what any number of them would reach of the wire's rate.
+    `packet_fates` is what became of the packets, and `sent_per_packet` how many the card sent for each that came.
+    `refused_commands` are those that handlers gave and the card refused, in the whole run: messages before and after
+    those measured are in it. `packet_wire_bytes` is what a packet takes of the link, its header among it.
+    """
+
+    nic: str
+    packet_bytes: int
+    message_packets: int
+    messages: int
+    packets: int
+    cycles_mean: float | None
+    cycles_p99: int | None
+    instructions_mean: float | None
+    instructions_p99: int | None
+    packet_fates: PacketFates
+    sent_per_packet: float
+    handlers: list[HandlerFigures]
+    handler_ns: float
+    handler_budget_ns: float
+    hpus_needed: int | None
+    hpus: int
+    sustains_line_rate: bool
+    limited_by: str | None
+    reachable_fraction: float
+    packet_interval_ns: float
+    packet_wire_bytes: int
+    line_rate_packets_per_s: float
+    packets_per_s: float
+    line_rate_fraction: float
+    bandwidth_bytes_per_s: float
+    buffer_packets_used: int
+    buffer_packets: int
+    loads: Loads
+    locks: list[Lock]
+    refused_commands: list[Refused]
+
+
+class LineRateReport(TypedDict):
+    """What a line-rate check gives; `nicety bench handlers --json` prints just this.
+
+    `failures` is what failed in handlers, in the whole run, and was allowed to.
+    """
+
+    benchmark: Literal["handlers"]
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[LineRateRow]
+    failures: list[PointFailure]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return line_rate_html(cast(LineRateReport, self))
+
+
+_USUAL_SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def _fitting(cards: Sequence[str], overrides: Sequence[str]) -> list[int]:
+    """The usual packet sizes that the packets of all cards carry, or the most that they do where that is less."""
+    payloads = [
+        size_bytes(parameter["value"])
+        for card in cards
+        for parameter in json.loads(_native.spec_show(card, list(overrides)))["parameters"]
+        if parameter["key"] == "packet.payload"
+    ]
+    most = min(payloads, default=_USUAL_SIZES[-1])
+    return [size for size in _USUAL_SIZES if size <= most] or [most]
+
+
+@checked
+def check_line_rate(
+    handlers: Handlers | Path | str,
+    *,
+    nics: Names = ("spin-discrete",),
+    packet_sizes: Numbers | None = None,
+    message_packets: int | None = None,
+    messages: int | None = None,
+    overrides: Overrides = (),
+    state: bytes = b"",
+    state_bytes: int | None = None,
+    user_header: bytes = b"",
+    handler_memory: int = 65536,
+    include_dirs: Iterable[Path | str] = (),
+    defines: Iterable[str] = (),
+    cc: str | None = None,
+    allow_failures: Allowed = (),
+    seed: int = 1,
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    progress: Callable[[int, int], None] | None = None,
+) -> LineRateReport:
+    """Send packets to handlers at the rate of the wire, and see whether they keep up.
+
+    The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
+    the bytes. The handlers serve one persistent match entry, to which messages come one behind the other.
+
+    Args:
+        handlers: a C file, or `Handlers` with the names of what is in it.
+        nics: cards: names of specs, or paths of spec files.
+        packet_sizes: payload bytes of a packet, each a row; by default 64 to 4096, doubled, as far as packets of all
+            cards carry.
+        message_packets: packets of a message, 64 by default.
+        messages: how many messages are measured; by default as many as have 2048 packets. Others come before and after.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        state: what the handlers' state begins with; zeros follow.
+        state_bytes: size of the state in HPU memory; 1024, or that of `state`, by default.
+        user_header: what every message begins with; the rest is random.
+        handler_memory: bytes of the second host memory region, which only handlers use.
+        include_dirs: further folders for `#include`.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
+        seed: of every random stream; the same seed gives the same report to the last byte.
+        trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card, size, override or handler that does not exist or cannot be.
+        HandlerTrap: a handler failed; the text says in which line.
+        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
+        RunError: the run failed otherwise.
+    """
+    state, user_header = bytes(state), bytes(user_header)
+    if state_bytes is None:
+        state_bytes = max(1024, len(state))
+    for name, value, most in (
+        ("message_packets", message_packets, U64),
+        ("messages", messages, U64),
+        ("state_bytes", state_bytes, MOST_STATE),
+        ("handler_memory", handler_memory, MOST_MEMORY),
+        ("seed", seed, U64),
+    ):
+        if value is not None:
+            whole(value, name, most)
+    program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
+    if include_dirs or defines or cc is not None:
+        if isinstance(handlers, Handlers):
+            raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
+        program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
+    called = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    cards, changed = names(nics, "a card", "spin-discrete"), changes(overrides)
+    sizes = _fitting(cards, changed) if packet_sizes is None else numbers(packet_sizes, "a packet size")
+    kinds = allowed(allow_failures)
+    request = json.dumps(
+        {
+            "nics": cards,
+            "packet_sizes": sizes,
+            "message_packets": message_packets,
+            "messages": messages,
+            "overrides": changed,
+            "state_bytes": state_bytes,
+            "state": list(state),
+            "user_header": list(user_header),
+            "handler_memory": handler_memory,
+            "names": called,
+            "seed": seed,
+        }
+    )
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in json.loads(_native.line_rate_plan(request))["compile"]:
+        compiled = program.compile(isa=item["isa"])
+        elfs[item["key"]] = compiled.elf
+        compiler[item["key"]] = {
+            "sources": [_source(path) for path in program.paths()],
+            "version": compiled.compiler,
+            "flags": compiled.flags,
+        }
+    text, recording = _native.line_rate_run(request, elfs, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.show.traces import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
+    report["manifest"]["compiler"] = compiler
+    shown = cast(LineRateReport, _Shown(report))
+    require_report(shown, kinds)
+    return shown
+
+
+def _source(path: Path) -> dict[str, str]:
+    return {"source": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def line_rate_html(report: LineRateReport) -> str:
+    """A line-rate check: a card's figures, and in words where it does not keep up."""
+    text = f"<p>line-rate check, nicety {escape(report['version'])}, seed {report['seed']}</p>"
+    for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
+        own = [row for row in report["rows"] if row["nic"] == nic]
+        text += "".join(table_html(title, rows) for title, rows in tables_of(nic, own))
+        text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *shortfalls(own)])
+    return text
+
+
+_FIGURES = ("Cycles", "p99", "Instr.", "p99", "Time", "Budget", "HPUs", "of", "GB/s", "Of wire", "Keeps up")
+
+
+_LOAD_COLUMNS = (
+    "Packet",
+    "Processed",
+    "Dropped",
+    "To host",
+    "Failed",
+    "Sent on",
+    "HPUs",
+    "Matching",
+    "Link",
+    "Bus in",
+    "Bus out",
+    "Lock",
+)
+
+
+_HANDLER_COLUMNS = ("Packet", "Handler", "Runs", "Cycles", "p99", "Instr.", "p99", "Time (ns)", "Queued (ns)")
+
+
+def line_rate_text(report: LineRateReport) -> str:
+    """A report as text."""
+    rows = report["rows"]
+    each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
+    lines = [
+        f"# nicety Line-Rate Check v{report['version']}",
+        f"# packets as fast as the wire carries them, {each} to a message",
+        f"# seed {report['seed']}, {counts[0]} packets a size",
+    ]
+    for nic in distinct(row["nic"] for row in rows):
+        own = [row for row in rows if row["nic"] == nic]
+        for title, (head, *body) in tables_of(nic, own):
+            lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+        if refused := refused_at_sizes(own):
+            lines += ["", *(f"# {line}" for line in refused)]
+        for text in shortfalls(own):
+            lines += ["", *textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ")]
+    return "\n".join(lines) + "\n"
+
+
+def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
+    """A card's figures as tables, each with its title: the first row has the columns' names."""
+    tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [["Packet", *_FIGURES], *map(_cells, rows)])]
+    if any(figures["handler"] != "payload" for row in rows for figures in row["handlers"]):
+        cells = [
+            [
+                str(row["packet_bytes"]),
+                figures["handler"],
+                str(figures["runs"]),
+                fixed(figures["cycles_mean"], 1),
+                str(figures["cycles_p99"]),
+                fixed(figures["instructions_mean"], 1),
+                str(figures["instructions_p99"]),
+                fixed(figures["time_ns_mean"]),
+                fixed(figures["queued_ns_mean"]),
+            ]
+            for row in rows
+            for figures in row["handlers"]
+        ]
+        tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
+    title = f"{nic}: what became of the packets, and the load of each part at the wire's rate (%)"
+    tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
+    return tables
+
+
+def _loads(row: LineRateRow) -> list[str]:
+    fates, loads = row["packet_fates"], row["loads"]
+    of_packets = [fates["processed"], fates["dropped"], fates["proceeded"], fates["failed"]]
+    of_parts = [loads["hpus"], loads["matching"], loads["link"], loads["bus_to_card"], loads["bus_to_host"]]
+    return [
+        str(row["packet_bytes"]),
+        *(fixed(100 * count / row["packets"], 1) for count in of_packets),
+        fixed(100 * row["sent_per_packet"], 1),
+        *(fixed(100 * load, 1) for load in of_parts),
+        fixed(100 * loads["lock"], 1) if row["locks"] else "-",
+    ]
+
+
+def _cells(row: LineRateRow) -> list[str]:
+    def mean(value: float | None) -> str:
+        return "-" if value is None else fixed(value, 1)
+
+    def most(value: int | None) -> str:
+        return "-" if value is None else str(value)
+
+    return [
+        str(row["packet_bytes"]),
+        mean(row["cycles_mean"]),
+        most(row["cycles_p99"]),
+        mean(row["instructions_mean"]),
+        most(row["instructions_p99"]),
+        fixed(row["handler_ns"]),
+        fixed(row["handler_budget_ns"]),
+        "-" if row["hpus_needed"] is None else str(row["hpus_needed"]),
+        str(row["hpus"]),
+        fixed(row["bandwidth_bytes_per_s"] / 1e9, 2),
+        f"{fixed(100 * row['line_rate_fraction'], 1)}%",
+        verdict(row),
+    ]
+
+
+def verdict(row: LineRateRow) -> str:
+    """Whether a card keeps up, and with what, in a word or a few."""
+    found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
+    parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
+    return ", ".join(["yes" if row["sustains_line_rate"] else "no", *parts])
+
+
+def shortfalls(rows: list[LineRateRow]) -> list[str]:
+    """In words, what happens at the packet sizes at which a card does not keep up."""
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["sustains_line_rate"]:
+            texts.setdefault(_what_happens(row), []).append(str(row["packet_bytes"]))
+    return [f"{', '.join(sizes)} B: {text}" for text, sizes in texts.items()]
+
+
+def _what_happens(row: LineRateRow) -> str:
+    comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns, and"
+    limit = row["limited_by"]
+    if limit == "handler processors":
+        why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
+    elif limit == "lock":
+        lock = row["locks"][0]
+        why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
+    elif limit == "packet buffer":
+        few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
+        return (
+            f"{comes} keeps a place of the packet buffer from when it leaves until its credit is back; "
+            f"{few} too few for that, and {_gets_through(row)}"
+        )
+    elif limit == "waiting":
+        why = f"{comes} no part of the card has too much to do: handlers wait for one another."
+    else:
+        load = {
+            "matching unit": row["loads"]["matching"],
+            "link": row["loads"]["link"],
+            "bus to card": row["loads"]["bus_to_card"],
+            "bus to host": row["loads"]["bus_to_host"],
+        }[limit or ""]
+        name = {"link": "card's own link, with what handlers send,"}.get(limit or "", limit)
+        why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
+        if row["message_packets"] == 1 and limit == "matching unit":
+            why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
+    return (
+        f"{why} The packet buffer, of {row['buffer_packets']}, fills up; then the sender waits for credits, and "
+        f"{_gets_through(row)}"
+    )
+
+
+def _enough(row: LineRateRow) -> str:
+    """How many processors would do, and whether any number would."""
+    few = f"the card has {row['hpus']}"
+    if row["hpus_needed"] is None:
+        lock = f" ({_held(row['locks'][0])})" if row["locks"] and row["loads"]["lock"] > 1 else ""
+        return f"{few}, and no number would keep up{lock}. {_at_most(row)}"
+    # With more of them handlers would wait longer for one another.
+    least = "at least " if row["locks"] else ""
+    return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
+
+
+def _held(lock: Lock) -> str:
+    back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
+    times = f", {fixed(lock['load'], 2)} times as long as there is"
+    return (
+        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){times}, "
+        f"and others wait for it at {lock['waited_at']}"
+    )
+
+
+def _at_most(row: LineRateRow) -> str:
+    most = fixed(100 * row["reachable_fraction"], 1)
+    return f"However many processors there are, at most {most}% of the wire's rate can get through."
+
+
+def _gets_through(row: LineRateRow) -> str:
+    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the wire's rate gets through. Nothing is lost."
+
+
+# How often a line that can be computed is, between the smallest and the largest size.
+_STEPS = 64
+
+
+def line_rate_figure(report: LineRateReport) -> Figure:
+    """A line-rate check: what packets take of handler processors, and what they may take."""
+    from nicety.show.axes import time_unit
+    from nicety.show.curves import figure_of
+    from nicety.show.lines import COLOURS, Curve
+
+    scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in report["rows"]))
+    by_nic: dict[str, list[LineRateRow]] = {}
+    for row in report["rows"]:
+        by_nic.setdefault(row["nic"], []).append(row)
+    curves = [
+        Curve(
+            f"{nic}: taken, x where it does not keep up",
+            {row["packet_bytes"]: row["handler_ns"] / scale for row in rows},
+            colour=number,
+            crossed=frozenset(row["packet_bytes"] for row in rows if not row["sustains_line_rate"]),
+        )
+        for number, (nic, rows) in enumerate(by_nic.items())
+    ]
+    budgets = {nic: f"time between packets, times {rows[0]['hpus']} HPUs" for nic, rows in by_nic.items()}
+    points = {nic: {size: budget / scale for size, budget in _budget(rows).items()} for nic, rows in by_nic.items()}
+    if all(budget == points[report["rows"][0]["nic"]] for budget in points.values()):
+        # The same line for all cards is drawn once, in black.
+        nic = next(iter(points))
+        curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=False))
+    else:
+        curves += [
+            Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=False)
+            for number, (nic, text) in enumerate(budgets.items())
+        ]
+    title = "Line-rate check: handler time a packet, and the most it may be"
+    return figure_of(curves, title=title, x="Packet size (B)", y=f"Time a packet ({unit})")
+
+
+def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
+    """What a packet may take of handler processors, at the sizes of rows and between them.
+
+    That is as many times max(g, (bytes + header) x G) as there are processors: g where bytes do not matter.
+    """
+    points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
+    # Times are rounded to picoseconds, which matters least in the longest.
+    last, first = max(rows, key=_wire_bytes), min(rows, key=_wire_bytes)
+    gap, least, longest = min(points.values()), first["packet_bytes"], last["packet_bytes"]
+    if points[longest] == gap:
+        return points
+    header, slope = last["packet_wire_bytes"] - longest, points[longest] / last["packet_wire_bytes"]
+    sizes = {round(least * (longest / least) ** (step / _STEPS)) for step in range(_STEPS)}
+    sizes |= {round(gap / slope) - header}
+    between = {size: max(gap, slope * (size + header)) for size in sizes if least < size < longest}
+    return dict(sorted({**between, **points}.items()))
+
+
+def _wire_bytes(row: LineRateRow) -> int:
+    return row["packet_wire_bytes"]

@@ -1,0 +1,465 @@
+"""The benchmarks: latency, bandwidth and message rate between two hosts, with the cards' handlers compiled first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+
+from nicety import _native
+from nicety.build.compiler import compile_handlers, library_source
+from nicety.program.failures import Allowed, PointFailure, allowed, require_report
+from nicety.program.faults import Faults, faults_line, faults_text
+from nicety.shared.checks import (
+    MOST_ITERATIONS,
+    MOST_WINDOW,
+    U64,
+    Names,
+    Numbers,
+    Overrides,
+    changes,
+    names,
+    numbers,
+    whole,
+)
+from nicety.shared.typed import checked
+from nicety.show.columns import align, distinct, fixed, merged_order
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
+BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
+
+
+class Stage(TypedDict):
+    """A part of a latency: its name, and nanoseconds."""
+
+    stage: str
+    ns: float
+
+
+class HostMemory(TypedDict):
+    """Bytes that a node's card read from its host's memory and wrote to it, in the measured iterations."""
+
+    node: int
+    read_bytes: int
+    written_bytes: int
+
+
+class Flow(TypedDict):
+    """One direction of a pattern that has several: who sends to whom, and what came of it."""
+
+    source: int
+    target: int
+    latency_ns: NotRequired[float]
+    min_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    bandwidth_bytes_per_s: NotRequired[float]
+    messages_per_s: NotRequired[float]
+
+
+class Row(TypedDict):
+    """One measurement: a card, a mode and a message size.
+
+    Which of the figures it has depends on the benchmark; `verified` says that every byte was checked at its end.
+    `min_ns`, `max_ns` and the percentiles are of half round trips in `latency`, whose mean is `latency_ns`, and of
+    windows in the others, whose mean is `window_ns`. A percentile is the nearest rank: one that was measured.
+    `flows` and, for an incast, `fairness` (the smallest of the senders' figures over the largest) are there where
+    several ranks send.
+    """
+
+    nic: str
+    mode: str
+    size_bytes: int
+    iterations: int
+    verified: bool
+    window: NotRequired[int]
+    latency_ns: NotRequired[float]
+    bandwidth_bytes_per_s: NotRequired[float]
+    messages_per_s: NotRequired[float]
+    window_ns: NotRequired[float]
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+    stages: NotRequired[list[Stage]]
+    flows: NotRequired[list[Flow]]
+    fairness: NotRequired[float]
+    host_memory: list[HostMemory]
+
+
+class Report(TypedDict):
+    """What a benchmark gives; `nicety bench --json` prints just this.
+
+    The manifest names what the figures depend on: the cards' spec hashes, the overrides, the compiler and its flags.
+    `failures` is what failed in handlers and was allowed to.
+    """
+
+    benchmark: BenchmarkName
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[Row]
+    failures: list[PointFailure]
+
+
+class _Shown(dict[str, Any]):
+    """A report that shows itself as tables in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return report_html(cast(Report, self))
+
+
+@checked
+def run_benchmark(
+    benchmark: BenchmarkName,
+    *,
+    nics: Names,
+    modes: Names | None = None,
+    sizes: Numbers,
+    iterations: int | None = None,
+    warmup: int | None = None,
+    window: int | None = None,
+    overrides: Overrides = (),
+    pattern: str = "pair",
+    topology: str | None = None,
+    noise: str | None = None,
+    faults: Faults | None = None,
+    seed: int = 1,
+    handlers: Path | str | None = None,
+    cc: str | None = None,
+    allow_failures: Allowed = (),
+    trace: Path | str | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Run a benchmark on one or several cards.
+
+    Args:
+        benchmark: `latency` is half a round trip of send and receive, `bandwidth` and `message-rate` are a window of
+            messages one way, from the first post to the last completion.
+        nics: cards: names of specs, or paths of spec files.
+        modes: who answers, for example `rdma` or `spin-stream`; all that a card has where it is left out.
+        sizes: message sizes in bytes.
+        iterations: how many round trips, or windows, are measured.
+        warmup: how many run before these.
+        window: messages under way at once, in the two benchmarks that go one way.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
+        pattern: `pair`, rank 0 sends to rank 1; `bidirectional`, both send at once; or `incast:N`, N ranks send to one
+            more at once.
+        topology: how the hosts are joined: `pair`, `star`, or for example `fat-tree:36`; what the pattern needs
+            where it is left out.
+        noise: background noise on the hosts' CPUs: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they
+            are wanted, as in `1ms,25us`.
+        faults: what goes wrong in the network, as for a `Cluster`.
+        seed: of every random stream; the same seed gives the same report to the last byte.
+        handlers: the user's own handlers in C, instead of nicety's.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
+        trace: a file for a timeline of the first card's, mode's and size's run, to be opened with
+            https://ui.perfetto.dev; `Run.trace` says what is in it.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        progress: called with the number of rows that are done and that there will be.
+
+    Raises:
+        InputError: a card, mode, size, override or handler that does not exist or cannot be.
+        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
+        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
+    """
+    for name, value, most in (
+        ("iterations", iterations, MOST_ITERATIONS),
+        ("warmup", warmup, MOST_ITERATIONS),
+        ("window", window, MOST_WINDOW),
+        ("seed", seed, U64),
+    ):
+        if value is not None or name == "seed":
+            whole(value, name, most)
+    kinds = allowed(allow_failures)
+    request = json.dumps(
+        {
+            "benchmark": benchmark,
+            "nics": names(nics, "a card", "spin-discrete"),
+            "modes": None if modes is None else names(modes, "a mode", "rdma"),
+            "sizes": numbers(sizes, "a size"),
+            "iterations": iterations,
+            "warmup": warmup,
+            "window": window,
+            "overrides": changes(overrides),
+            "pattern": pattern,
+            "topology": topology,
+            "noise": noise,
+            "faults": faults_text(faults),
+            "seed": seed,
+            "handlers": handlers is not None,
+        }
+    )
+    plan = json.loads(_native.bench_plan(request))["compile"]
+    elfs: dict[str, bytes] = {}
+    compiler: dict[str, dict[str, Any]] = {}
+    for item in plan:
+        source = Path(handlers) if handlers is not None else library_source(item["source"])
+        program = compile_handlers([source], isa=item["isa"], cc=cc)
+        elfs[item["key"]] = program.elf
+        compiler[item["key"]] = {
+            "source": str(source) if handlers is not None else source.name,
+            "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+            "version": program.compiler,
+            "flags": program.flags,
+        }
+    text, recording = _native.bench(request, elfs, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.show.traces import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
+    report["manifest"]["compiler"] = compiler
+    shown = cast(Report, _Shown(report))
+    require_report(shown, kinds)
+    return shown
+
+
+_TITLES = {"latency": "Latency Test", "bandwidth": "Bandwidth Test", "message-rate": "Message Rate Test"}
+_UNITS = {"latency": "Latency (ns)", "bandwidth": "Bandwidth (MB/s)", "message-rate": "Messages/s"}
+_MEANINGS = {
+    "latency": "half a round trip of send and receive, host to host",
+    "bandwidth": "payload of a window of messages one way, 10^6 bytes a second",
+    "message-rate": "a window of messages one way, from the first post to the last completion",
+}
+_UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
+_Table = tuple[str, list[list[str]]]
+"""A title, and rows of which the first names the columns."""
+
+
+def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
+    """A benchmark's report as text: a table for each card, and with `breakdown` one of stages for each size.
+
+    Where every card ran one mode and the same one, the cards share a table. With `percentiles` each card and mode has a
+    table of its own. A pattern in which several ranks send adds what each direction gets.
+    """
+    rows = report["rows"]
+    lines = [
+        f"# nicety {_TITLES[report['benchmark']]} v{report['version']}",
+        f"# {_MEANINGS[report['benchmark']]}",
+        f"# seed {report['seed']}{_iterations(rows)}",
+        *_circumstances(report),
+    ]
+    tables = percentile_tables(report) if percentiles else figure_tables(report)
+    for title, (head, *body) in [*tables, *_directions(report)]:
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    if not all(row["verified"] for row in rows):
+        lines.append("# * not every byte was checked")
+    if breakdown:
+        for nic in distinct(row["nic"] for row in rows):
+            for size in distinct(row["size_bytes"] for row in rows):
+                lines += _stages(nic, size, [r for r in rows if (r["nic"], r["size_bytes"]) == (nic, size)])
+    return "\n".join(lines) + "\n"
+
+
+def _iterations(rows: Sequence[Row]) -> str:
+    counts = sorted({row["iterations"] for row in rows})
+    if not counts:
+        return ""
+    most = counts[-1]
+    return f", {most if len(counts) == 1 else f'{counts[0]} to {most}'} iteration{'s' if most != 1 else ''} a size"
+
+
+def _circumstances(report: Report) -> list[str]:
+    """What is not as usual: the pattern, the topology, the noise."""
+    manifest = report["manifest"]
+    pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
+    lines = []
+    if pattern == "bidirectional":
+        lines.append("# bidirectional: ranks 0 and 1 send to each other at once; figures are of both together")
+    elif pattern != "pair":
+        senders = int(pattern.partition(":")[2])
+        who = f"ranks 0 to {senders - 1} send" if senders > 1 else "rank 0 sends"
+        lines.append(f"# {pattern}: {who} to rank {senders} at once; figures are of all together")
+    if topology != "pair":
+        lines.append(f"# topology {topology}")
+    if manifest.get("noise"):
+        lines.append(f"# noise {manifest['noise']}")
+    if manifest.get("faults"):
+        lines.append(f"# faults {faults_line(manifest['faults'])}")
+    return lines
+
+
+def figure_tables(report: Report) -> list[_Table]:
+    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    return _tables(report, _UNITS[report["benchmark"]], lambda row: _figure(report, row, row["verified"]))
+
+
+def percentile_tables(report: Report) -> list[_Table]:
+    """A report's figures with minimum, percentiles and maximum, a table for each card and mode."""
+    latency = report["benchmark"] == "latency"
+    unit = _UNITS[report["benchmark"]] if latency else f"{_UNITS[report['benchmark']]}, and the time of a window (ns)"
+    names = ["Size", _UNITS_SHORT[report["benchmark"]], *([] if latency else ["mean"])]
+    names += ["min", "p50", "p99", "p99.9", "max"]
+    tables: dict[tuple[str, str], list[list[str]]] = {}
+    for row in report["rows"]:
+        times = [row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
+        if not latency:
+            times.insert(0, row["window_ns"])
+        cells = [str(row["size_bytes"]), _figure(report, row, row["verified"]), *(fixed(ns) for ns in times)]
+        tables.setdefault((row["nic"], row["mode"]), [names]).append(cells)
+    return [(f"{nic}, {mode}: {unit}", table) for (nic, mode), table in tables.items()]
+
+
+def _directions(report: Report) -> list[_Table]:
+    """What each direction of a pattern gets: both ways, or for an incast how far the senders are apart."""
+    rows = report["rows"]
+    if not all("flows" in row for row in rows):
+        return []
+    if any("fairness" in row for row in rows):
+        title = "fairness, the smallest of the senders' figures over the largest"
+        return _tables(report, title, lambda row: fixed(row["fairness"]))
+    tables: list[_Table] = []
+    for index, way in enumerate(rows[0]["flows"] if rows else []):
+        title = f"{_UNITS[report['benchmark']]} from rank {way['source']} to rank {way['target']}"
+        tables += _tables(report, title, partial(_flow_figure, report, index))
+    return tables
+
+
+def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Table]:
+    """Tables with a row for each size and a column for each mode of a card, or for each card of a single mode."""
+    rows = report["rows"]
+    modes = distinct(row["mode"] for row in rows)
+    nics = distinct(row["nic"] for row in rows)
+    if len(modes) == 1 and len(nics) > 1:
+        by_nic = {(row["nic"], row["size_bytes"]): cell(row) for row in rows}
+        return [(f"mode {modes[0]}: {what}", _grid(nics, by_nic))]
+    tables = []
+    for nic in nics:
+        own = {(row["mode"], row["size_bytes"]): cell(row) for row in rows if row["nic"] == nic}
+        tables.append((f"{nic}: {what}", _grid(distinct(mode for mode, _size in own), own)))
+    return tables
+
+
+def _grid(columns: list[str], cells: dict[tuple[str, int], str]) -> list[list[str]]:
+    sizes = distinct(size for _column, size in cells)
+    return [["Size", *columns], *([str(size), *(cells.get((c, size), "-") for c in columns)] for size in sizes)]
+
+
+def _flow_figure(report: Report, index: int, row: Row) -> str:
+    return _figure(report, row["flows"][index])
+
+
+def _figure(report: Report, figures: Row | Flow, verified: bool = True) -> str:
+    mark = "" if verified else "*"
+    if report["benchmark"] == "latency":
+        return fixed(figures["latency_ns"]) + mark
+    if report["benchmark"] == "bandwidth":
+        return fixed(figures["bandwidth_bytes_per_s"] / 1e6, 2) + mark
+    return fixed(figures["messages_per_s"], 2) + mark
+
+
+def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
+    rows = [row for row in rows if row.get("stages")]
+    if not rows:
+        return []
+    columns = [_by_stage(row) for row in rows]
+    table = [["# Stage", *(row["mode"] for row in rows)]]
+    table += [
+        [name, *(fixed(round(column[name], 6)) if name in column else "-" for column in columns)]
+        for name in merged_order([list(column) for column in columns])
+    ]
+    # Exact to the femtosecond, so that the sum and the latency it equals are rounded alike.
+    table.append(["sum", *(fixed(round(math.fsum(column.values()), 6)) for column in columns)])
+    return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
+
+
+def _by_stage(row: Row) -> dict[str, float]:
+    """Nanoseconds by stage; a stage that was passed twice counts with both."""
+    total: dict[str, float] = {}
+    for stage in row.get("stages", []):
+        total[stage["stage"]] = total.get(stage["stage"], 0.0) + stage["ns"]
+    return total
+
+
+def report_html(report: Report) -> str:
+    """A benchmark's report: its figures, a table for each card."""
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in figure_tables(report))
+
+
+_FIGURE_TITLES = {
+    "latency": "Latency: half a round trip, host to host",
+    "bandwidth": "Bandwidth: payload of a window of messages one way",
+    "message-rate": "Message rate: a window of messages one way",
+}
+
+
+def report_figure(report: Report, *, percentiles: bool = False) -> Figure:
+    """A benchmark as a picture: the figure over the message size, a line for each card and mode.
+
+    With `percentiles` a thin whisker at each point goes from the minimum to the maximum of the iterations, and a thick
+    one from the median to the 99th percentile.
+    """
+    import matplotlib as mpl
+
+    from nicety.show.axes import RC, empty_figure, size_axis, time_unit, value_axis
+    from nicety.show.curves import mode_lines, spread_of
+
+    rows = report["rows"]
+    value, label = _quantity(report)
+    scale, _ = time_unit(max((row["max_ns"] for row in rows), default=0.0))
+
+    def rates(row: Row) -> tuple[float, float, float, float]:
+        # Of a window that takes longer, the rate is lower.
+        whole = value(row) * row["window_ns"]
+        return whole / row["max_ns"], whole / row["p50_ns"], whole / row["p99_ns"], whole / row["min_ns"]
+
+    spread: Callable[[Any], tuple[float, float, float, float]]
+    spread = (lambda row: spread_of(row, scale)) if report["benchmark"] == "latency" else rates
+
+    figure, axes = empty_figure(7.2, 4.4)
+    with mpl.rc_context(RC):
+        values = [value(row) for row in rows]
+        value_axis(axes, [*values, *(end for row in rows for end in spread(row))] if percentiles else values, label)
+        mode_lines(axes, rows, "size_bytes", value, spread=spread if percentiles else None)
+        size_axis(axes, sorted({row["size_bytes"] for row in rows}))
+        _titles(axes, report, ["thin: minimum to maximum, thick: median to p99"] if percentiles else [])
+    return figure
+
+
+def _titles(axes: Axes, report: Report, notes: Sequence[str]) -> None:
+    """The benchmark's title, and in a smaller line the circumstances that are not the usual ones, and notes."""
+    from nicety.show.curves import circumstances
+
+    around = ", ".join(part for part in (circumstances(report["manifest"]), *notes) if part)
+    axes.set_title(_FIGURE_TITLES[report["benchmark"]], loc="left", fontsize=10, pad=19 if around else 6)
+    if around:
+        axes.annotate(
+            around,
+            (0, 1),
+            (0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=8,
+            color="#444444",
+            annotation_clip=False,
+        ).set_in_layout(False)
+
+
+def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
+    """What is drawn, in a unit that makes readable numbers, and what the axis says of it."""
+    from nicety.show.axes import GIGABYTES, time_unit
+
+    rows = report["rows"]
+    if report["benchmark"] == "latency":
+        scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0))
+        return lambda row: row["latency_ns"] / scale, f"Latency ({unit})"
+    if report["benchmark"] == "bandwidth":
+        most = max((row["bandwidth_bytes_per_s"] for row in rows), default=0.0)
+        scale, unit = (1e9, "GB/s") if most >= GIGABYTES else (1e6, "MB/s")
+        return lambda row: row["bandwidth_bytes_per_s"] / scale, f"Bandwidth ({unit})"
+    return lambda row: row["messages_per_s"] / 1e6, "Message rate (10⁶ messages/s)"

@@ -1,0 +1,328 @@
+"""C handlers to RV32 programs: what `nicety cc` does.
+
+A program is compiled freestanding and linked with nicety's small runtime (`memcpy` and its family, 64-bit division;
+what it calls of the C library, as far as that takes neither files nor a heap) at the addresses a card expects: code and
+constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory.
+Every function that is not `static` stays in it, so that a card finds handlers by their names.
+
+Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of everything they were
+made from: sources, headers, options, compiler and runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nicety import _native
+from nicety.build.cache import cache_dir, digest, find, keep, kept, make_dir
+from nicety.build.elf import Symbols, has_code, read_symbols
+from nicety.build.toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_toolchain, isa_extensions
+from nicety.errors import CompileError, InputError
+from nicety.shared.files import write_whole
+from nicety.shared.typed import checked
+
+__all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
+
+_SUFFIXES = (".c", ".s", ".S")
+_RUNTIME = ("memory.c", "integer.c")
+# Those that call others come before them.
+_LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
+_HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
+_MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled program.
+
+    Attributes:
+        elf: the ELF file's bytes.
+        path: where it lies: the output that was asked for, or a file of the cache.
+        command: the command line that compiled the first source.
+        compiler: what the compiler says it is.
+        flags: the compiler's options, include folders and macros included.
+    """
+
+    elf: bytes
+    path: Path
+    command: list[str]
+    compiler: str
+    flags: list[str]
+
+
+@checked
+def compile_handlers(
+    sources: Sequence[Path | str],
+    *,
+    include_dirs: Iterable[Path | str] = (),
+    defines: Iterable[str] = (),
+    cc: str | None = None,
+    isa: str = DEFAULT_ISA,
+    output: Path | str | None = None,
+) -> Compiled:
+    """Compile C sources into one RV32 program.
+
+    Args:
+        sources: C (`.c`) or assembler (`.s`, `.S`) files.
+        include_dirs: folders to look for headers in, before nicety's own.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a clang or RISC-V gcc to use instead of the one in the `ziglang` package; arguments may follow its name.
+        isa: the processor's extensions, as a card's spec writes them (`hpu.isa`).
+        output: where to write the program, beside the cache.
+
+    Raises:
+        CompileError: the compiler or linker refused it, their messages having gone to stderr, or it has no code.
+        InputError: a source, folder, macro, isa or compiler that does not exist or cannot be.
+    """
+    paths = [_checked_source(Path(source)) for source in sources]
+    if not paths:
+        raise InputError("no source to compile; name at least one .c file")
+    folders = [_checked_folder(Path(folder)) for folder in include_dirs]
+    macros = [_checked_macro(define) for define in defines]
+    isa_extensions(isa)
+    toolchain = find_toolchain(cc)
+    library = _library()
+    own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
+    flags = [*toolchain.compile_flags(isa), *own]
+    bundled = ["-I", str(library / "include"), "-isystem", str(library / "runtime" / "include")]
+    build = _Build(toolchain, isa, flags, [*flags, *bundled], library)
+
+    entry = make_dir(cache_dir() / "programs" / build.key(paths))
+    program, elf = _lookup(entry) or build.run(paths, entry)
+    if not has_code(elf):
+        named = ", ".join(map(str, paths))
+        raise CompileError(f"{named}: no code in it; write at least one function that is not static")
+    if output is not None:
+        output = Path(output)
+        if not output.parent.is_dir():
+            raise InputError(f"{output}: no folder {str(output.parent)!r} to write it in")
+        write_whole(output, elf, mode=0o777)
+        program = output
+    return Compiled(elf, program, build.command(paths[0]), toolchain.version, flags)
+
+
+@checked
+def library_source(name: str) -> Path:
+    """Where a handler of nicety's own library lies, for example `pingpong_stream.c` or `nfp/pcsa.c`.
+
+    Raises:
+        InputError: the library has no such handler.
+    """
+    library = _library()
+    found = (path.relative_to(library) for path in library.rglob("*.c"))
+    known = sorted(path.as_posix() for path in found if path.parts[0] != "runtime")
+    if name not in known:
+        raise InputError(f"no handler {name!r} in the library; it has {', '.join(known)}")
+    return library / name
+
+
+@dataclass(frozen=True)
+class _Build:
+    toolchain: Toolchain
+    isa: str
+    flags: list[str]
+    arguments: list[str]
+    library: Path
+
+    def key(self, sources: Sequence[Path]) -> str:
+        """A digest of all that shapes the program, headers of the user's apart."""
+        # The working folder is in it because debug information names it.
+        parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
+        parts += [self.library.name, *self.arguments]
+        for source in sources:
+            parts += [str(source), source.read_bytes()]
+        return digest(parts)
+
+    def command(self, source: Path) -> list[str]:
+        return [*self.toolchain.argv, *self.arguments, "-c", str(source)]
+
+    def run(self, sources: Sequence[Path], entry: Path) -> tuple[Path, bytes]:
+        """Compile and link, keep the program in the cache folder `entry`, and return its path there and its bytes."""
+        with tempfile.TemporaryDirectory(prefix="nicety-") as name:
+            folder = Path(name)
+            objects, used = [], set()
+            for number, source in enumerate(sources):
+                unit = folder / f"{number}.o"
+                rules = folder / f"{number}.d"
+                self._compile(source, unit, [*self.arguments, "-MMD", "-MF", str(rules)])
+                objects.append(unit)
+                used |= _dependencies(rules)
+            program = folder / "program.elf"
+            self._link(sources, objects, program)
+            elf = program.read_bytes()
+        program = keep(entry, elf, ".elf")
+        # Files that changed while the compiler ran give a record that will not match, which costs a compilation.
+        files = {str(path.absolute()): _fingerprint(path) for path in used if self.library not in path.parents}
+        record = {"program": program.name, "files": files}
+        write_whole(entry / "record.json", json.dumps(record, sort_keys=True).encode(), safe=False)
+        return program, elf
+
+    def _compile(self, source: Path, unit: Path, arguments: Sequence[str]) -> None:
+        status = self.toolchain.start([*arguments, "-c", str(source), "-o", str(unit)])
+        if status != 0:
+            raise CompileError(f"{source}: does not compile; the compiler's messages are above")
+
+    def _link(self, sources: Sequence[Path], objects: Sequence[Path], program: Path) -> None:
+        symbols = [_symbols(unit, source) for unit, source in zip(objects, sources, strict=True)]
+        defined = frozenset[str]().union(*(each.defined for each in symbols))
+        functions = frozenset[str]().union(*(each.functions for each in symbols))
+        needed = frozenset[str]().union(*(each.undefined for each in symbols)) - defined
+        runtime = [self._runtime(name) for name in _RUNTIME]
+        starts = "_start" in defined
+        if "main" in functions and not starts:
+            runtime.append(self._runtime("start.c"))
+            starts = True
+        provided = frozenset[str]().union(*(read_symbols(unit.read_bytes()).defined for unit in runtime))
+
+        # The linker would drop functions that nothing calls, and nothing calls a handler.
+        layout = program.with_suffix(".ld")
+        base = (self.library / "runtime" / "layout.ld").read_text()
+        layout.write_text(f"EXTERN({' '.join(sorted(functions))})\n{base}" if functions else base)
+        arguments = self.toolchain.link_flags(self.isa, layout)
+        # A program of handlers alone starts nowhere.
+        arguments += ["-Wl,-e,_start" if starts else "-Wl,-e,0", *map(str, objects), *map(str, runtime)]
+        for name in _LIBRARY:
+            if not needed - provided:
+                break
+            if name.endswith(".zig") and self.toolchain.kind != "zig":
+                continue
+            unit = self._runtime(name)
+            symbols_of_unit = read_symbols(unit.read_bytes())
+            if (needed - provided) & symbols_of_unit.defined:
+                arguments.append(str(unit))
+                provided |= symbols_of_unit.defined
+                needed |= symbols_of_unit.undefined
+        if heap := sorted((needed - provided) & _HEAP):
+            names = ", ".join(map(str, sources))
+            raise CompileError(
+                f"{names}: calls {', '.join(heap)}, and programs of cards have no heap; use an array of the largest"
+                f" size, or define {heap[0]} over one"
+            )
+        if needed - provided:
+            header = (self.library / "runtime" / "include" / "math.h").read_text()
+            mathematics = (needed - provided) & set(re.findall(r"(\w+)\(", header))
+            arguments += self.toolchain.library_flags(mathematics=bool(mathematics))
+        if self.toolchain.start([*arguments, "-o", str(program)]) != 0:
+            names = ", ".join(map(str, sources))
+            raise CompileError(f"{names}: does not link; the linker's messages are above")
+
+    def _runtime(self, name: str) -> Path:
+        """The object file of one of the runtime's sources, compiled where it is not in the cache."""
+        toolchain = self.toolchain
+        runtime = self.library / "runtime"
+        flags = [*toolchain.compile_flags(self.isa), *RUNTIME_FLAGS[toolchain.kind]]
+        # Debug information that names no folder of this machine: zig's standard library lies in one.
+        flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
+        flags += ["-g0"] if name.endswith(".zig") else []
+        key = digest([toolchain.version, *toolchain.argv, *flags, self.library.name, name])
+        units = cache_dir() / "runtime" / key
+        unit = find(units, ".o")
+        if unit is None:
+            with tempfile.TemporaryDirectory(prefix="nicety-") as folder:
+                fresh = Path(folder) / "unit.o"
+                self._compile(runtime / name, fresh, flags)
+                unit = keep(units, fresh.read_bytes(), ".o")
+        return unit
+
+
+def _checked_source(path: Path) -> Path:
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if not path.is_file():
+        raise InputError(f"{path}: not a file")
+    if path.suffix not in _SUFFIXES:
+        raise InputError(f"{path}: not a C source; its name must end in {', '.join(_SUFFIXES)}")
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
+    return path
+
+
+def _checked_folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise InputError(f"-I {path}: no such folder")
+    return path
+
+
+def _checked_macro(define: str) -> str:
+    if not _MACRO.fullmatch(define):
+        raise InputError(f"-D {define}: not a macro; write NAME or NAME=VALUE")
+    return define
+
+
+def _symbols(unit: Path, source: Path) -> Symbols:
+    try:
+        return read_symbols(unit.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: the compiler's object is {error}; name a compiler for RV32 with --cc") from error
+
+
+def _dependencies(rules: Path) -> set[Path]:
+    """The files that a make rule written by -MMD names."""
+    try:
+        text = rules.read_text(errors="surrogateescape")
+    except OSError:
+        return set()  # an assembler source that is not preprocessed has none
+    text = text.replace("\\\n", " ")
+    _target, _colon, files = text.partition(": ")
+    names = re.findall(r"(?:\\.|[^\s\\])+", files)
+    return {Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names}
+
+
+def _fingerprint(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _lookup(entry: Path) -> tuple[Path, bytes] | None:
+    """The program of a cache entry, where it is there, is whole, and no file it was made from has changed."""
+    try:
+        record = json.loads((entry / "record.json").read_bytes())
+        if all(_fingerprint(Path(path)) == value for path, value in record["files"].items()):
+            program = entry / record["program"]
+            elf = kept(program)
+            return None if elf is None else (program, elf)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # no record, or a damaged one: compile again
+    return None
+
+
+@cache
+def _bundled() -> dict[str, str]:
+
+    return _native.handler_sources()
+
+
+def _library() -> Path:
+    """The folder with nicety's own handlers, header and runtime, written to the cache where it is not there."""
+    sources = _bundled()
+    folder = cache_dir() / "library" / digest(part for name in sorted(sources) for part in (name, sources[name]))
+    for name, text in sources.items():
+        path, content = folder / name, text.encode()
+        if not path.is_file() or path.read_bytes() != content:
+            make_dir(path.parent)
+            write_whole(path, content, safe=False)
+    return folder
+
+
+def compiled(name: str, isa: str, cc: str | None, defines: tuple[str, ...] = ()) -> tuple[bytes, dict[str, Any]]:
+    """A program of the library for a card, and what a manifest says of it."""
+    source = library_source(name)
+    program = compile_handlers([source], isa=isa, cc=cc, defines=defines)
+    return program.elf, {
+        "source": name,
+        "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        "version": program.compiler,
+        "flags": program.flags,
+    }

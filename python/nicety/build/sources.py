@@ -1,0 +1,95 @@
+"""Programs in C that run on cards: where their sources are, and how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nicety.shared.checks import names, text
+
+if TYPE_CHECKING:
+    from nicety.build.compiler import Compiled
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A C program for a card, compiled when it is first needed, and kept in the cache."""
+
+    sources: str | PathLike[str] | Sequence[str | PathLike[str]]
+    include_dirs: Iterable[str | PathLike[str]] = field(default=(), kw_only=True)
+    defines: Iterable[str] = field(default=(), kw_only=True)
+    cc: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        names(self.sources, "a source", "handlers.c")
+        for name, example in (("include_dirs", "headers"), ("defines", "NAME=1")):
+            given = names(getattr(self, name), f"each of {name}", example)
+            # What is iterated once only is kept so.
+            object.__setattr__(self, name, tuple(given))
+        if self.cc is not None:
+            text(self.cc, "cc", "riscv64-unknown-elf-gcc")
+
+    def compile(self, *, isa: str) -> Compiled:
+        """Compile for an instruction set, such as `rv32imac_zicsr`, the `isa` of a card's spec.
+
+        Raises:
+            CompileError: where the compiler refuses it; its messages have gone to stderr.
+        """
+        from nicety.build.compiler import compile_handlers
+
+        return compile_handlers(
+            self.paths(),
+            include_dirs=[Path(folder) for folder in self.include_dirs],
+            defines=self.defines,
+            cc=self.cc,
+            isa=isa,
+        )
+
+    def paths(self) -> list[Path]:
+        """The source files."""
+        given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
+        return [Path(source) for source in given]
+
+
+@dataclass(frozen=True, eq=False)
+class Handlers(Program):
+    """A C program with handlers: `Handlers("f.c", payload="my_payload_handler")`.
+
+    Compiled when it is first attached, for the card it is attached to, and kept in the cache.
+
+    Attributes:
+        sources: the C file, or several, by their paths from the folder that the program runs in.
+        header: its header handler, where that is not called `header_handler`.
+        payload: its payload handler, where that is not called `payload_handler`.
+        completion: its completion handler, where that is not called `completion_handler`.
+        include_dirs: further folders for `#include`.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+    """
+
+    header: str | None = None
+    payload: str | None = None
+    completion: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("header", "payload", "completion"):
+            if (called := getattr(self, name)) is not None:
+                text(called, name, f"my_{name}_handler")
+
+
+@dataclass(frozen=True, eq=False)
+class Processes(Program):
+    """A C program with processes: `Processes("worker.c")`.
+
+    Compiled when the first of them is started, for the card it is started on, and kept in the cache.
+
+    Attributes:
+        sources: the C file, or several, by their paths from the folder that the program runs in.
+        include_dirs: further folders for `#include`.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: a compiler to use instead of the one in the `ziglang` package.
+    """

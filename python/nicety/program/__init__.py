@@ -1,0 +1,1 @@
+"""Clusters, hosts, and the calls of their programs; what a run leaves."""

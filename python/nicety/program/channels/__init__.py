@@ -1,0 +1,1 @@
+"""Channels and processes: what network flow processors offer to programs."""

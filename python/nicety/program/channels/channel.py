@@ -1,0 +1,211 @@
+"""Channels between a host and the processes on its card: synchronous messages, of up to 56 bytes or of any size.
+
+    async def main(host):
+        host.start(nicety.Processes("echo.c"), "echo", microengine=0, args=(7,))
+        device = host.open()
+        channel = await device.subscribe(7)
+        await channel.send(b"a message")
+        return await channel.receive(9)
+
+A call ends when both ends have come and the message has passed. Both ends name the same size and the same kind, direct
+or indirect; where they do not, both are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.calls import Caller
+from nicety.shared.checks import U32, whole
+
+if TYPE_CHECKING:
+    from nicety import _native
+
+if TYPE_CHECKING:
+    from nicety import _native
+
+DIRECT_BYTES = 56
+"""Most bytes of a direct message."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
+
+    channel: Channel
+    wanted: int | Buffer
+
+
+class Device:
+    """The device through which a host reaches the processes on its card, opened by `host.open()`."""
+
+    def __init__(self, calls: _native.ChannelCalls, rank: int) -> None:
+        self._calls = calls
+        self._rank = rank
+
+    def subscribe(self, target: int) -> Awaitable[Channel]:
+        """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
+
+        Raises:
+            RunError: where no process has, or another channel is there.
+        """
+        target = whole(target, "target", U32)
+        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
+
+    def select(
+        self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
+    ) -> Awaitable[tuple[int, bytes]]:
+        """Receive from the first of several channels whose process writes.
+
+            number, message = await device.select([first.message(8), second.message(8)])
+
+        Args:
+            alternatives: what may be received, one of each channel: `channel.message(bytes)` and
+                `channel.bulk_message(buffer)`. Where several processes wait already, the first of the list is taken.
+            timeout_ns: how long to wait for one of them; for ever if left out.
+
+        Returns:
+            Which alternative, and the bytes of a direct message; those of an indirect one are in its buffer.
+
+        Raises:
+            TimedOut: where no process came in time.
+            RunError: where the process that came has another size or kind.
+        """
+        return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
+
+    def _alternative(self, alternative: Alternative) -> tuple[int, int | Buffer]:
+        if not isinstance(alternative, Alternative):
+            raise InputError(
+                f"select takes channel.message(bytes) and channel.bulk_message(buffer), not {alternative!r}"
+            )
+        if alternative.channel._calls is not self._calls:  # noqa: SLF001, two halves of one thing
+            raise InputError(f"{alternative.channel!r} is no channel of rank {self._rank}")
+        return alternative.channel._number, alternative.wanted  # noqa: SLF001, two halves of one thing
+
+    def __repr__(self) -> str:
+        return f"<Device of rank {self._rank}>"
+
+
+class Channel:
+    """A channel to a process, made by `device.subscribe`. It carries messages both ways, one at a time in each.
+
+    A timeout bounds the wait for the process; once it has come, the message passes. One that is left out is for ever.
+    """
+
+    def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
+        self._calls = calls
+        self._rank = rank
+        self._number = number
+        self._target = target
+
+    @property
+    def target(self) -> int:
+        """The target that it was subscribed to."""
+        return self._target
+
+    def send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
+        """Send 1 to 56 bytes, for the process's `channel_read`.
+
+        Raises:
+            InputError: where it is no bytes, or too many; use `send_ind`.
+            TimedOut: where the process did not come in time.
+            RunError: where it expects another size, or an indirect message.
+        """
+        if isinstance(message, Buffer):
+            self._calls.check(message)
+            message = (
+                message.array[: DIRECT_BYTES + 1].tobytes() if len(message) > DIRECT_BYTES else bytes(message.array)
+            )
+        if not isinstance(message, bytes | bytearray | memoryview):
+            raise InputError(f"a message is bytes, such as b'hello', or a buffer, not {type(message).__name__}")
+        return self._calls.send(self._number, bytes(message), timeout_ns)
+
+    def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
+        """Receive exactly so many bytes, 1 to 56, from the process's `channel_write`.
+
+        Raises:
+            InputError: where it is none, or too many; use `receive_ind`.
+            TimedOut: where the process did not come in time.
+            RunError: where it has another size, or an indirect message.
+        """
+        return self._calls.receive(self._number, length_bytes, timeout_ns)
+
+    def send_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
+        """Send a buffer by an indirect message, for the process's `channel_read_ind`.
+
+        Raises:
+            TimedOut: where the process did not come in time.
+            RunError: where it expects another size, or a direct message; where DMA failed too often.
+        """
+        return self._calls.send_ind(self._number, buffer, timeout_ns)
+
+    def receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
+        """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
+
+        Raises:
+            TimedOut: where the process did not come in time.
+            RunError: where it has another size, or a direct message; where DMA failed too often.
+        """
+        return self._calls.receive_ind(self._number, buffer, timeout_ns)
+
+    def message(self, length_bytes: int) -> Alternative:
+        """An alternative of `Device.select`: a direct message of so many bytes."""
+        return Alternative(self, whole(length_bytes, "length_bytes", U32))
+
+    def bulk_message(self, buffer: Buffer) -> Alternative:
+        """An alternative of `Device.select`: an indirect message that fills a buffer."""
+        self._calls.check(buffer)
+        return Alternative(self, buffer)
+
+    def close(self) -> Awaitable[None]:
+        """Close the channel. A process that waits at its end is told.
+
+        Raises:
+            RunError: where it is not open, or a thread is in a call on it.
+        """
+        return self._calls.close(self._number)
+
+    def __repr__(self) -> str:
+        return f"<Channel of rank {self._rank} to target {self.target}>"
+
+
+class ChannelCalls(Caller):
+    """The part of a host that is about channels."""
+
+    def open(self) -> Device:
+        """Open the device of this host's card. Takes no virtual time.
+
+        Raises:
+            InputError: where the card has no channels.
+        """
+        self._channels.open()
+        return Device(self._channels, self.rank)
+
+
+@dataclass(frozen=True)
+class ChannelReport:
+    """What the channels of a card did.
+
+    Attributes:
+        posted: mailboxes that the host wrote.
+        pushed: mailboxes that the card wrote, with an interrupt each.
+        transfers: DMA transfers of indirect messages, one a page.
+        transferred_bytes: bytes of those that succeeded.
+        dma_errors: transfers that failed.
+        retries: page lists that were sent again.
+        dropped: mailboxes that were not heeded.
+        pages_pinned: pages of the host that are pinned at the end.
+    """
+
+    posted: int
+    pushed: int
+    transfers: int
+    transferred_bytes: int
+    dma_errors: int
+    retries: int
+    dropped: int
+    pages_pinned: int

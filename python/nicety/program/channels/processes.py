@@ -1,0 +1,273 @@
+"""Processes on a card with microengines: C functions that run on a context until they return.
+
+    worker = nicety.Processes("worker.c")
+
+    async def main(host):
+        table = host.card_memory("emem", length_bytes=4096)
+        table.write(bytes(4096))
+        process = host.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
+        return await process.finished()
+
+Starting processes and reading or writing the card's memories is set-up and takes no virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from nicety.build.sources import Processes
+from nicety.errors import InputError
+from nicety.program.calls import Caller
+from nicety.shared.checks import U32, U64, text, whole
+
+if TYPE_CHECKING:
+    from nicety import _native
+
+MemoryName = Literal["cls", "ctm", "imem", "emem"]
+"""A memory of the card, the nearest to the microengines first."""
+
+
+class Process:
+    """A process that was started, by `host.start`."""
+
+    def __init__(
+        self, calls: _native.ProcessCalls, rank: int, number: int, name: str, microengine: int, context: int
+    ) -> None:
+        self._calls = calls
+        self._rank = rank
+        self._number = number
+        self.name = name
+        self.microengine = microengine
+        self.context = context
+
+    def finished(self) -> Awaitable[int]:
+        """Wait for its end: what its function returned, as a word from 0 to 2^32 - 1.
+
+        Raises:
+            HandlerTrap: where it was stopped; the text says for what, and at which line.
+            RunError: where another process was started in its place since.
+        """
+        return self._calls.finished(self._number)
+
+    def __repr__(self) -> str:
+        return f"<Process {self.name} of rank {self._rank}, microengine {self.microengine}, context {self.context}>"
+
+
+class CardMemory:
+    """A part of a memory of a host's card, made by `host.card_memory`. Reading and writing take no virtual time."""
+
+    def __init__(self, calls: _native.ProcessCalls, rank: int, part: tuple[str, int, int, int], address: int) -> None:
+        self._calls = calls
+        self._rank = rank
+        self._part = part
+        self._address = address
+
+    @property
+    def address(self) -> int:
+        """The first byte's address, under which processes see it."""
+        return self._address
+
+    def __len__(self) -> int:
+        """Bytes."""
+        return self._part[3]
+
+    def read(self) -> bytes:
+        """The bytes as they are now."""
+        return self._calls.read_card(self._part)
+
+    def write(self, contents: bytes) -> None:
+        """Change bytes, from the first on.
+
+        Raises:
+            InputError: where there are more than it has.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
+        self._calls.write_card(self._part, bytes(contents))
+
+    def __repr__(self) -> str:
+        return f"<CardMemory of rank {self._rank}, {len(self)} bytes of {self._part[0]} at {self.address:#x}>"
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """What a context of a microengine did; its cycles are those since the card's beginning, each in one part.
+
+    Attributes:
+        context: its number.
+        name: the function that was started there last.
+        returned: what that returned; none where it runs, or was stopped.
+        trapped: why it was stopped, and at which line; none where it was not.
+        cycles_computing: instructions, and units that hold the core, such as the CRC.
+        cycles_asleep: waiting for a memory, a signal or a channel.
+        cycles_ready: waiting for the core, which another context had.
+        cycles_idle: before its start and after its end.
+        instructions: instructions that it executed.
+        references: references to memories outside the microengine.
+    """
+
+    context: int
+    name: str
+    returned: int | None
+    trapped: str | None
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_ready: int
+    cycles_idle: int
+    instructions: int
+    references: int
+
+
+@dataclass(frozen=True)
+class MicroengineReport:
+    """What a microengine did that was given a program; its cycles are those since the card's beginning.
+
+    Attributes:
+        microengine: its number.
+        cycles_computing: some context computed.
+        cycles_switching: it went from one context to another.
+        cycles_asleep: every context with a process slept.
+        cycles_idle: no context had a process.
+        switches: how often it went from one context to another.
+        processes: the contexts on which processes were started.
+    """
+
+    microengine: int
+    cycles_computing: int
+    cycles_switching: int
+    cycles_asleep: int
+    cycles_idle: int
+    switches: int
+    processes: list[ProcessReport]
+
+
+@dataclass(frozen=True)
+class QueueReport:
+    """What a queue of a card's port has seen.
+
+    Attributes:
+        queue: its number; 255 is that of messages between hosts.
+        frames_received: frames that processes took.
+        frames_unclaimed: frames that came before anybody had opened the queue, which were dropped.
+        frames_waiting: frames that no process has taken at the end.
+    """
+
+    queue: int
+    frames_received: int
+    frames_unclaimed: int
+    frames_waiting: int
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """What the port of a card did that processes send frames through.
+
+    Attributes:
+        frames_sent: frames that processes sent, those that forward messages between hosts included.
+        frames_received: frames that processes took.
+        frames_damaged: frames that came damaged, or were none for this card, which were dropped.
+        frames_unclaimed: frames for queues that nobody had opened, which were dropped.
+        frames_waiting: frames that no process has taken at the end.
+        frames_refused: frames of messages between hosts that could not be meant, which were dropped.
+        envelopes_refused: the same of what another host says about messages.
+        queues: the queues that have seen anything, by number.
+    """
+
+    frames_sent: int
+    frames_received: int
+    frames_damaged: int
+    frames_unclaimed: int
+    frames_waiting: int
+    frames_refused: int
+    envelopes_refused: int
+    queues: list[QueueReport]
+
+
+class ProcessCalls(Caller):
+    """The part of a host that is about processes."""
+
+    def start(
+        self,
+        processes: Processes,
+        name: str,
+        *,
+        microengine: int,
+        context: int = 0,
+        contexts: int | None = None,
+        args: Iterable[int] = (),
+    ) -> Process:
+        """Start a process: a C function, on a context of a microengine.
+
+        A microengine has one program. It is set up with it, and for so many contexts, when the first process is
+        started there, and again with another one when none runs any more.
+
+        Args:
+            processes: the program; it is compiled for this card here.
+            name: the function.
+            microengine: where.
+            context: on which of its contexts.
+            contexts: for how many contexts the microengine is set up: their stacks share what the program's variables
+                leave of local memory. All that it has if left out.
+            args: what the function is called with, eight words at most; a negative one is its complement of two.
+
+        Raises:
+            InputError: where there is no such function, microengine or context, the context runs a process, or the
+                program does not compile or fit.
+        """
+        if not isinstance(processes, Processes):
+            raise InputError(f"start takes nicety.Processes, not {type(processes).__name__}")
+        microengine, context = whole(microengine, "microengine", U32), whole(context, "context", U32)
+        arguments = [_word(value) for value in args]
+        number = self._loaded.get(processes)
+        if number is None:
+            number = self._processes.load(processes.compile(isa=self._calls.isa()).elf)
+            self._loaded[processes] = number
+        place = (microengine, context, None if contexts is None else whole(contexts, "contexts", U32))
+        made = self._processes.start(number, name, place, arguments)
+        return Process(self._processes, self.rank, made, name, microengine, context)
+
+    def open_queue(self, queue: int) -> None:
+        """Open a queue of the card's port: frames for it wait from now on until a process receives them.
+
+        A queue is open, too, from the first time that a process receives from it. Frames that come before are dropped
+        and counted; queue 0 is open from the beginning.
+
+        Args:
+            queue: its number, 0 to 254.
+
+        Raises:
+            InputError: where there is no such queue, or the card has no processes.
+        """
+        self._processes.open_queue(queue)
+
+    def card_memory(self, memory: MemoryName, offset: int = 0, *, length_bytes: int, island: int = 0) -> CardMemory:
+        """A part of a memory of the card, to read and write.
+
+        Args:
+            memory: `cls`, `ctm`, `imem` or `emem`.
+            offset: where the part begins.
+            length_bytes: how long it is.
+            island: whose memory, where each island of microengines has one (`cls`, `ctm`).
+
+        Raises:
+            InputError: where there is no such memory or island, or the part reaches over the memory's end.
+        """
+        part = (
+            text(memory, "memory", "emem"),
+            whole(island, "island", U64),
+            whole(offset, "offset", U32),
+            whole(length_bytes, "length_bytes", U32),
+        )
+        return CardMemory(self._processes, self.rank, part, self._processes.card_memory(part))
+
+
+def _word(value: int) -> int:
+    """A word of 32 bits, with or without a sign."""
+    try:
+        if -(2**31) <= value < 0:
+            return value + 2**32
+    except TypeError:
+        pass
+    return whole(value, "an argument of a process", U32)

@@ -1,0 +1,149 @@
+"""Clusters: hosts with cards, and programs on them, written as `async def`.
+
+    import nicety
+
+    async def ping(host):
+        buffer = host.alloc(8)
+        buffer.array[:] = 7
+        await host.send(buffer, to=1, tag=1)
+
+    async def pong(host):
+        buffer = host.alloc(8)
+        received = await host.recv(buffer, source=0, tag=1)
+        return host.now_ns, received.length_bytes
+
+    run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
+
+A program is driven by virtual time, not by asyncio: it may await what its host offers and other coroutines made of
+that. While Python runs, virtual time stands still, so a program's own computing takes no time; `Host.compute` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from nicety import _native
+from nicety.errors import InputError
+from nicety.program.calls import Loaded
+from nicety.program.failures import Allowed, allowed, require
+from nicety.program.faults import Faults, faults_text
+from nicety.program.host import Host, Program
+from nicety.program.run import Run, run_of
+from nicety.shared.checks import U32, Overrides, changes, text, whole
+
+if TYPE_CHECKING:
+    from nicety.show.recordings import Level
+
+
+class Cluster:
+    """Hosts with a card each, and a network between them.
+
+    Args:
+        nodes: how many hosts.
+        nic: the card: the name of a spec, or the path of a TOML file.
+        topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; or `fat-tree:36`,
+            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out). A pair
+            if left out, and `alone` for one host.
+        seed: of every random stream; the same seed gives the same run to the last bit.
+        set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+        noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
+        recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
+            `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
+            what a timeline is drawn from. It costs no virtual time.
+        recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
+            others. A message takes about 1200 bytes, a packet 300, everything else 120.
+        shards: over how many shards the nodes are spread; results do not depend on it.
+        faults: what goes wrong in the network: a line such as `loss=1e-3,seed=7`, TOML or the path of a TOML file, or a
+            dict of the same keys. Cards make up for it with `set={"transport.reliable": "true"}`.
+
+        uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask for
+            (`me_append(uid=...)`); of user 0 if left out.
+        allow_failures: failures of handlers and processes that are part of the experiment: `trap`, a handler is
+            stopped; `fail`, it returns that it failed; `budget`, a budget of its application is used up; `refused`,
+            the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
+
+    Raises:
+        InputError: where card, change, topology, faults or users cannot be.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        nic: str | PathLike[str],
+        *,
+        topology: str | None = None,
+        seed: int = 1,
+        set: Overrides = (),  # noqa: A002, named as the option --set
+        noise: str | None = None,
+        recording: Level = "messages",
+        recorded_rows: int | None = None,
+        shards: int = 1,
+        faults: Faults | None = None,
+        uids: Sequence[int] = (),
+        allow_failures: Allowed = (),
+    ) -> None:
+        self._nodes = whole(nodes, "nodes", U32)
+        self._allowed = allowed(allow_failures)
+        rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
+        if not isinstance(nic, str | PathLike):
+            raise InputError(f"nic is the name of a card or the path of its file, not {nic!r}")
+        topology = ("alone" if self._nodes == 1 else "pair") if topology is None else topology
+        for name, value, example in (("topology", topology, "star"), ("recording", recording, "packets")):
+            text(value, name, example)
+        if noise is not None:
+            text(noise, "noise", "1ms,25us")
+        if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
+            raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
+        self._uids = [whole(uid, "a user id", U32) for uid in uids]
+        fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
+        arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
+        # What faults of the network did in the last run where cards did not make up for it.
+        self._fault_notes = ""
+        # Whatever is wrong with them is said here, not when the cluster is run.
+        self._simulation = _native.Simulation(*arguments)
+
+    def run(self, programs: Program | Mapping[int, Program]) -> Run:
+        """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
+
+        Raises:
+            Deadlock: where programs wait and nothing can happen any more; it says who waits for what.
+            HandlerTrap: where that is because a handler failed.
+            HandlerFailure: where the programs came to their end, and a handler failed that is not allowed to.
+            RunError: where a call failed and the program did not handle it.
+            Exception: what a program raised.
+        """
+        of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
+        for rank, program in of_rank.items():
+            if not callable(program):
+                raise InputError(
+                    f"a program is an async function, not {program!r}; write run(main), or run({{0: ping, 1: pong}})"
+                )
+            if not 0 <= whole(rank, "a rank") < self._nodes:
+                raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
+        simulation = self._simulation
+        loaded: Loaded = {}
+        begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
+        try:
+            for rank, program in of_rank.items():
+                begun.append(self._begin(rank, program, loaded))
+        except BaseException:
+            for _, coroutine in begun:
+                coroutine.close()
+            raise
+        try:
+            text, recording, returned = simulation.run(begun)
+        finally:
+            self._fault_notes = simulation.fault_notes()
+        results = dict(zip(of_rank, returned, strict=True))
+        return require(run_of(text, results, recording), self._allowed)
+
+    def _begin(self, rank: int, program: Program, loaded: Loaded) -> tuple[_native.Calls, Coroutine[Any, Any, Any]]:
+        name = getattr(program, "__name__", repr(program))
+        wrong = f"the program of rank {rank} is no async function; write: async def {name}(host):"
+        calls = _native.Calls(rank, self._nodes, wrong)
+        coroutine: object = program(Host(calls, self._uids[rank] if self._uids else 0, loaded))
+        if not isinstance(coroutine, Coroutine):
+            raise InputError(wrong)
+        return calls, coroutine

@@ -1,0 +1,127 @@
+"""Failures of handlers and processes in runs that came to their end, and which of them were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from nicety.errors import Error, HandlerTrap, InputError
+
+if TYPE_CHECKING:
+    from nicety.program.run import Run
+
+if TYPE_CHECKING:
+    from nicety.program.run import Run
+
+KINDS = ("trap", "fail", "budget", "refused")
+"""How a handler or process can fail: it was stopped; it returned that it failed; a budget of its application was used
+up; the card refused one of its commands."""
+
+_LISTED = 8
+"""Most failures that a text tells of; a report has them all."""
+
+Allowed = str | Iterable[str]
+"""Kinds of failures that a run may end with, or `all`."""
+
+
+class PointFailure(TypedDict):
+    """A `Failure` in a report that is JSON, with the card, and the point that was measured: mode and size, say."""
+
+    nic: str
+    point: str
+    rank: int
+    kind: str
+    text: str
+    times: int
+
+
+def allowed(value: Allowed) -> frozenset[str]:
+    """The kinds that a user allows, checked.
+
+    Raises:
+        InputError: where there is no such kind.
+    """
+    names: Iterable[object] = value.split(",") if isinstance(value, str) else _each(value)
+    found = [name.strip() if isinstance(name, str) else name for name in names]
+    kinds = frozenset(str(name) for name in found if name != "")
+    for name in sorted(kinds - {*KINDS, "all"}):
+        raise InputError(
+            f"there is no failure {name!r} to allow; there are {', '.join(KINDS)}, and all of them are 'all'"
+        )
+    return frozenset(KINDS) if "all" in kinds else kinds
+
+
+def _each(value: object) -> Iterable[object]:
+    if not isinstance(value, Iterable):
+        raise InputError(f"allow_failures are names such as 'fail', not {value!r}")
+    return value
+
+
+def require(run: Run, kinds: frozenset[str]) -> Run:
+    """Give a run in which nothing failed but what is allowed.
+
+    Raises:
+        HandlerFailure: where something else has.
+    """
+    failed = [asdict(failure) for failure in run.failures if failure.kind not in kinds]
+    if failed:
+        raise HandlerFailure(_text([f"rank {each['rank']}: {told(each)}" for each in failed], failed), failed, run=run)
+    return run
+
+
+def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
+    """The same of a report whose `failures` name the card, and the point where it has any.
+
+    Raises:
+        HandlerFailure: where something failed that is not allowed.
+    """
+    failed = [each for each in report["failures"] if each["kind"] not in kinds]
+    if failed:
+        points = [", ".join([each["nic"], *([each["point"]] if "point" in each else [])]) for each in failed]
+        lines = [f"{at}: rank {each['rank']}: {told(each)}" for at, each in zip(points, failed, strict=True)]
+        raise HandlerFailure(_text(lines, failed), failed, report=report)
+
+
+def told(failure: Mapping[str, Any]) -> str:
+    """A failure as text."""
+    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
+
+
+def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:
+    more = len(lines) - _LISTED
+    shown = [*lines[:_LISTED], f"and {more} more"] if more > 0 else list(lines)
+    kinds = ",".join(kind for kind in KINDS if any(each["kind"] == kind for each in failed))
+    ask = f"--allow-failures {kinds}, or allow_failures={kinds!r} in Python"
+    hint = f"the run came to its end; where it is meant to be so, {ask}"
+    return "\n".join([*shown, f"({hint})"])
+
+
+class HandlerFailure(HandlerTrap):
+    """A run came to its end, and a handler or process trapped, failed, overran its budget or had a command refused.
+
+    `allow_failures` of what was run says which of these are asked for.
+
+    Attributes:
+        failures: what failed, as in `Run.failures`; of a benchmark or `run_program` also the card, `nic`.
+        run: the run, of `Cluster.run`.
+        report: the report, of a benchmark or of `run_program`: it is whole.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        failures: Sequence[Mapping[str, Any]],
+        *,
+        run: Run | None = None,
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.failures, self.run, self.report = list(failures), run, report
+
+
+def retold(error: Error, text: str) -> Error:
+    """The same error with another text."""
+    if isinstance(error, HandlerFailure):
+        return HandlerFailure(text, error.failures, run=error.run, report=error.report)
+    return type(error)(text)

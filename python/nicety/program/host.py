@@ -1,0 +1,188 @@
+"""Hosts, as their programs see them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nicety import _native
+from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.channels.channel import ChannelCalls
+from nicety.program.channels.processes import ProcessCalls
+from nicety.program.portals.handlers import HandlerCalls
+from nicety.program.portals.matching import Portals
+from nicety.program.portals.operations import Operations
+from nicety.program.vni import InterfaceCalls
+
+if TYPE_CHECKING:
+    from nicety import _native
+
+_T = TypeVar("_T")
+
+ANY = None
+"""Any source, or any tag."""
+
+Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
+"""Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+
+
+class PendingRecv:
+    """A receive that has been posted: `received = await pending` waits for its message, once.
+
+    Raises, where it is awaited:
+        RunError: where the message is longer than the buffer, or the card had no more match entries.
+    """
+
+    def __init__(self, calls: _native.MessageCalls, rank: int, posted: int) -> None:
+        self._calls = calls
+        self._rank = rank
+        self._posted = posted
+        self._awaited = False
+
+    def __await__(self) -> Generator[Any, Any, Received]:
+        # No generator of its own, so that the call behind it still finds the program's line.
+        if self._awaited:
+            raise InputError(f"{self!r} was awaited before; post another receive")
+        self._awaited = True
+        return self._calls.received(self._posted, Received).__await__()
+
+    def __repr__(self) -> str:
+        return f"<PendingRecv {self._posted} of rank {self._rank}>"
+
+
+Program = Callable[["Host"], Coroutine[Any, Any, Any]]
+"""An async function of one host."""
+
+
+class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, InterfaceCalls):
+    """A host of a cluster, as its program sees it.
+
+    What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises
+    a `RunError` whose text begins with the return code of the specification, such as `PTL_IN_USE`.
+    """
+
+    @property
+    def now_ps(self) -> int:
+        """The current instant of virtual time in picoseconds."""
+        return self._calls.now_ps
+
+    @property
+    def now_ns(self) -> float:
+        """The current instant of virtual time in nanoseconds."""
+        return self._calls.now_ps / 1000
+
+    def alloc(self, length_bytes: int) -> Buffer:
+        """Allocate zeroed host memory.
+
+        Raises:
+            RunError: where the host has no more.
+        """
+        return Buffer(self._calls.alloc(length_bytes))
+
+    def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
+        """Send a buffer to a rank's `recv` of the same tag, one's own included; it may be used again afterwards.
+
+        On a Portals card the receive has to be there when the message comes: `post_recv`. Elsewhere the message waits.
+
+        Raises:
+            InputError: where there is no such rank.
+        """
+        return self._messages.send(buffer, to, tag)
+
+    def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
+        """Receive one message, from one rank or any, of one tag or any.
+
+        On a Portals card, a message that comes before its receive is there is dropped and counted. Where that can
+        happen, post the receive first: `post_recv`. Elsewhere the message waits.
+
+        Raises:
+            InputError: where there is no such rank.
+            RunError: where the message is longer than the buffer.
+        """
+        return self._messages.recv(buffer, source, tag, Received)
+
+    def post_recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[PendingRecv]:
+        """Post a receive, and do not wait for its message: `received = await pending` does that later.
+
+        So a receive can be there before its message comes: post it, and let its sender know only then, by a `barrier`
+        or a message. It stays there until a message comes; on a Portals card it is a match entry.
+
+            pending = await host.post_recv(back, source=left)
+            await host.barrier()
+            await host.send(out, to=right)
+            received = await pending
+
+        Raises:
+            InputError: where there is no such rank.
+        """
+        return self._messages.post_recv(buffer, source, tag, self._pending)
+
+    def _pending(self, posted: int) -> PendingRecv:
+        return PendingRecv(self._messages, self.rank, posted)
+
+    def compute(
+        self, *, ns: float = 0, cycles: int = 0, reads: Iterable[Extent] = (), writes: Iterable[Extent] = ()
+    ) -> Awaitable[None]:
+        """Compute on one of the host's CPUs.
+
+        It takes `ns` and `cycles` together where it goes through no memory. Where it does, lines that are not in the
+        cache come from memory meanwhile, and whatever takes longest counts; they are traffic of host memory. Only the
+        time passes: the bytes are the program's to change.
+
+        Args:
+            ns: nanoseconds, rounded up to whole picoseconds.
+            cycles: of the CPU's clock, `host.clock`.
+            reads: what is read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
+            writes: what is written.
+        """
+        return self._messages.compute(ns, cycles, reads, writes)
+
+    def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
+        """Copy a buffer with one of the host's CPUs, 16 bytes a cycle, or as memory has it; see `compute`.
+
+        Raises:
+            RunError: where the buffers differ in length.
+        """
+        return self._messages.copy(source, to)
+
+    def barrier(self) -> Awaitable[None]:
+        """Wait until every program of the cluster has come here, over the job launcher's own network."""
+        return self._messages.barrier()
+
+    def gather(self, *coroutines: Coroutine[Any, Any, _T]) -> Awaitable[list[_T]]:
+        """Run coroutines at once, each as a thread of this host's program, and wait until all have ended.
+
+            first, second = await host.gather(left(host), right(host))
+
+        A thread has what the program has: the host, its buffers, its card. Each goes on where its own calls end, in
+        virtual time. What is computed on the host's CPUs waits for a free one.
+
+        Returns:
+            What the coroutines returned, in the order in which they are given.
+
+        Raises:
+            Exception: what the first of them to fail raised, when all have ended.
+        """
+        given: tuple[object, ...] = coroutines
+        for coroutine in given:
+            if not isinstance(coroutine, Coroutine):
+                what = f"not {type(coroutine).__name__}"
+                raise InputError(f"gather takes coroutines, as in host.gather(send(host), receive(host)), {what}")
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
+                raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
+        return self._calls.gather(list(coroutines))
+
+    def __repr__(self) -> str:
+        return f"<Host, rank {self.rank} of {self.ranks}>"
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a receive brought: the rank it came from, its tag, its length in bytes."""
+
+    source: int
+    tag: int
+    length_bytes: int

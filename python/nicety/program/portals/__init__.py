@@ -1,0 +1,1 @@
+"""Portals and handlers: what cards of the design sPIN offer to programs."""

@@ -1,0 +1,216 @@
+"""What a host puts on its card for handlers: applications, HPU memory, and programs with their state.
+
+    kv = host.application("kv", weight=3, cycles_per_run=100_000)
+    table = host.hpu_alloc(4096, application=kv)
+    insert = host.attach(nicety.Handlers("insert.c"), state=table)
+    lookup = host.attach(nicety.Handlers("lookup.c"), state=table)
+
+All of it is set-up and takes no virtual time, but for `hpu_read` and `hpu_write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nicety.build.sources import Handlers
+from nicety.errors import InputError
+from nicety.program.calls import Caller
+from nicety.shared.checks import U32, U64, text, whole
+
+if TYPE_CHECKING:
+    from nicety.program.buffers import Buffer
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application on a host's card, made by `host.application`."""
+
+    name: str
+    weight: int
+    rank: int
+    number: int
+
+
+@dataclass(frozen=True)
+class HpuMemory:
+    """HPU memory of an application, made by `host.hpu_alloc`."""
+
+    length_bytes: int
+    application: Application
+    number: int
+
+
+@dataclass(frozen=True)
+class ApplicationReport:
+    """What an application has used of its card.
+
+    Attributes:
+        name: its name; `default` is that of handlers for which none was given.
+        weight: its weight.
+        handler_runs: handlers run to their end.
+        handler_instructions: instructions that they executed.
+        handler_cycles: cycles for which they held a processor.
+        handler_stalled_cycles: cycles of these in which they waited for commands and transfers.
+        handlers_failed: runs that were stopped, or returned an error.
+        messages_refused: messages that failed because its budget of cycles was used up when a handler of theirs was
+            to run.
+        hpu_memory_bytes: HPU memory that it has at the end: states, and the data of its programs.
+        hpu_memory_most_bytes: the most that it ever had.
+    """
+
+    name: str
+    weight: int
+    handler_runs: int
+    handler_instructions: int
+    handler_cycles: int
+    handler_stalled_cycles: int
+    handlers_failed: int
+    messages_refused: int
+    hpu_memory_bytes: int
+    hpu_memory_most_bytes: int
+
+
+class HandlerCalls(Caller):
+    """The part of a host that is about handlers."""
+
+    def application(
+        self,
+        name: str,
+        *,
+        weight: int = 1,
+        hpu_memory_bytes: int | None = None,
+        cycles_per_run: int | None = None,
+        cycles: int | None = None,
+    ) -> Application:
+        """Make an application: handlers that are accounted for, limited and scheduled together.
+
+        Args:
+            name: what reports call it.
+            weight: its share of the handler processors in proportion to others', where the card schedules by weight
+                (`hpu.scheduling=weighted-fair`).
+            hpu_memory_bytes: the most HPU memory it may have; all that is left of the card's if left out.
+            cycles_per_run: cycles after which a run of a handler is stopped; only `hpu.cycle_limit` if left out.
+            cycles: cycles after which none of its handlers is run any more; no limit if left out.
+
+        Raises:
+            InputError: where there is one of this name, or no room for one more (`hpu.applications`).
+        """
+        weight = whole(weight, "weight", U32)
+        limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
+        checked = [None if value is None else whole(value, limit, U64) for limit, value in limits.items()]
+        number = self._handlers.application(text(name, "name", "kv"), weight, *checked)
+        return Application(name, weight, self.rank, number)
+
+    def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
+        """Allocate HPU memory (`PtlHPUAllocMem`): so many zero bytes, or these bytes.
+
+        Raises:
+            InputError: where the card, or the application, has not so much left.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            contents = bytes(whole(contents, "contents", _MOST_HPU_MEMORY))
+        owner = self._application(application)
+        return HpuMemory(len(contents), owner, self._handlers.hpu_alloc(owner.number, bytes(contents)))
+
+    def hpu_free(self, memory: HpuMemory) -> None:
+        """Free HPU memory (`PtlHPUFreeMem`).
+
+        Raises:
+            InputError: where it was freed before, or handlers that are attached have it as their state.
+        """
+        self._handlers.hpu_free(self._hpu_memory(memory).number)
+
+    def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
+        """Post a write of HPU memory, which handlers may have as their state.
+
+        The bytes are there one crossing of the bus later, before anything that is posted afterwards.
+
+        Raises:
+            InputError: where the memory was freed, or ends before the bytes do.
+        """
+        if not isinstance(contents, bytes | bytearray | memoryview):
+            raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
+        return self._handlers.hpu_write(self._hpu_memory(memory).number, offset_bytes, bytes(contents))
+
+    def hpu_read(
+        self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
+    ) -> Awaitable[bytes]:
+        """Read HPU memory: its bytes as they are when the request has crossed the bus, a crossing and a look later.
+
+        Args:
+            memory: what `hpu_alloc` made.
+            length_bytes: how many bytes; all from the offset on if left out.
+            offset_bytes: where they begin.
+
+        Raises:
+            InputError: where the memory was freed, or ends before.
+        """
+        number, offset = self._hpu_memory(memory).number, whole(offset_bytes, "offset_bytes", U32)
+        if length_bytes is None:
+            length_bytes = max(0, memory.length_bytes - offset)
+        return self._handlers.hpu_read(number, offset, length_bytes)
+
+    def attach(
+        self,
+        handlers: Handlers,
+        *,
+        state: bytes | HpuMemory = b"",
+        memory: Buffer | None = None,
+        application: Application | None = None,
+    ) -> int:
+        """Put handlers on the card with their state, for any number of match entries.
+
+        Args:
+            handlers: the program; it is compiled for this card here.
+            state: what `state` points to in HPU memory: bytes of its own to begin with, or memory that others may
+                have as well.
+            memory: the second host memory region, which only handlers use.
+            application: the application that they belong to; that of the state if left out.
+
+        Raises:
+            InputError: where the program does not compile, has no handler, or does not fit.
+        """
+        if not isinstance(handlers, Handlers):
+            raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
+        if not isinstance(state, bytes | bytearray | memoryview | HpuMemory):
+            raise InputError(f"state is bytes, such as bytes(8), or HPU memory, not {type(state).__name__}")
+        shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
+        own = b"" if isinstance(state, HpuMemory) else bytes(state)
+        owner = self._application(application or (shared.application if shared else None))
+        number = self._loaded.get(handlers)
+        if number is None:
+            elf = handlers.compile(isa=self._calls.isa()).elf
+            number = self._handlers.load(elf, handlers.header, handlers.payload, handlers.completion)
+            self._loaded[handlers] = number
+        return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
+
+    def detach(self, handlers: int) -> None:
+        """Take attached handlers off the card, and free the memory that only they have.
+
+        Raises:
+            InputError: where there are none of this number, or a match entry has them.
+        """
+        self._handlers.detach(handlers)
+
+    def _application(self, application: Application | None) -> Application:
+        if application is None:
+            return Application("default", 1, self.rank, 0)
+        if not isinstance(application, Application):
+            raise InputError(f"an application is made by host.application(...), not {application!r}")
+        if application.rank != self.rank:
+            raise InputError(
+                f"application '{application.name}' is on the card of rank {application.rank}, not of {self.rank}"
+            )
+        return application
+
+    def _hpu_memory(self, memory: HpuMemory) -> HpuMemory:
+        if not isinstance(memory, HpuMemory):
+            raise InputError(f"HPU memory is made by host.hpu_alloc(...), not {memory!r}")
+        self._application(memory.application)
+        return memory
+
+
+_MOST_HPU_MEMORY = 64 << 20
+"""The largest `hpu.memory` of a card."""

@@ -1,0 +1,362 @@
+"""Portals resources of a host's program: counters, event queues, descriptors, portal table entries, match entries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from nicety.errors import InputError
+from nicety.program.calls import Caller
+from nicety.program.portals.events import Count, Event
+from nicety.shared.checks import names, numbers, text
+
+if TYPE_CHECKING:
+    from nicety.program.buffers import Buffer
+
+ListName = Literal["priority", "overflow"]
+"""The lists of a portal table entry."""
+
+
+StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
+"""What a card counts of the messages that it drops: all of them, those of a user that an entry does not let in, those
+that ask an entry for what it does not do."""
+
+
+class Portals(Caller):
+    """What a host keeps on its card."""
+
+    def ni_limits(self) -> dict[str, Any]:
+        """How much there is of everything (`ptl_ni_limits_t`), by the names there; sizes in bytes.
+
+        The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
+        `max_operations`, those of this host that have not ended. `features` are those that the card has beside puts.
+        """
+        return self._portals.ni_limits()
+
+    def ni_status(self, register: StatusRegister) -> int:
+        """What the card has counted so far (`PtlNIStatus`).
+
+        Raises:
+            InputError: where there is no such register.
+        """
+        return self._portals.ni_status(register)
+
+    def atomic_sync(self) -> Awaitable[None]:
+        """Wait until this host's memory has what atomic operations of the card do to it by now (`PtlAtomicSync`)."""
+        return self._portals.atomic_sync()
+
+    def ct_alloc(self) -> int:
+        """Allocate a counting event, at zero (`PtlCTAlloc`)."""
+        return self._portals.ct_alloc()
+
+    def ct_free(self, ct: int) -> None:
+        """Free a counting event (`PtlCTFree`).
+
+        Raises:
+            RunError: where something still uses it (`PTL_IN_USE`).
+        """
+        self._portals.ct_free(ct)
+
+    def ct_get(self, ct: int) -> int:
+        """Successes a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        return self._portals.ct_get(ct)[0]
+
+    def ct_failures(self, ct: int) -> int:
+        """Failures a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        return self._portals.ct_get(ct)[1]
+
+    def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
+        """Wait until a counter has reached a threshold; give its successes (`PtlCTWait`).
+
+        Raises:
+            RunError: where operations it counts have failed.
+        """
+        return self._portals.ct_wait(ct, threshold)
+
+    def ct_poll(
+        self, thresholds: Mapping[int, int], *, timeout_ns: float | None = None
+    ) -> Awaitable[tuple[int, Count] | None]:
+        """Wait until one of several counters has reached its threshold, or counts a failure (`PtlCTPoll`).
+
+        Args:
+            thresholds: counters, and what each is to reach.
+            timeout_ns: how long to wait at most; for ever where it is left out.
+
+        Returns:
+            The counter and its value, or None when the time is over.
+        """
+        if not thresholds:
+            raise InputError("ct_poll takes counters and their thresholds, as in ct_poll({ct: 1})")
+        if not isinstance(thresholds, Mapping):
+            raise InputError("ct_poll takes a dict of counters and thresholds, as in ct_poll({ct: 1})")
+        return self._portals.ct_poll(list(thresholds.items()), timeout_ns, Count)
+
+    def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
+        """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
+
+        The host sees it when the card has done it and told so, two crossings of the bus later.
+        """
+        return self._portals.ct_inc(ct, success, failure, None)
+
+    def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
+        """Post that a counter be set (`PtlCTSet`). The host sees it as late as an increment."""
+        return self._portals.ct_set(ct, success, failure, None)
+
+    def triggered_ct_inc(
+        self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
+    ) -> Awaitable[None]:
+        """Post an increment of `target` for when `ct` has reached a threshold (`PtlTriggeredCTInc`)."""
+        return self._portals.ct_inc(target, success, failure, (ct, threshold))
+
+    def triggered_ct_set(
+        self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
+    ) -> Awaitable[None]:
+        """Post that `target` be set when `ct` has reached a threshold (`PtlTriggeredCTSet`)."""
+        return self._portals.ct_set(target, success, failure, (ct, threshold))
+
+    def ct_cancel_triggered(self, ct: int) -> Awaitable[None]:
+        """Post that every triggered operation on a counter be forgotten (`PtlCTCancelTriggered`)."""
+        return self._portals.ct_cancel_triggered(ct)
+
+    def eq_alloc(self, depth: int) -> int:
+        """Allocate a queue for that many full events (`PtlEQAlloc`)."""
+        return self._portals.eq_alloc(depth)
+
+    def eq_free(self, eq: int) -> None:
+        """Free a queue, and the events in it (`PtlEQFree`).
+
+        Raises:
+            RunError: where something still uses it (`PTL_IN_USE`).
+        """
+        self._portals.eq_free(eq)
+
+    def eq_get(self, eq: int) -> Awaitable[Event | None]:
+        """The next event of a queue, or None where it is empty (`PtlEQGet`). Looking costs the CPU either way.
+
+        Raises:
+            RunError: where events were lost before the next because the queue was full (`PTL_EQ_DROPPED`); it says so
+                once, and a further call goes on behind the loss.
+        """
+        return self._portals.eq_get(eq, Event)
+
+    def eq_wait(self, eq: int) -> Awaitable[Event]:
+        """Wait for the next event of a queue (`PtlEQWait`).
+
+        Raises:
+            RunError: as `eq_get`.
+        """
+        return self._portals.eq_wait(eq, Event)
+
+    def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
+        """Wait for the next event of several queues (`PtlEQPoll`). The first of them that has one goes first.
+
+        Args:
+            eqs: the queues.
+            timeout_ns: how long to wait at most; for ever where it is left out.
+
+        Returns:
+            The queue and the event, or None when the time is over.
+
+        Raises:
+            RunError: as `eq_get`.
+        """
+        queues = numbers(eqs, "eq")
+        if not queues:
+            raise InputError("eq_poll takes at least one queue, as in eq_poll([eq])")
+        return self._portals.eq_poll(queues, timeout_ns, Event)
+
+    def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
+        """Allocate a portal table entry, this one or any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+
+        With the option `flowctrl`, a message that finds a resource exhausted disables the entry: the queue has no room
+        for its events, no match entry takes it, there are unexpected headers enough, or the card is short of something
+        for it. Its sender, and those behind it, are told `PTL_NI_PT_DISABLED`, and this host by one
+        `PTL_EVENT_PT_DISABLED`. Nothing that was let in is lost.
+        """
+        if pt == 0 and not isinstance(pt, bool):
+            raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
+        return self._portals.pt_alloc(pt, eq, option_names(options))
+
+    def pt_free(self, pt: int) -> None:
+        """Free a portal table entry (`PtlPTFree`).
+
+        Raises:
+            RunError: where match entries are linked to it (`PTL_PT_IN_USE`).
+        """
+        self._portals.pt_free(pt)
+
+    def pt_enable(self, pt: int) -> Awaitable[None]:
+        """Let messages in to a portal table entry; returns when the card does (`PtlPTEnable`)."""
+        return self._portals.pt_enable(pt)
+
+    def pt_disable(self, pt: int) -> Awaitable[None]:
+        """Drop messages to a portal table entry; returns when the card does (`PtlPTDisable`)."""
+        return self._portals.pt_disable(pt)
+
+    def md_bind(
+        self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
+    ) -> int:
+        """Bind a memory descriptor to a buffer (`PtlMDBind`). Options by their names, such as `event_ct_send`."""
+        return self._portals.md_bind(buffer, option_names(options), eq, ct)
+
+    def md_release(self, md: int) -> None:
+        """Release a memory descriptor (`PtlMDRelease`).
+
+        Raises:
+            RunError: while an operation on it has not ended (`PTL_IN_USE`).
+        """
+        self._portals.md_release(md)
+
+    @overload
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: Literal[True] = True,
+    ) -> Awaitable[int]: ...
+
+    @overload
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: bool,
+    ) -> Awaitable[int | None]: ...
+
+    def me_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",  # noqa: A002, the name in the specification
+        min_free: int = 0,
+        ct: int | None = None,
+        handlers: int | None = None,
+        user_ptr: int = 0,
+        wait: bool = True,
+    ) -> Awaitable[Any]:
+        """Append a match entry (`PtlMEAppend`); with `wait`, until the card has done so, and give its handle.
+
+        Args:
+            buffer: the memory that messages are put into, or read from.
+            pt: the portal table entry.
+            match_bits: the bits that a message must have.
+            ignore_bits: the bits that do not matter.
+            source: whose messages; anybody's where it is left out.
+            uid: on behalf of which user (`uids` of `Cluster`); of any where it is left out. A message that matches
+                but is another user's is dropped, and its acknowledgement says `PTL_NI_PERM_VIOLATION`.
+            options: by their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
+                `event_ct_comm`, `event_ct_bytes`, ...
+            list: `priority`, or `overflow`, which takes what no entry of the first takes and remembers its header.
+            min_free: with `manage_local`, unlink when fewer bytes than this are left.
+            ct: the counter that counts its messages.
+            handlers: attached handlers that run for its messages.
+            user_ptr: comes back in its events.
+            wait: whether to wait for the card.
+        """
+        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_append(buffer, pt, entry, (list, min_free, handlers, wait))
+
+    def le_append(
+        self,
+        buffer: Buffer,
+        *,
+        pt: int,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put",),
+        list: ListName = "priority",  # noqa: A002, the name in the specification
+        ct: int | None = None,
+        user_ptr: int = 0,
+    ) -> Awaitable[int]:
+        """Append a list entry, which takes every message to its portal table entry (`PtlLEAppend`).
+
+        It is a match entry that ignores all bits, on the one interface that there is; `me_append` has the arguments,
+        and `le_unlink` unlinks it.
+        """
+        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_append(buffer, pt, entry, (list, 0, None, True))
+
+    def le_unlink(self, le: int) -> Awaitable[None]:
+        """Unlink a list entry (`PtlLEUnlink`), as `me_unlink` a match entry."""
+        return self._portals.me_unlink(le)
+
+    def le_search(
+        self,
+        *,
+        pt: int,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put", "use_once"),
+        ct: int | None = None,
+        user_ptr: int = 0,
+        delete: bool = False,
+    ) -> Awaitable[None]:
+        """Search the unexpected headers for what such a list entry would take (`PtlLESearch`); see `me_search`."""
+        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_search(pt, entry, delete)
+
+    def me_unlink(self, me: int) -> Awaitable[None]:
+        """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
+
+        Raises:
+            RunError: while messages or unexpected headers refer to it (`PTL_IN_USE`), or where it is unlinked already.
+        """
+        return self._portals.me_unlink(me)
+
+    def me_search(
+        self,
+        *,
+        pt: int,
+        match_bits: int = 0,
+        ignore_bits: int = 0,
+        source: int | None = None,
+        uid: int | None = None,
+        options: Iterable[str] = ("op_put", "use_once"),
+        ct: int | None = None,
+        user_ptr: int = 0,
+        delete: bool = False,
+    ) -> Awaitable[None]:
+        """Search the unexpected headers for what such an entry would take (`PtlMESearch`).
+
+        What is found comes as `PTL_EVENT_SEARCH`, or with `delete` as `PTL_EVENT_PUT_OVERFLOW` and the like; nothing
+        found is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` the first is found, all
+        otherwise.
+        """
+        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
+        return self._portals.me_search(pt, entry, delete)
+
+
+_ALL_BITS = 2**64 - 1
+
+
+def option_names(options: Iterable[str]) -> list[str]:
+    """Options by their short names, as in `op_put`; `PTL_ME_OP_PUT` is that too."""
+    given = [text(name, "an option", "op_put") for name in names(options, "an option", "op_put")]
+    return [re.sub("^PTL_(ME|MD|PT)_", "", name) for name in given]

@@ -1,0 +1,449 @@
+"""Programs in files of their own, run on one card or several: what `nicety run` does.
+
+A file says what its hosts do, with `main` for all of them or `programs` for each:
+
+    async def main(host): ...          # every rank
+    programs = {0: ping, 1: pong}      # or a program for each rank
+
+    nodes = 2                          # unless the command line says otherwise
+    topology = "pair"
+    allow_failures = "fail"            # handlers that fail are part of the experiment
+
+What a program returns becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import linecache
+import math
+import numbers
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, TypedDict, cast
+
+from nicety import _native
+from nicety.errors import Error, InputError, RunError
+from nicety.program.cluster import Cluster
+from nicety.program.failures import Allowed, allowed, require_report, retold
+from nicety.program.faults import Faults, faults_line, faults_text
+from nicety.program.host import Program
+from nicety.program.portals.refusals import refused_on_ranks
+from nicety.program.run import Run
+from nicety.shared.checks import Names, Overrides, changes, names
+from nicety.shared.typed import checked
+from nicety.show.columns import align, distinct, fixed
+from nicety.show.tables import csv_rows, flatten
+
+DEFAULT_NIC = "spin-discrete"
+
+
+class ProgramReport(TypedDict):
+    """What the programs of a file reported; `nicety run --json` prints just this.
+
+    A row has `nic`, `rank` (none where no rank of the card reported), what the program returned under its own names,
+    `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
+
+    `failures` is what failed on cards though no program waited for it, as in `Run.failures`, and `messages_dropped` is
+    how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
+    were for queues that nobody had opened, and no process took those that are `waiting`. `refused_commands` is what
+    handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
+    `shown` and `left_out`. All of them name card and rank.
+    """
+
+    program: str
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[dict[str, Any]]
+    failures: list[dict[str, Any]]
+    messages_dropped: list[dict[str, Any]]
+    frames_lost: list[dict[str, Any]]
+    refused_commands: list[dict[str, Any]]
+    handler_lines: list[dict[str, Any]]
+
+
+_OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
+"""What a report has of each card."""
+
+_OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
+"""Names of a row that a program cannot have."""
+
+
+@dataclass(frozen=True)
+class _File:
+    programs: Program | Mapping[int, Program]
+    nodes: int
+    topology: str
+    allowed: frozenset[str]
+
+
+@checked
+def run_program(
+    path: str | PathLike[str],
+    *,
+    nics: Names = (DEFAULT_NIC,),
+    overrides: Overrides = (),
+    nodes: int | None = None,
+    topology: str | None = None,
+    seed: int = 1,
+    noise: str | None = None,
+    faults: Faults | None = None,
+    arguments: Sequence[str] = (),
+    allow_failures: Allowed = (),
+    trace: str | PathLike[str] | None = None,
+    trace_scale: Literal["ns", "ps"] = "ns",
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ProgramReport:
+    """Run the programs of a Python file on one card after the other, and collect what they return.
+
+    Args:
+        path: the file. It is loaded once, whatever the number of cards.
+        nics: cards: names of specs, or paths of spec files.
+        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
+        nodes: how many hosts, instead of what the file says.
+        topology: how they are joined, instead of what the file says.
+        seed: of every random stream.
+        noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
+        faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
+            and `transport`, what each rank's card did about it.
+        arguments: what the file finds in `sys.argv` behind its own name.
+        allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
+        trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        progress: called with the number of cards that are done, of how many, and the one that is next.
+
+    Raises:
+        InputError: a card that is not known, or more than one for a timeline, which is said before anything runs; a
+            file that is none, does not parse, or defines no program; a result that is no row.
+        Deadlock: where programs wait and nothing can happen any more.
+        HandlerFailure: where handlers failed that are not allowed to; it has the whole report.
+        RunError: where a program raised an exception; the message has the lines it came through.
+    """
+    nics, overrides = names(nics, "a card", "spin-discrete"), changes(overrides)
+    cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
+    called = [card["name"] for card in cards]
+    for name in called:
+        if called.count(name) > 1:
+            raise InputError(f"two of the cards are called {name}; give one another name in its file")
+    if trace is not None and len(called) > 1:
+        raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
+    broken = faults_text(faults)
+    kinds = allowed(allow_failures)
+    path = Path(path)
+    source = _read(path)
+    rows: list[dict[str, Any]] = []
+    of_cards: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
+    with _loaded(path, source, arguments) as module:
+        file = _definitions(path, module, nodes, topology)
+        if not cards:
+            raise InputError("no card named; write for example --nic spin-discrete")
+        clusters = [
+            Cluster(
+                file.nodes,
+                nic,
+                topology=file.topology,
+                seed=seed,
+                set=overrides,
+                noise=noise,
+                faults=broken,
+                recording="messages" if trace is None else "everything",
+                allow_failures="all",
+            )
+            for nic in nics
+        ]
+        for done, (name, cluster) in enumerate(zip(called, clusters, strict=True)):
+            if progress is not None:
+                progress(done, len(called), name)
+            with _explained(name):
+                run = cluster.run(file.programs)
+            of_network = {} if broken is None else _network(run)
+            rows += [row | of_network for row in _rows(name, run)]
+            for kind, found in _of_cards(name, run).items():
+                of_cards[kind] += found
+            if trace is not None:
+                run.trace(trace, scale=trace_scale)
+    report: ProgramReport = {
+        "program": str(path),
+        "version": _native.version(),
+        "seed": seed,
+        "manifest": {
+            "program_sha256": hashlib.sha256(source).hexdigest(),
+            "arguments": list(arguments),
+            "specs": {card["name"]: {"title": card["title"], "spec_hash": card["hash"]} for card in cards},
+            "overrides": overrides,
+            "nodes": file.nodes,
+            "topology": file.topology,
+            "noise": noise,
+            **({} if broken is None else {"faults": broken}),
+        },
+        "rows": rows,
+        "failures": of_cards["failures"],
+        "messages_dropped": of_cards["messages_dropped"],
+        "frames_lost": of_cards["frames_lost"],
+        "refused_commands": of_cards["refused_commands"],
+        "handler_lines": of_cards["handler_lines"],
+    }
+    require_report(report, kinds | file.allowed)
+    return report
+
+
+def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
+    """What cards have to say of a run beside its figures, by the names of `_OF_CARDS`."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
+    found["failures"] += [{"nic": nic, **asdict(failure)} for failure in run.failures]
+    for rank, node in enumerate(run.nodes):
+        card = {"nic": nic, "rank": rank}
+        found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
+        if node.messages_dropped:
+            found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
+        unclaimed, waiting = node.port.frames_unclaimed, node.port.frames_waiting
+        if unclaimed or waiting:
+            found["frames_lost"].append(card | {"unclaimed": unclaimed, "waiting": waiting})
+        if node.handler_lines_shown:
+            lines = {"shown": node.handler_lines_shown, "left_out": node.handler_lines_left_out}
+            found["handler_lines"].append(card | lines)
+    return found
+
+
+def _network(run: Run) -> dict[str, Any]:
+    """What faults did, and the cards about it."""
+    return {
+        "faults": [asdict(link) for link in run.links],
+        "transport": [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(run.nodes)],
+    }
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; name a Python file with an 'async def main(host)'") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: a folder; name a Python file in it") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
+
+
+_MODULE = "__nicety_program__"
+
+
+@contextlib.contextmanager
+def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[ModuleType]:
+    """The file as a module, which finds its neighbours and arguments as a script does."""
+    module = ModuleType(_MODULE)
+    module.__file__ = str(path)
+    argv, folders = sys.argv, list(sys.path)
+    sys.modules[_MODULE] = module
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.absolute().parent))
+    linecache.checkcache(str(path))
+    try:
+        with _explained(None):
+            try:
+                code = compile(source, str(path), "exec", dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                if isinstance(error, SyntaxError) and error.filename:
+                    raise
+                # A null byte: Python does not say in which file.
+                raise InputError(f"{path}: {error}") from error
+            exec(code, module.__dict__)  # noqa: S102, running the user's program is the point
+        yield module
+    finally:
+        sys.argv = argv
+        sys.path[:] = folders
+        sys.modules.pop(_MODULE, None)
+
+
+def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None) -> _File:
+    """What the file defines, with what the command line says instead."""
+    programs = _programs(path, module)
+    if nodes is None:
+        nodes = getattr(module, "nodes", None)
+    if nodes is None:
+        nodes = max(2, *(rank + 1 for rank in programs)) if isinstance(programs, Mapping) else 2
+    if type(nodes) is not int:
+        raise InputError(f"{path}: nodes is a whole number, not {nodes!r}")
+    if topology is None:
+        topology = getattr(module, "topology", None)
+    if topology is None:
+        topology = {1: "alone", 2: "pair"}.get(nodes, "star")
+    if not isinstance(topology, str):
+        raise InputError(f"{path}: topology is a name such as 'pair' or 'star', not {topology!r}")
+    return _File(programs, nodes, topology, allowed(getattr(module, "allow_failures", ())))
+
+
+def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]:
+    main, programs = (getattr(module, name, None) for name in ("main", "programs"))
+    if main is None and programs is None:
+        raise InputError(
+            f"{path}: it defines no program; write 'async def main(host):' for all ranks, "
+            "or programs = {0: ping, 1: pong}"
+        )
+    if main is not None and programs is not None:
+        raise InputError(f"{path}: it defines main and programs; keep the one that is meant")
+    if programs is None:
+        if not callable(main):
+            raise InputError(f"{path}: main is no function; write 'async def main(host):'")
+        return cast(Program, main)
+    ranks = isinstance(programs, Mapping) and programs and all(type(rank) is int for rank in programs)
+    if not ranks or not all(callable(program) for program in programs.values()):
+        raise InputError(f"{path}: programs is a dict of ranks to async functions, as in {{0: ping, 1: pong}}")
+    return cast("Mapping[int, Program]", programs)
+
+
+def _rows(nic: str, run: Run) -> list[dict[str, Any]]:
+    """A row for each rank that reported, or one without a rank."""
+    memory = [
+        {"node": rank, "read_bytes": node.host_memory_read_bytes, "written_bytes": node.host_memory_written_bytes}
+        for rank, node in enumerate(run.nodes)
+    ]
+    reports = [(rank, _columns(rank, run.results[rank])) for rank in sorted(run.results)]
+    found: list[tuple[int | None, dict[str, Any]]] = [(rank, columns) for rank, columns in reports if columns]
+    return [
+        {"nic": nic, "rank": rank, **columns, "time_ns": run.time_ns, "host_memory": memory}
+        for rank, columns in found or [(None, {})]
+    ]
+
+
+def _columns(rank: int, result: object) -> dict[str, Any]:
+    if result is None:
+        return {}
+    named = result if isinstance(result, Mapping) else {"result": result}
+    if isinstance(result, tuple):
+        named = {f"result_{number}": value for number, value in enumerate(result)}
+    columns = {}
+    for name, value in named.items():
+        if not isinstance(name, str):
+            raise InputError(f"rank {rank} returned a dict with {name!r} as a name; names are texts")
+        if name in _OURS:
+            raise InputError(f"rank {rank} returned {name!r}, which is a column of its own; give it another name")
+        columns[name] = _value(rank, name, value)
+    return columns
+
+
+def _value(rank: int, name: str, value: object) -> str | int | float | None:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        return number if math.isfinite(number) else str(number)
+    if type(value).__name__ == "bool":  # numpy's
+        return bool(value)
+    what = "" if name == "result" else f" as {name!r}"
+    raise InputError(
+        f"rank {rank} returned a {type(value).__name__}{what}; "
+        "return a dict of names to numbers or texts, one number, or a tuple of them"
+    )
+
+
+@contextlib.contextmanager
+def _explained(nic: str | None) -> Iterator[None]:
+    """Tells errors with the user's own lines, and on which card they came up."""
+    on = "" if nic is None else f"{nic}: "
+    try:
+        yield
+    except SyntaxError as error:
+        raise InputError(_syntax(error)) from error
+    except Exception as error:
+        frames = _frames(error)
+        if isinstance(error, Error):
+            raise retold(error, "\n".join([f"{on}{error}", *frames])) from error
+        kind = type(error).__qualname__
+        text = f"{on}{kind}: {error}" if str(error) else f"{on}{kind}"
+        notes = [f"  {note}" for note in getattr(error, "__notes__", [])]
+        raise RunError("\n".join([text, *notes, *frames])) from error
+
+
+def _syntax(error: SyntaxError) -> str:
+    place = _shown(error.filename or "the program")
+    text = f"{place}:{error.lineno}: {error.msg}" if error.lineno else f"{place}: {error.msg}"
+    return f"{text}\n  {error.text.strip()}" if error.text else text
+
+
+def _frames(error: BaseException) -> list[str]:
+    """The lines of the user's own files that an exception came through, the innermost last."""
+    while True:
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+        if own or error.__cause__ is None:
+            return [f"  {_shown(f.filename)}:{f.lineno}, in {f.name}: {f.line or ''}".rstrip(" :") for f in own]
+        error = error.__cause__
+
+
+_LIBRARIES = [
+    Path(folder)
+    for folder in {str(Path(__file__).parent.parent), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))}
+]
+
+
+def _is_users(filename: str) -> bool:
+    path = Path(filename).absolute()
+    return not filename.startswith("<") and not any(path.is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def _shown(filename: str) -> str:
+    """A path as the user would write it."""
+    path, here = Path(filename), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else filename
+
+
+_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
+
+
+def program_text(report: ProgramReport) -> str:
+    """What programs reported, as a table: a row for each card, and for each rank that reported."""
+    manifest, rows = report["manifest"], report["rows"]
+    circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
+    if manifest["noise"]:
+        circumstances += f", noise {manifest['noise']}"
+    if manifest.get("faults"):
+        circumstances += f", faults {faults_line(manifest['faults'])}"
+    names = distinct(name for row in rows for name in row if name not in _OF_RUN)
+    columns = ["nic", *(["rank"] if any(row["rank"] is not None for row in rows) else []), *names, "time_ns"]
+    numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]
+    table = [[f"# {columns[0]}", *columns[1:]], *([_cell(row.get(name)) for name in columns] for row in rows)]
+    title = f"# nicety run {report['program']} v{report['version']}"
+    refused = [f"# {line}" for line in refused_on_ranks(report["refused_commands"])]
+    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused]) + "\n"
+
+
+_SMALL = 0.001
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}" if 0 < abs(value) < _SMALL else fixed(value)
+    return str(value)
+
+
+def program_csv(report: ProgramReport) -> str:
+    """What programs reported, as CSV: the fields of the rows in JSON, with memory as in `report_table`.
+
+    Raises:
+        InputError: where a program's own name is that of such a column.
+    """
+    rows = []
+    for row in report["rows"]:
+        fields = list(flatten(row))
+        rows.append(dict(fields))
+        for name in row.keys() - {"host_memory"}:
+            if [field for field, _ in fields].count(name) > 1:
+                raise InputError(f"a program returned {name!r}, which is a column of its own; give it another name")
+    # Every row of a report has the same nodes; only what programs returned differs.
+    last = ["time_ns", *(name for name in rows[0] if name not in report["rows"][0])]
+    names = [*dict.fromkeys(name for row in rows for name in row if name not in last), *last]
+    return csv_rows(names, ([row.get(name) for name in names] for row in rows))

@@ -1,0 +1,232 @@
+"""Processes of a host that share its card, each with a virtual network interface of its own.
+
+    async def process(host, number):
+        process = host.vni_process(number)
+        interface = await process.open()
+        out, back = process.alloc(4096), process.alloc(4096)
+        receive = await interface.receive(back, source=(1 - host.rank, interface.number))
+        send = await interface.send(out, to=(1 - host.rank, interface.number))
+        await interface.wait(send)
+        return await interface.wait(receive)
+
+    async def main(host):
+        return await host.gather(*(process(host, number) for number in range(1, 64)))
+
+The kernel is entered to open and close an interface, to register a Buffer Pool, and where a message's own memory is
+locked and translated; for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from nicety.errors import InputError
+from nicety.program.buffers import Buffer
+from nicety.program.calls import Caller
+from nicety.shared.checks import U32, whole
+
+if TYPE_CHECKING:
+    from nicety import _native
+
+How = Literal["auto", "pio", "pool", "copy", "translate"]
+"""How a message gets between a process and its card.
+
+`auto` takes what takes least time, `pio` programmed I/O with the command (only what is sent), `pool` DMA from or to the
+Buffer Pool in which the buffer lies, `copy` DMA with a copy to or from the pool, and `translate` DMA from or to the
+buffer, whose pages the kernel locks.
+"""
+
+
+@dataclass(frozen=True)
+class InterfaceReport:
+    """What a card with virtual network interfaces counted.
+
+    Attributes:
+        sends: Send commands taken.
+        programmed: of these, messages that came by programmed I/O.
+        receives: Receive commands taken.
+        packets_sent: packets handed to the link, or to an interface of the same card.
+        packets_received: packets that came.
+        buffered: packets put into the card's memory because nothing received them yet.
+        held_back: times that a packet found no memory and had to stay where it came in.
+        strays: messages for an interface that nobody had open, which are dropped.
+        unusable: packets that came damaged or out of place.
+        doorbells: doorbells set.
+        refused: calls of processes that were refused because something is not theirs.
+    """
+
+    sends: int
+    programmed: int
+    receives: int
+    packets_sent: int
+    packets_received: int
+    buffered: int
+    held_back: int
+    strays: int
+    unusable: int
+    doorbells: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a send or receive ended.
+
+    Attributes:
+        rank: the other end's rank.
+        vni: the number of its interface there.
+        tag: the message's tag.
+        length_bytes: the message's length.
+        truncated: whether the receive had no room for all of it.
+    """
+
+    rank: int
+    vni: int
+    tag: int
+    length_bytes: int
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A send or receive that was posted, for `Interface.test` and `Interface.wait`."""
+
+    number: int
+
+
+class VniProcess:
+    """A process of a host, made by `host.vni_process`: it has memory of its own, and an interface once it opens one."""
+
+    def __init__(self, calls: _native.InterfaceCalls, rank: int, number: int) -> None:
+        self._calls = calls
+        self._rank = rank
+        self._number = number
+
+    @property
+    def number(self) -> int:
+        """Its number on its host."""
+        return self._number
+
+    def alloc(self, length_bytes: int) -> Buffer:
+        """Allocate zeroed memory of its own.
+
+        Raises:
+            RunError: where the host has no more.
+        """
+        return Buffer(self._calls.alloc(self._number, length_bytes))
+
+    def open(self) -> Awaitable[Interface]:
+        """Have the kernel register it with the card.
+
+        Raises:
+            RunError: where it has an interface, or none is left.
+        """
+        return self._calls.open(self._number, self.interface)
+
+    def interface(self, number: int) -> Interface:
+        """An interface of its host's card by its number; calls on one that is not the process's are refused."""
+        return Interface(self._calls, self, whole(number, "number", U32))
+
+    def __repr__(self) -> str:
+        return f"<VniProcess {self._number} of rank {self._rank}>"
+
+
+class Interface:
+    """A virtual network interface, as a process sees it."""
+
+    def __init__(self, calls: _native.InterfaceCalls, process: VniProcess, number: int) -> None:
+        self._calls = calls
+        self._process = process
+        self._number = number
+        self._vni = (process.number, number)
+
+    @property
+    def number(self) -> int:
+        """Its number on the card: what others name beside the rank to send to it."""
+        return self._number
+
+    def close(self) -> Awaitable[None]:
+        """Have the kernel take it away again, and the Buffer Pool with it.
+
+        Raises:
+            RunError: where it is not the process's, or operations have not ended.
+        """
+        return self._calls.close(self._vni)
+
+    def register_pool(self, length_bytes: int) -> Awaitable[Buffer]:
+        """Register a Buffer Pool: memory whose pages the kernel locks and translates once.
+
+        Raises:
+            InputError: where it is too large.
+            RunError: where there is one already, or the interface is not the process's.
+        """
+        return self._calls.register_pool(self._vni, length_bytes, Buffer)
+
+    def send(self, buffer: Buffer, *, to: tuple[int, int], tag: int = 0, how: How = "auto") -> Awaitable[Operation]:
+        """Post a send to an interface of a rank, `to=(rank, number)`. It ends when the buffer may be used again.
+
+        Raises:
+            InputError: where there is no such rank or interface, or the message is too long.
+            RunError: where the interface or the buffer is not the process's, or too many sends have not ended.
+        """
+        return self._calls.send(self._vni, buffer, _endpoint(to, "to"), tag, how, Operation)
+
+    def receive(
+        self, buffer: Buffer, *, source: tuple[int, int] | None = None, tag: int | None = None, how: How = "auto"
+    ) -> Awaitable[Operation]:
+        """Post a receive: from one interface, `source=(rank, number)`, or any; of one tag, or any.
+
+        Raises:
+            InputError: where there is no such rank or interface, or the buffer is too long.
+            RunError: where the interface or the buffer is not the process's, or too many receives have not ended.
+        """
+        peer = None if source is None else _endpoint(source, "source")
+        return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
+
+    def test(self, operation: Operation) -> Awaitable[Completed | None]:
+        """Look at an operation's doorbell: how it ended, once, or nothing while it has not.
+
+        Raises:
+            RunError: where the interface is not the process's, or it has no such operation.
+        """
+        return self._calls.test(self._vni, _number(operation), Completed)
+
+    def wait(self, operation: Operation) -> Awaitable[Completed]:
+        """Wait for an operation's doorbell: how it ended.
+
+        Raises:
+            RunError: where the interface is not the process's, or it has no such operation.
+        """
+        return self._calls.wait(self._vni, _number(operation), Completed)
+
+    def __repr__(self) -> str:
+        return f"<Interface {self._number} of {self._process!r}>"
+
+
+def _number(operation: Operation) -> int:
+    if not isinstance(operation, Operation):
+        raise InputError(f"an operation is what send and receive give, not {operation!r}")
+    return operation.number
+
+
+def _endpoint(end: tuple[int, int], name: str) -> tuple[int, int]:
+    try:
+        rank, number = end
+    except (TypeError, ValueError):
+        message = f"{name}: an interface is a rank and its number, as in {name}=(1, 0), not {end!r}"
+        raise InputError(message) from None
+    return whole(rank, f"{name}'s rank", U32), whole(number, f"{name}'s interface", U32)
+
+
+class InterfaceCalls(Caller):
+    """The calls of a host that has virtual network interfaces."""
+
+    def vni_process(self, number: int) -> VniProcess:
+        """A process of this host, by a number of the program's choice.
+
+        Number 0 is the one that `send` and `recv` belong to: it has interface 0 and the largest Buffer Pool from the
+        beginning, and what the host allocates is its memory.
+        """
+        return VniProcess(self._interfaces, self.rank, whole(number, "number", U32))

@@ -1,0 +1,105 @@
+"""Files that are written whole or not at all: beside where they belong, and then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from os import PathLike, fspath
+from pathlib import Path
+
+from nicety.errors import InputError
+
+_ANY_MODE = 0o666
+"""What the user's mask leaves of it."""
+
+
+def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None = None, safe: bool = True) -> None:
+    """Write a file so that nobody ever sees a part of it: there is the whole of it, or what was there before.
+
+    What is no file, as a pipe or a device, is written as it is.
+
+    Args:
+        path: the file; where it is a link, what that leads to.
+        content: its bytes.
+        mode: permissions, of which the user's mask takes its share; those of the file that was there before, or what
+            the mask leaves, where it is left out.
+        safe: whether it is on the disk before it has its name, so that it survives a crash of the machine. What is
+            checked before it is used needs none of that.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        _write(Path(path).resolve(), content, mode, safe=safe)
+    except OSError as error:
+        raise InputError(f"{fspath(path)}: cannot write it ({error.strerror or error})") from error
+    except (ValueError, RuntimeError) as error:  # a zero byte in the name, links in a circle
+        raise InputError(f"{fspath(path)!r}: cannot write it ({error})") from error
+
+
+def check_folder(folder: Path) -> None:
+    """Find out whether files can be made in a folder, and leave nothing there.
+
+    Raises:
+        OSError: they cannot.
+    """
+    handle, name = _beside(folder / "nothing", _ANY_MODE)
+    os.close(handle)
+    name.unlink()
+
+
+def _write(path: Path, content: bytes, mode: int | None, *, safe: bool) -> None:
+    before = _status(path)
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        path.write_bytes(content)
+        return
+    try:
+        handle, name = _beside(path, _ANY_MODE if mode is None else mode)
+    except PermissionError:
+        # The folder takes no new file, and the old one may still be written.
+        if before is None:
+            raise
+        path.write_bytes(content)
+        return
+    with _removed(name), os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        if before is not None and mode is None:
+            with contextlib.suppress(OSError):
+                name.chmod(stat.S_IMODE(before.st_mode))
+        if safe:
+            os.fsync(file.fileno())
+    with _removed(name):
+        name.replace(path)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _beside(path: Path, mode: int) -> tuple[int, Path]:
+    """A new file in the folder of `path`, open for writing."""
+    name = path.parent / f".nicety-{secrets.token_hex(8)}"
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(name, flags, mode), name
+
+
+@contextlib.contextmanager
+def _removed(name: Path) -> Iterator[None]:
+    """Leaves no remainder where something goes wrong."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            name.unlink()
+        raise
+
+
+PICTURES = (".svg", ".png", ".pdf")
+"""How the names of pictures end."""

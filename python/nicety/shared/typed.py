@@ -1,0 +1,150 @@
+"""What public functions take, by their annotations: anything else is the user's mistake, and told as one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import os
+import sys
+import types
+import typing
+from collections import abc
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Literal, TypeVar, Union
+
+from nicety.errors import InputError
+from nicety.shared.checks import _short
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+_OWN_CHECKS = ("Names", "Numbers", "Overrides", "Faults")
+"""Annotations that a function reads by `_checks` or the like, which says more."""
+
+_WORDS: dict[object, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    bytes: "bytes",
+    type(None): "None",
+}
+
+
+def checked(function: _C) -> _C:
+    """Have a public function, or a class's `__init__`, refuse arguments that are not of their annotated types.
+
+    What an annotation leaves open, such as the items of an iterator, is the function's own to check.
+    """
+    wanted: dict[str, object] | None = None
+    signature = inspect.signature(function)
+    what = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal wanted
+        if wanted is None:
+            wanted = _wanted(function)
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError:
+            # As Python says it: an argument too many, or a name that there is not.
+            return function(*arguments, **named)
+        for name, value in bound.arguments.items():
+            if name in wanted and not _is(value, wanted[name]):
+                instead = _instead(value, wanted[name])
+                raise InputError(f"{what}: {name} is {_described(wanted[name])}, not {_short(value)}{instead}")
+        return function(*arguments, **named)
+
+    return typing.cast(_C, call)
+
+
+def _instead(value: object, wanted: object) -> str:
+    """How to write a text as the bytes that are wanted."""
+    if not (isinstance(value, str) and _is(b"", wanted)):
+        return ""
+    try:
+        bytes.fromhex(value)
+    except ValueError:
+        return f"; write {value!r}.encode()" if len(value) < 30 else "; encode it"
+    return f"; write bytes.fromhex({_short(value)})"
+
+
+def _wanted(function: Callable[..., Any]) -> dict[str, object]:
+    """The types of a function's parameters by name, of those that are checked here."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    texts = {
+        name: parameter.annotation
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind not in several and parameter.annotation is not parameter.empty
+        if not any(own in str(parameter.annotation) for own in _OWN_CHECKS)
+    }
+    # Without what it returns, which may be imported for type checkers alone.
+    taken = types.SimpleNamespace(__annotations__=texts)
+    return typing.get_type_hints(taken, vars(sys.modules[function.__module__]))
+
+
+def _is(value: object, wanted: object) -> bool:
+    """Whether a value is of a type, as far as that can be seen."""
+    if wanted in _PLAIN:
+        return _PLAIN[wanted](value)
+    origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is None:
+        return not isinstance(wanted, type) or isinstance(value, wanted)
+    if origin in (Union, types.UnionType):
+        return any(_is(value, each) for each in inner)
+    if origin is Literal:
+        return isinstance(value, str | int) and value in inner
+    return callable(value) if origin is abc.Callable else _is_of(value, origin, inner)
+
+
+def _is_of(value: object, origin: type, inner: tuple[Any, ...]) -> bool:
+    """Whether a value is a container of what it has to be."""
+    if issubclass(origin, os.PathLike):
+        return isinstance(value, os.PathLike)
+    if isinstance(value, str | bytes | bytearray) or not isinstance(value, origin):
+        return False
+    if isinstance(value, abc.Collection) and not isinstance(value, abc.Mapping) and len(inner) == 1:
+        return all(_is(each, inner[0]) for each in value)
+    return True
+
+
+def _is_whole(value: object) -> bool:
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+_PLAIN: dict[object, Callable[[Any], bool]] = {
+    Any: lambda _: True,
+    None: lambda value: value is None,
+    type(None): lambda value: value is None,
+    int: _is_whole,
+    float: lambda value: isinstance(value, Real) and not isinstance(value, bool),
+    # Those of numpy are bool_ or bool.
+    bool: lambda value: type(value).__name__ in {"bool", "bool_"},
+    bytes: lambda value: isinstance(value, bytes | bytearray | memoryview),
+}
+
+
+def _described(wanted: object) -> str:
+    """A type in a sentence."""
+    origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_described(each) for each in inner))
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    if origin is abc.Callable:
+        return "a function"
+    if origin is not None and issubclass(origin, abc.Mapping):
+        return "a dict"
+    if origin is not None and not issubclass(origin, os.PathLike):
+        return f"several, each {_described(inner[0])}" if inner else "several"
+    if isinstance(origin or wanted, type) and issubclass(typing.cast(type, origin or wanted), os.PathLike):
+        return "a path"
+    if isinstance(wanted, type) and wanted not in _WORDS:
+        return f"of type {wanted.__name__}"
+    return _WORDS.get(wanted, "None" if wanted is None else str(wanted))

@@ -1,0 +1,146 @@
+"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and to the colour-blind."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
+
+from nicety.errors import InputError
+from nicety.shared.files import PICTURES, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+RC: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "nicety",  # the same picture is the same file
+    "svg.fonttype": "path",
+}
+
+# From how wide a range of values on an axis is logarithmic.
+_LOGARITHMIC = 30
+_MOST_TICKS = 11
+# Units of time, and from how many nanoseconds on each is used: below, it would have too many decimals.
+_TIMES = (("s", 1e9, 1e10), ("ms", 1e6, 1e7), ("µs", 1e3, 1e4))
+# From how many bytes a second on they are counted in gigabytes.
+GIGABYTES = 1e9
+
+
+def save(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a picture, as its file's ending says.
+
+    Raises:
+        InputError: where the ending is none of `PICTURES`, or the file cannot be written.
+    """
+    check_ending(path)
+    ending = fspath(path)[-4:].lower()
+    # Without a date, the same picture is the same file.
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
+    drawn = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(drawn, format=ending[1:], dpi=200, metadata=metadata)
+    write_whole(path, drawn.getvalue())
+
+
+def check_ending(path: str | PathLike[str]) -> None:
+    """Refuse a file that is none of a picture's kinds."""
+    if not fspath(path).lower().endswith(PICTURES):
+        raise InputError(f"{fspath(path)}: a picture's name ends with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
+
+
+def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of this size in inches, and its only axes."""
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.add_subplot()
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def size_text(size: float) -> str:
+    """A size as people say it: 8, 512, 4Ki, 1Mi."""
+    whole = round(size)
+    for power, suffix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if whole >= 1 << power and whole % (1 << power) == 0:
+            return f"{whole >> power}{suffix}"
+    return str(whole)
+
+
+def time_unit(most_ns: float) -> tuple[float, str]:
+    """Nanoseconds in the unit that makes readable numbers of times up to this one, and the unit's name."""
+    return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
+
+
+def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
+    """Sizes doubling to the right; 0, which has no logarithm, a step before 1. The first and the last are named."""
+    if sizes and sizes[0] == 0:
+        axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
+    else:
+        axes.set_xscale("log", base=2)
+    named = _named_sizes(sizes)
+    axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in named]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: shown(round(size))))
+    if len(sizes) == 1:
+        axes.set_xlim(max(sizes[0], 1) / 2, max(sizes[0], 1) * 2)
+    axes.set_xlabel("Message size (B)")
+
+
+def _named_sizes(sizes: Sequence[int]) -> list[int]:
+    """The sizes that have a tick: the first, the last, and of those between them what has room, powers first."""
+    if len(sizes) <= 1:
+        return list(sizes)
+    place = [math.log2(max(size, 0.5)) for size in sizes]
+    room = (place[-1] - place[0]) / _MOST_TICKS
+    named = {sizes[0]: place[0], sizes[-1]: place[-1]}
+    powers = [(size, at) for size, at in zip(sizes, place, strict=True) if size & (size - 1) == 0]
+    every = max(1, math.ceil(len(powers) / _MOST_TICKS))
+    for size, at in (*powers[::every], *zip(sizes, place, strict=True)):
+        if all(abs(at - other) >= room for other in named.values()):
+            named[size] = at
+    return sorted(named)
+
+
+def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
+    """From 0 on, or logarithmic where the values are far apart; from 0 to 1 for a share of something."""
+    least, most = min(values, default=0), max(values, default=1)
+    if share:
+        axes.set_ylim(-0.03, 1.03)
+        axes.yaxis.set_major_locator(MultipleLocator(0.2))
+    else:
+        logarithmic = least > 0 and most / least > _LOGARITHMIC
+        ticks = _decade_ticks(least, most) if logarithmic else _even_ticks(most or 1)
+        axes.set_yscale("log" if logarithmic else "linear")
+        axes.yaxis.set_major_locator(FixedLocator(ticks))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(ticks[0], ticks[-1])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", " ")))
+    axes.set_ylabel(label)
+    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+
+
+def _even_ticks(most: float) -> list[float]:
+    """Ticks from 0 to the first one that is not below `most`."""
+    ticks = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(0, most)
+    last = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
+    return [float(tick) for tick in ticks[: last + 1]]
+
+
+def _decade_ticks(least: float, most: float) -> list[float]:
+    """Ticks 1, 2, 5, 10, ... around these values; over more than three decades 1, 10, 100, ..."""
+    steps = (1,) if math.log10(most / least) > 3 else (1, 2, 5)  # noqa: PLR2004, see above
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+    begin = max(at for at, tick in enumerate(ticks) if tick <= least * (1 + 1e-9))
+    end = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
+    return ticks[begin : end + 1]

@@ -1,0 +1,200 @@
+"""Pictures of bars, side by side or stacked: where there is nothing to draw a curve over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from nicety.errors import InputError
+from nicety.show.axes import RC, empty_figure, size_text, time_unit
+from nicety.show.columns import merged_order
+from nicety.show.lines import COLOURS
+
+if TYPE_CHECKING:
+    from nicety.show.stages import Breakdown
+
+# Most sizes whose stages are drawn.
+_MOST_PANELS = 9
+# Bars are told apart by their hatch, too, as in print.
+_HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
+
+
+def bars_figure(
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    *,
+    title: str,
+    value: str,
+    stacked: bool = False,
+) -> Figure:
+    """Bars along the horizontal axis, a group below the other.
+
+    Args:
+        groups: what each group of bars is about; the first is on top.
+        series: values by what the legend calls them, one for each group; None where there is none.
+        title: above the picture.
+        value: the axis, with its unit.
+        stacked: whether the values of a group are parts of a whole, and make one bar.
+    """
+    count = 1 if stacked else len(series)
+    figure, axes = empty_figure(7.6, 1.5 + len(groups) * (0.16 + 0.17 * max(count, 2)))
+    with mpl.rc_context(RC):
+        height = 0.8 / count
+        ends = [0.0] * len(groups)
+        for number, (label, values) in enumerate(series.items()):
+            places = [at + (0 if stacked else (number - (count - 1) / 2) * height) for at in range(len(groups))]
+            axes.barh(
+                places,
+                [0.0 if value is None else value for value in values],
+                height=height * (1 if stacked else 0.9),
+                left=list(ends) if stacked else None,
+                label=label,
+                color=COLOURS[number % len(COLOURS)],
+                edgecolor="white",
+                linewidth=0.5,
+                hatch=hatch(number),
+            )
+            for at, (place, each) in enumerate(zip(places, values, strict=True)):
+                if stacked:
+                    ends[at] += each or 0.0
+                elif each is not None:
+                    axes.annotate(
+                        _shown(each), (each, place), (3, 0), textcoords="offset points", va="center", fontsize=7
+                    )
+        if stacked:
+            for at, end in enumerate(ends):
+                axes.annotate(_shown(end), (end, at), (3, 0), textcoords="offset points", va="center", fontsize=8)
+        most = max([*ends, *(each or 0.0 for values in series.values() for each in values)])
+        axes.set_xlim(0, most * 1.12 or 1)
+        axes.set_yticks(range(len(groups)), list(groups))
+        axes.invert_yaxis()
+        axes.xaxis.set_major_locator(MaxNLocator(7))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
+        axes.set_xlabel(value)
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False, fontsize=8)
+    return figure
+
+
+def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, title: str) -> Figure:
+    """Bars of parts, in nanoseconds: axes for each panel, on them a bar for each group.
+
+    Args:
+        panels: by title, the parts of each group's bar by name.
+        title: above the picture.
+    """
+    # A bar may have parts that others lack: each goes where it is in its own.
+    parts = merged_order([list(bar) for groups in panels.values() for bar in groups.values()])
+    heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9.0, 0.9 + sum(heights)), layout="constrained")
+        grid = figure.add_gridspec(len(panels), height_ratios=heights)
+    for at, (name, groups) in enumerate(panels.items()):
+        with mpl.rc_context(RC):
+            axes = figure.add_subplot(grid[at])
+            axes.set_axisbelow(True)
+            most = max(sum(bar.values()) for bar in groups.values())
+            scale, unit = time_unit(most)
+            ends = [0.0] * len(groups)
+            for number, part in enumerate(parts):
+                widths = [bar.get(part, 0.0) / scale for bar in groups.values()]
+                axes.barh(
+                    range(len(groups)),
+                    widths,
+                    left=ends,
+                    height=0.7,
+                    label=part,
+                    color=COLOURS[number % len(COLOURS)],
+                    edgecolor="white",
+                    linewidth=0.5,
+                    hatch=hatch(number),
+                )
+                ends = [end + width for end, width in zip(ends, widths, strict=True)]
+            for place, end in enumerate(ends):
+                axes.annotate(
+                    f"{_shown(end)} {unit}", (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8
+                )
+            axes.set_xlim(0, most / scale * 1.14 or 1)
+            axes.set_yticks(range(len(groups)), list(groups))
+            axes.invert_yaxis()
+            axes.xaxis.set_major_locator(MaxNLocator(7))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
+            axes.set_title(f"{name} ({unit})", loc="left", fontsize=9)
+            axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    with mpl.rc_context(RC):
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+        figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def hatch(number: int) -> str:
+    """The hatch of a series: another one where colours come a second time."""
+    return _HATCHES[(number + number // len(COLOURS)) % len(_HATCHES)]
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.4g}".replace(",", " ")
+
+
+def _bytes_text(size: int) -> str:
+    text = size_text(size)
+    return f"{text[:-2]} {text[-2:]}B" if text.endswith("i") else f"{text} B"
+
+
+def stages_figure(report: Mapping[str, Any]) -> Figure:
+    """Where the time of a benchmark's messages went: axes for each size, a bar for each card and mode, by stage."""
+    panels: dict[int, dict[str, dict[str, float]]] = {}
+    rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
+    for row in rows:
+        if "stages" in row:
+            name = ", ".join(str(row[key]) for key in ("nic", "mode", "direction") if key in row)
+            stages = {stage["stage"]: stage["ns"] for stage in row["stages"]}
+            panels.setdefault(row["size_bytes"], {})[name] = stages
+    sizes = sorted(panels)
+    shown = sizes[:: math.ceil(len(sizes) / _MOST_PANELS)]
+    if len(sizes) > 1:
+        shown[-1] = sizes[-1]
+    title = "Where the time of a message goes"
+    if len(shown) < len(sizes):
+        title += f": {len(shown)} of {len(sizes)} sizes"
+    return stacked_bars({_bytes_text(size): panels[size] for size in shown}, title=title)
+
+
+def breakdown_figure(breakdown: Breakdown) -> Figure:
+    """Where the time of messages went: a bar for each stage."""
+    if not breakdown.messages:
+        raise InputError("plot(): the run had no message to its end whose time could be drawn")
+    stages = breakdown.stages
+    whole = breakdown.total_ns / max(breakdown.messages, 1)
+    scale, unit = time_unit(whole)
+    means = [stage.total_ns / max(breakdown.messages, 1) / scale for stage in stages]
+    figure, axes = empty_figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
+    with mpl.rc_context(RC):
+        # What only waits is hatched.
+        for at, (stage, mean) in enumerate(zip(stages, means, strict=True)):
+            waits = stage.stage.endswith("queued") or stage.stage == "completion order"
+            axes.barh(
+                at,
+                mean,
+                color="white" if waits else COLOURS[0],
+                edgecolor=COLOURS[0],
+                hatch="////" if waits else None,
+                height=0.7,
+            )
+            axes.annotate(f"{mean:,.3f}", (mean, at), (3, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.set_yticks(range(len(stages)), [stage.stage for stage in stages])
+        axes.invert_yaxis()
+        axes.set_xlim(0, max(means, default=1) * 1.18)
+        axes.xaxis.set_major_locator(MaxNLocator(7))
+        axes.set_xlabel(f"Mean time of a message ({unit})")
+        count = f"{breakdown.messages} message{'s' if breakdown.messages != 1 else ''}"
+        axes.set_title(f"Where the time of {count} went: {whole / scale:,.3f} {unit} each", loc="left", fontsize=10)
+        axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    return figure

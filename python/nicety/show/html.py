@@ -1,0 +1,19 @@
+"""How results show themselves in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+
+def table_html(title: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row names the columns."""
+    head, *body = ["".join(_cell(text, index == 0) for text in row) for index, row in enumerate(rows)]
+    lines = "".join(f"<tr>{cells}</tr>" for cells in body)
+    caption = f'<caption style="text-align: left; font-weight: bold; white-space: nowrap">{escape(title)}</caption>'
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _cell(text: str, heads: bool) -> str:
+    tag = "th" if heads else "td"
+    return f'<{tag} style="text-align: right; padding: 0.1em 0.6em">{escape(text)}</{tag}>'

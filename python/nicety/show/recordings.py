@@ -1,0 +1,132 @@
+"""What a run leaves to look at: tables, a timeline, pictures, and where the time of its messages went.
+
+    run = nicety.Cluster(2, "spin-discrete", recording="everything").run(programs)
+    print(run.breakdown())
+    polars.DataFrame(run.messages)  # or pyarrow.table(run.messages)
+    run.trace("run.pftrace")  # for https://ui.perfetto.dev
+    run.plot("run.svg")
+
+Columns have their units in their names; times are picoseconds of virtual time.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, cast
+
+from nicety import _native
+from nicety.errors import InputError
+from nicety.show.stages import Breakdown, StageTime
+from nicety.show.tables import Table
+from nicety.show.traces import write_trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Level = Literal["summary", "messages", "packets", "everything"]
+"""How much of a run is recorded; each level keeps what those before it keep."""
+
+LEVELS: tuple[Level, ...] = ("summary", "messages", "packets", "everything")
+
+
+class Recorded:
+    """What a run has recorded; every `Run` has this. Which of it there is says the cluster's `recording`."""
+
+    _recording: _native.Recording
+
+    @property
+    def recording(self) -> Level:
+        """How much was recorded."""
+        return cast(Level, self._recording.level)
+
+    @property
+    def messages(self) -> Table:
+        """A row for each message; from level `messages` on.
+
+        Columns: `source` and `sequence` name the message, `target`, `kind`, `started_by`, `cause_source` and
+        `cause_sequence` (the message whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`,
+        `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and the stages of that.
+        Messages between a host and its own card's processes have the node as source and target.
+        """
+        return self._from("messages", "messages").messages()
+
+    @property
+    def packets(self) -> Table:
+        """A row for each packet; from level `packets` on.
+
+        Columns: `source` and `sequence` of its message, `offset_bytes`, `size_bytes`, `sent_ps`, `arrived_ps`,
+        `matched_ps`, `settled_ps`.
+        """
+        return self._from("packets", "packets").packets()
+
+    @property
+    def handler_runs(self) -> Table:
+        """A row for each run of a handler; from level `packets` on.
+
+        Columns: `node`, `hpu`, `handler`, `source` and `sequence` of its message, `offset_bytes`, `ready_ps`,
+        `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
+        """
+        return self._from("handler_runs", "packets").handler_runs()
+
+    @property
+    def resources(self) -> Table:
+        """A row for each use of a resource; at level `everything`.
+
+        Columns: `node`, `resource`, `unit`, `what`, `source` and `sequence` of the message or command it was for,
+        `start_ps`, `end_ps`.
+        """
+        return self._from("resources", "everything").resources()
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many rows each table left out because it was full; see `recorded_rows` of `Cluster`."""
+        return self._recording.left_out()
+
+    def breakdown(self) -> Breakdown:
+        """Where the time of the messages went; from level `messages` on."""
+        messages, stages = self._from("breakdown()", "messages").breakdown()
+        return Breakdown(messages, [StageTime(name, passed, ps / 1000) for name, passed, ps in stages])
+
+    def plot(
+        self, path: str | PathLike[str] | None = None, *, kind: Literal["timeline", "breakdown"] | None = None
+    ) -> Figure:
+        """Draw the run with matplotlib, into a file (`.svg`, `.png`, `.pdf`) where one is named.
+
+        Args:
+            path: the file.
+            kind: `timeline`, what each resource did when, which takes level `everything`; or `breakdown`, where the
+                messages' time went. By default the timeline where it was recorded.
+        """
+        if kind is None:
+            kind = "timeline" if self.recording == "everything" else "breakdown"
+        if kind == "breakdown":
+            from nicety.show.bars import breakdown_figure
+
+            figure = breakdown_figure(self.breakdown())
+        else:
+            from nicety.show.timelines import timeline_figure
+
+            figure = timeline_figure(self.resources)
+        if path is not None:
+            from nicety.show.axes import save
+
+            save(figure, path)
+        return figure
+
+    def trace(self, path: str | PathLike[str], *, scale: Literal["ns", "ps"] = "ns") -> None:
+        """Write a timeline for https://ui.perfetto.dev; takes level `everything`.
+
+        Args:
+            path: the file.
+            scale: what a tick of the timeline is. With `ns`, times are cut to nanoseconds, and the exact picoseconds
+                are arguments of the slices; with `ps` the viewer's nanosecond is a picosecond.
+        """
+        write_trace(self._from("trace()", "everything"), path, scale=scale)
+
+    def _from(self, what: str, level: Level) -> _native.Recording:
+        if LEVELS.index(self.recording) < LEVELS.index(level):
+            raise InputError(
+                f"run.{what}: this run recorded {self.recording} only; make the cluster with recording={level!r}"
+            )
+        return self._recording

@@ -1,0 +1,67 @@
+"""Where the time of messages went, stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nicety.show.columns import align, fixed
+from nicety.show.html import table_html
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """A stage of messages: how many passed it, and the nanoseconds of all of them together."""
+
+    stage: str
+    messages: int
+    total_ns: float
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where the time of messages went, from the post to the completion that their hosts could see.
+
+    Attributes:
+        messages: how many messages these are.
+        stages: the stages that took any time, in their usual order; they add up to the messages' latencies.
+    """
+
+    messages: int
+    stages: list[StageTime]
+
+    @property
+    def total_ns(self) -> float:
+        """The latencies of all messages together, in nanoseconds."""
+        return sum(round(stage.total_ns * 1000) for stage in self.stages) / 1000
+
+    def rows(self) -> list[list[str]]:
+        """The table as texts: stage, mean of all messages, share, and the messages that passed the stage."""
+        total, rows = self.total_ns, [["Stage", "Mean (ns)", "Share", "Messages"]]
+        for stage in self.stages:
+            mean, share = round(stage.total_ns * 1000) / (1000 * self.messages), stage.total_ns / total
+            rows.append([stage.stage, fixed(mean), f"{share:.1%}", str(stage.messages)])
+        if self.stages:
+            rows.append(["sum", fixed(round(total * 1000) / (1000 * self.messages)), "100.0%", str(self.messages)])
+        return rows
+
+    def __str__(self) -> str:
+        head, *body = self.rows()
+        title = f"# Where the time of {self.messages} message{'s' if self.messages != 1 else ''} went"
+        return "\n".join([title, *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))])
+
+    def _repr_html_(self) -> str:
+
+        head, *body = self.rows()
+        return table_html(f"Where the time of {self.messages} messages went", [head, *body])
+
+    def __rich__(self) -> Any:
+        from rich.table import Table as RichTable
+
+        head, *body = self.rows()
+        table = RichTable(title=f"Where the time of {self.messages} messages went", title_justify="left")
+        for index, name in enumerate(head):
+            table.add_column(name, justify="left" if index == 0 else "right")
+        for row in body:
+            table.add_row(*row)
+        return table

@@ -1,0 +1,123 @@
+"""A picture of what each resource did when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import matplotlib as mpl
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from nicety import _native
+from nicety.errors import InputError
+from nicety.show.axes import RC, empty_figure, time_unit
+from nicety.show.lines import COLOURS
+
+_MOST_TRACKS = 64
+_MOST_SLICES = 20_000
+
+
+_OF_RESOURCE = {
+    "program": "#999999",
+    "host CPU": COLOURS[0],
+    "bus to card": COLOURS[1],
+    "bus to host": COLOURS[1],
+    "DMA": COLOURS[4],
+    "link": COLOURS[2],
+    "switch port": COLOURS[2],
+    "matching": COLOURS[3],
+    "HPU": COLOURS[5],
+}
+
+
+def timeline_figure(resources: _native.Table) -> Figure:
+    """What each resource did when: a bar for each use, a line for each resource of each node.
+
+    Raises:
+        InputError: where there are too many resources or uses for a picture.
+    """
+    tracks: dict[tuple[int, str, int], list[tuple[int, int]]] = {}
+    columns = [resources.column(name) for name in ("node", "resource", "unit", "start_ps", "end_ps")]
+    for node, resource, unit, start, end in zip(*columns, strict=True):
+        tracks.setdefault((node, resource, unit), []).append((start, end))
+    if not tracks:
+        raise InputError("plot(): nothing was used in the run that could be drawn")
+    if len(tracks) > _MOST_TRACKS or len(resources) > _MOST_SLICES:
+        raise InputError(
+            f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "
+            f"{_MOST_TRACKS}); write a timeline with run.trace(), or plot(kind='breakdown')"
+        )
+    # Programs may wait long before anything moves, for a barrier for one: that is cut off, and what sets them up.
+    first, last = _extent(tracks.values())
+    moves = [bar for (_, resource, _), bars in tracks.items() if resource != "program" for bar in bars]
+    first = _after_the_longest_wait(moves, first, last)
+    scale, unit = time_unit(last - first)
+    figure, axes = empty_figure(9.0, 1.0 + 0.24 * max(len(tracks), 3))
+    several = {(node, resource) for node, resource, number in tracks if number > 0} | {
+        (node, resource) for node, resource, _ in tracks if resource in {"HPU", "switch port"}
+    }
+    with mpl.rc_context(RC):
+        names, before = [], None
+        for at, ((node, resource, number), bars) in enumerate(tracks.items()):
+            name = f"{resource} {number}" if (node, resource) in several else resource
+            if resource == "DMA":
+                # One engine; what overlaps is told apart only to be seen.
+                name = resource if number == 0 else f"{resource}, also under way ({number})"
+            names.append(f"node {node}: {name}")
+            if before not in (None, node):
+                axes.axhline(at - 0.5, color="#666666", linewidth=0.6)
+            before = node
+            # An instant is seen too.
+            least = (last - first) / 800
+            colour = _OF_RESOURCE.get(resource, "#999999")
+            for depth, spans in enumerate(_by_depth(bars)):
+                axes.broken_barh(
+                    [
+                        ((start / 1000 - first) / scale, max((end - start) / 1000, least) / scale)
+                        for start, end in spans
+                        if end / 1000 >= first
+                    ],
+                    (at - 0.36 + 0.16 * depth, 0.72 - 0.16 * depth),
+                    # What lies inside is lighter.
+                    facecolor=[1 - (1 - part) * 0.5**depth for part in to_rgb(colour)],
+                    edgecolor="black",
+                    linewidth=0.3,
+                )
+        axes.set_yticks(range(len(names)), names, fontsize=7.5)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlim(0, max((last - first) / scale, 1e-3) * 1.01)
+        start = f", from {first / scale:,.3f} {unit} on" if first > 0 else ""
+        axes.set_xlabel(f"Virtual time ({unit}{start})")
+        axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    return figure
+
+
+def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
+    """When something moves again behind a wait of more than half the time; `first` where there is none."""
+    before, found = first, first
+    for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
+        if start - before > (last - first) / 2:
+            found = start
+        before = max(before, end)
+    return found
+
+
+def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Uses by how many others they lie inside of: a call inside a call, a command inside a handler."""
+    levels: list[list[tuple[int, int]]] = []
+    ends: list[int] = []
+    for start, end in sorted(bars, key=lambda bar: (bar[0], -bar[1])):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        while len(levels) <= len(ends):
+            levels.append([])
+        levels[len(ends)].append((start, end))
+        ends.append(end)
+    return levels
+
+
+def _extent(tracks: Iterable[Sequence[tuple[int, int]]]) -> tuple[float, float]:
+    """From the first start to the last end, in nanoseconds."""
+    bars = [bar for track in tracks for bar in track]
+    first = min((start for start, _ in bars), default=0)
+    return first / 1000, max((end for _, end in bars), default=first + 1000) / 1000

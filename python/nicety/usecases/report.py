@@ -1,0 +1,256 @@
+"""Reports of use cases as texts, tables and pictures: what is the axis, and what the figure, they say themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from nicety.program.faults import faults_line
+from nicety.shared.ranges import format_size
+from nicety.show.columns import align, fixed
+from nicety.show.html import table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Group = dict[str, Any]
+"""The parameters that are not the axis, and the card."""
+
+
+class UseCaseReport(TypedDict):
+    """What a use case gives; `nicety bench --json` prints just this.
+
+    A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
+    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
+    case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
+    all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
+    `parameters` and `figure` say which of these make a table. `failures` says in which rows something did not come to
+    what was asked for, as where a full table refuses keys; with one, the command's status is 1.
+    `handler_failures` is what failed in handlers and was allowed to, as in `Run.failures`, with the point where it did.
+    """
+
+    benchmark: str
+    title: str
+    meaning: str
+    axis: str
+    parameters: list[str]
+    figure: dict[str, Any]
+    version: str
+    seed: int
+    manifest: dict[str, Any]
+    rows: list[dict[str, Any]]
+    failures: list[Failure]
+    handler_failures: list[dict[str, Any]]
+
+
+class Failure(TypedDict):
+    """What a row's runs did not come to, and in which row."""
+
+    nic: str
+    mode: str
+    point: dict[str, Any]
+    text: str
+
+
+def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
+    """A report as text: for each card, and each value of what is not the axis, a table with a column for each mode.
+
+    Below it stands what each mode moved through the memories of all hosts. With `percentiles` each mode has a table of
+    its own, of the times of its iterations.
+    """
+    unit = ", 10^6 B/s" if report["figure"]["name"] == "bandwidth_bytes_per_s" else ""
+    lines = [
+        f"# nicety {report['title']} v{report['version']}",
+        f"# {report['meaning']}{unit}",
+        *_circumstances(report),
+    ]
+    for title, (head, *body) in percentile_tables(report) if percentiles else figure_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return "\n".join(lines) + "\n"
+
+
+def report_html(report: UseCaseReport) -> str:
+    """A report for a notebook."""
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in figure_tables(report))
+
+
+def _circumstances(report: UseCaseReport) -> list[str]:
+    manifest, iterations = report["manifest"], report["rows"][0]["iterations"]
+    lines = [f"# seed {report['seed']}, {iterations} iteration{'s' if iterations != 1 else ''}"]
+    lines.append(f"# topology {manifest['topology']}")
+    if manifest["noise"]:
+        lines.append(f"# noise {manifest['noise']}")
+    if manifest.get("faults"):
+        lines.append(f"# faults {faults_line(manifest['faults'])}")
+    return lines
+
+
+def axis_name(axis: str) -> str:
+    """A parameter as the head of a column: `Nodes`, `Size`, `Block`."""
+    return axis.removesuffix("_bytes").replace("_", " ").capitalize()
+
+
+def group_title(group: Mapping[str, Any]) -> str:
+    """The card and the parameters beside the axis: `spin-discrete, size 64Ki`; several values of one in a list."""
+    parts = []
+    for name, value in group.items():
+        values = value if isinstance(value, list) else [value]
+        shown = " and ".join(format_size(each) if name.endswith("_bytes") else str(each) for each in values)
+        parts.append(shown if name == "nic" else f"{axis_name(name).lower()} {shown}")
+    return ", ".join(parts)
+
+
+def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]]:
+    """The rows by card and by what is not the axis."""
+    names = ["nic", *(name for name in report["parameters"] if name != report["axis"])]
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in report["rows"]:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    for values, rows in found.items():
+        yield dict(zip(names, values, strict=True)), rows
+
+
+def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
+    """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns.
+
+    Where requests were refused, a column says how many.
+    """
+    figure = report["figure"]
+    cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
+    tables = [
+        (f"{group_title(group)}: {figure['label']}", _with_refused(_grid(report, rows, cell), rows))
+        for group, rows in groups(report)
+    ]
+    for titles, grid in _alike([(group, _grid(report, rows, _traffic)) for group, rows in groups(report)]):
+        tables.append((f"{titles}: read from and written to host memory in the whole run, all nodes (B)", grid))
+    return tables
+
+
+def _alike(tables: list[tuple[Group, list[list[str]]]]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Tables with their titles; those that are alike are one, where a title can say so."""
+    found: list[tuple[list[Group], list[list[str]]]] = []
+    for group, grid in tables:
+        same = next((groups for groups, other in found if other == grid), None)
+        if same is None:
+            found.append(([group], grid))
+        else:
+            same.append(group)
+    for alike, grid in found:
+        values = {name: list(dict.fromkeys(group[name] for group in alike)) for name in alike[0]}
+        if math.prod(map(len, values.values())) == len(alike):
+            yield group_title(values), grid
+        else:
+            yield from ((group_title(group), grid) for group in alike)
+
+
+def _traffic(row: Mapping[str, Any]) -> str:
+    return str(round(row["host_memory_read_bytes"] + row["host_memory_written_bytes"]))
+
+
+def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
+    """The times of the iterations, a table for each card, mode and value of what is not the axis."""
+    head = [axis_name(report["axis"]), "mean", "min", "p50", "p99", "max"]
+    fields = ["latency_ns", "min_ns", "p50_ns", "p99_ns", "max_ns"]
+    tables: list[tuple[str, list[list[str]]]] = []
+    for group, rows in groups(report):
+        for mode in dict.fromkeys(row["mode"] for row in rows):
+            own = [row for row in rows if row["mode"] == mode]
+            what, names, columns = "time (ns)", head, fields
+            if "operation_p99_ns" in own[0]:
+                what = "mean time of a request in each iteration, and p99 of the requests (ns)"
+                names, columns = [*head, "request p99"], [*fields, "operation_p99_ns"]
+            body = [[str(row[report["axis"]]), *(fixed(row[name]) for name in columns)] for row in own]
+            if any(row.get("refused") for row in own):
+                names = [*names, "refused"]
+                body = [[*line, f"{row['refused']:g}"] for line, row in zip(body, own, strict=True)]
+            tables.append((f"{group_title(group)}, mode {mode}: {what}", [names, *body]))
+    return tables
+
+
+def _grid(report: UseCaseReport, rows: list[dict[str, Any]], cell: Callable[[dict[str, Any]], str]) -> list[list[str]]:
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    at = {(row[report["axis"]], row["mode"]): cell(row) for row in rows}
+    values = list(dict.fromkeys(row[report["axis"]] for row in rows))
+    head = [axis_name(report["axis"]), *modes]
+    return [head, *([str(value), *(at.get((value, mode), "-") for mode in modes)] for value in values)]
+
+
+def _with_refused(grid: list[list[str]], rows: list[dict[str, Any]]) -> list[list[str]]:
+    """A grid with a column behind that of each mode in which requests were refused."""
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    for mode in reversed(modes):
+        refused = [row.get("refused", 0) for row in rows if row["mode"] == mode]
+        if any(refused):
+            cells = ["refused", *(f"{count:g}" for count in refused)]
+            grid = [
+                [*line[: modes.index(mode) + 2], cell, *line[modes.index(mode) + 2 :]]
+                for line, cell in zip(grid, cells, strict=True)
+            ]
+    return grid
+
+
+# Most axes beside each other.
+_MOST_BESIDE = 3
+
+
+def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figure:
+    """A use case as a picture: the figure over the parameter that is its axis, a line for each card and mode.
+
+    With `percentiles` the points of a latency have whiskers, as in `report_figure`. Where other parameters have several
+    values, each of them has axes of its own, over the same range.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from nicety.show.axes import RC, size_axis, size_text, value_axis
+    from nicety.show.curves import circumstances, mode_lines, spread_of
+
+    axis, shown = report["axis"], report["figure"]
+    beside: dict[str, list[dict[str, Any]]] = {}
+    for group, rows in groups(report):
+        del group["nic"]
+        beside.setdefault(group_title(group), []).extend(rows)
+    scale, label = _usecase_unit(report)
+
+    def value(row: Mapping[str, Any]) -> float:
+        return float(row[shown["name"]] / scale)
+
+    spread = (lambda row: spread_of(row, scale)) if percentiles and shown["name"] == "latency_ns" else None
+    values = [value(row) for row in report["rows"]]
+    if spread:
+        values += [end for row in report["rows"] for end in spread(row)]
+    columns = min(len(beside), _MOST_BESIDE)
+    lines = math.ceil(len(beside) / columns)
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(2.6 + 4.6 * columns, 4.4 if lines == 1 else 0.5 + 3.5 * lines), layout="constrained")
+    for at, (title, rows) in enumerate(beside.items()):
+        with mpl.rc_context(RC):
+            axes = figure.add_subplot(lines, columns, at + 1)
+            axes.set_axisbelow(True)
+            value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
+            mode_lines(axes, rows, axis, value, spread=spread, legend=at + 1 == columns)
+            size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
+            axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
+            axes.set_title(title, loc="left", fontsize=9)
+    with mpl.rc_context(RC):
+        around = circumstances(report["manifest"])
+        whole = f"{report['title']}: {report['meaning']}" + (f" ({around})" if around else "")
+        figure.suptitle(whole, fontsize=10)
+    return figure
+
+
+def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
+    """A unit that makes readable numbers of a use case's figure, and what the axis says of it."""
+    from nicety.show.axes import GIGABYTES, time_unit
+
+    shown = report["figure"]
+    most = max((row[shown["name"]] for row in report["rows"]), default=0.0)
+    if shown["name"].endswith("_ns"):
+        scale, unit = time_unit(most)
+        return scale, f"{shown['label'].partition(' (')[0]} ({unit})"
+    if shown["name"] == "bandwidth_bytes_per_s" and most >= GIGABYTES:
+        return 1e9, "Bandwidth (GB/s)"
+    return shown["unit"], shown["label"]

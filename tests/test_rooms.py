@@ -1,0 +1,100 @@
+"""The Python package's rooms: each imports earlier ones only, in the order that ARCHITECTURE.md gives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python/nicety"
+MOST = 23
+"""Most files and folders that a room shows."""
+
+
+def rooms() -> dict[str, list[str]]:
+    """What each folder of the package shows, in its order, by the tables of ARCHITECTURE.md."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| `python/(nicety[\w/]*)` \| (.*) \|$", text, re.MULTILINE)
+    return {folder.replace("/", "."): re.findall(r"`(\w+)`", shown.rpartition("|")[2]) for folder, shown in rows}
+
+
+ORDER = rooms()
+
+
+def place(module: str) -> tuple[int, ...]:
+    """Where a module stands in the order: before everything whose place is greater; a package after what is in it."""
+    parts = module.split(".")
+    places = [ORDER[".".join(parts[:at])].index(parts[at]) for at in range(1, len(parts))]
+    return (*places, len(ORDER[module])) if module in ORDER else tuple(places)
+
+
+def module_of(path: Path) -> str:
+    return ".".join(["nicety", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))} | {
+    "nicety._native": PACKAGE / "_native.pyi"
+}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The modules of the package that a module imports, wherever in it, type checkers' imports included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "nicety":
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                yield inner if inner in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.partition(".")[0] == "nicety")
+
+
+def against(module: str, source: str) -> list[str]:
+    """The imports of a module that run against the order."""
+    found = dict.fromkeys(imported(ast.parse(source)))
+    return [f"{module} imports {other}" for other in found if other == "nicety" or place(other) >= place(module)]
+
+
+def test_the_order_names_every_room_and_file() -> None:
+    folders: dict[str, set[str]] = {}
+    for module in MODULES:
+        parent, _, name = module.rpartition(".")
+        if parent:
+            folders.setdefault(parent, set()).add(name)
+    assert {folder: set(shown) for folder, shown in ORDER.items()} == folders
+    for folder, shown in ORDER.items():
+        assert len(shown) == len(set(shown)) <= MOST, folder
+
+
+def test_imports_run_from_later_rooms_to_earlier_ones() -> None:
+    # The package itself is its face: it loads each public name from where it is.
+    wrong = [
+        each for module, path in MODULES.items() if module != "nicety" for each in against(module, path.read_text())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from nicety.program.cluster import Cluster",
+        "from nicety.program import cluster",
+        "import nicety.program.cluster",
+        "def later():\n    from nicety.cli.app import app",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from nicety.program.run import Run",
+        "import nicety",
+        "from nicety import Cluster",
+        "from nicety.show.tables import Table",
+    ],
+)
+def test_an_import_against_the_order_is_found(source: str) -> None:
+    assert len(against("nicety.show.tables", source)) == 1
+
+
+def test_an_import_along_the_order_is_none_against_it() -> None:
+    assert (
+        against("nicety.show.tables", "from nicety import _native\nfrom nicety.shared.files import write_whole") == []
+    )
