@@ -172,7 +172,7 @@ fn measure(
             // The host's own process is one of them.
             for number in 0..processes as u32 {
                 all.push(host.spawn(async move |host: Host| {
-                    let process = host.vni_process(number)?;
+                    let process = host.vni()?.process(number);
                     if number > 0 {
                         process.open().await?;
                     }
@@ -242,7 +242,7 @@ fn pattern(number: u32, message: u64, size: u64) -> Vec<u8> {
 }
 
 async fn send(host: Host, number: u32, size: u64, messages: u64, depth: u64) -> Result<(), Error> {
-    let process = host.vni_process(number)?;
+    let process = host.vni()?.process(number);
     let mut under_way = VecDeque::new();
     let mut free = Vec::new();
     for _ in 0..depth {
@@ -275,7 +275,7 @@ struct Receiver {
 
 impl Receiver {
     async fn post(host: &Host, number: u32, size: u64, depth: u64) -> Result<Receiver, Error> {
-        let process = host.vni_process(number)?;
+        let process = host.vni()?.process(number);
         let mut posted = VecDeque::new();
         for _ in 0..depth {
             let buffer = process.alloc(size)?;
@@ -285,7 +285,7 @@ impl Receiver {
     }
 
     async fn run(mut self, host: &Host, messages: u64) -> Result<(), Error> {
-        let (process, number) = (host.vni_process(self.number)?, self.number);
+        let (process, number) = (host.vni()?.process(self.number), self.number);
         let mut ahead = self.posted.len() as u64;
         for message in 0..messages {
             let Some((operation, buffer)) = self.posted.pop_front() else { break };

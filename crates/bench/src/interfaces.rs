@@ -29,7 +29,7 @@ impl Messages {
     /// A buffer that the mode's messages may come from and go to.
     fn buffer(&self, size: u64) -> Result<Buffer, Error> {
         match self.mode {
-            Mode::Pio | Mode::Dma => self.host.pool_buffer(size),
+            Mode::Pio | Mode::Dma => self.host.vni()?.pool_buffer(size),
             _ => self.host.alloc(size),
         }
     }
@@ -41,26 +41,26 @@ impl Messages {
 
     async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
         match self.how() {
-            Some(how) => self.host.send_by(buffer, to, tag, how).await,
+            Some(how) => self.host.vni()?.send(buffer, to, tag, how).await,
             None => self.host.send(buffer, to, tag).await,
         }
     }
 
     /// Posts a send. One that is not told apart from its end has ended.
     async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Option<Operation>, Error> {
-        if self.host.qnix().is_err() {
+        let Ok(vni) = self.host.vni() else {
             self.send(buffer, to, tag).await?;
             return Ok(None);
-        }
+        };
         let how = self.how().unwrap_or_default();
-        Ok(Some(self.host.post_send_by(buffer, to, tag, how).await?))
+        Ok(Some(vni.post_send(buffer, to, tag, how).await?))
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u32) -> Result<PendingRecv, Error> {
         // Nothing is received by programmed I/O; what differs from mode dma is only the way to the card.
         match self.how() {
-            Some(How::Pio) => self.host.post_recv_by(buffer, Some(from), Some(tag), How::Pool).await,
-            Some(how) => self.host.post_recv_by(buffer, Some(from), Some(tag), how).await,
+            Some(How::Pio) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), How::Pool).await,
+            Some(how) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), how).await,
             None => self.host.post_recv(buffer, Some(from), Some(tag)).await,
         }
     }
@@ -335,12 +335,12 @@ impl Sender {
             if posted.len() as u64 == depth
                 && let Some(oldest) = posted.pop_front()
             {
-                host.sent(oldest).await?;
+                host.vni()?.sent(oldest).await?;
             }
             posted.extend(messages.post_send(&self.out, self.to, DATA).await?);
         }
         for oldest in posted {
-            host.sent(oldest).await?;
+            host.vni()?.sent(oldest).await?;
         }
         Ok(())
     }

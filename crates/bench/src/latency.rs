@@ -4,7 +4,7 @@ use super::figures::Spread;
 use super::messages;
 use super::pattern::Direction;
 use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
-use nicety::{Buffer, Duration, Error, Host, Time};
+use nicety::{Buffer, Duration, Error, Host, Portals, Time};
 use nicety_portals::{
     CtHandle, EqHandle, EventKind, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
 };
@@ -194,14 +194,15 @@ fn counted() -> MeOptions {
         | MeOptions::EVENT_CT_COMM
 }
 
-fn bind(host: &Host, buffer: &Buffer) -> Result<MdHandle, Error> {
+fn bind(portals: &Portals, buffer: &Buffer) -> Result<MdHandle, Error> {
     let options = MdOptions::EVENT_SEND_DISABLE;
-    host.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
+    portals.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
 }
 
 /// A rank that pings.
 struct Pinger {
     host: Host,
+    portals: Portals,
     plan: Plan,
     out: Buffer,
     back: Buffer,
@@ -215,9 +216,9 @@ struct Pinger {
 
 impl Pinger {
     async fn set_up(host: Host, plan: Plan, target: u32) -> Result<Pinger, Error> {
-        let size = plan.size;
+        let (portals, size) = (host.portals()?, plan.size);
         let (out, back) = (host.alloc(size)?, host.alloc(size)?);
-        let replies = host.ct_alloc()?;
+        let replies = portals.ct_alloc()?;
         let bytes = if size > 0 { MeOptions::EVENT_CT_BYTES } else { MeOptions::empty() };
         let me = Me {
             start: back.address(),
@@ -227,11 +228,22 @@ impl Pinger {
             ct: Some(replies),
             ..Me::default()
         };
-        let appending = host.me_append(PT, me, List::Priority).await?;
-        host.appended(appending).await?;
-        let ping = PutRequest::new(bind(&host, &out)?, size, NodeId(target), PT, PING);
+        let appending = portals.me_append(PT, me, List::Priority).await?;
+        portals.appended(appending).await?;
+        let ping = PutRequest::new(bind(&portals, &out)?, size, NodeId(target), PT, PING);
         let (rng, begun) = (host.rng("ping-pong payload"), host.now());
-        Ok(Pinger { host, plan, out, back, ping, replies, rng, pattern: vec![0; size as usize], begun })
+        Ok(Pinger {
+            host,
+            portals,
+            plan,
+            out,
+            back,
+            ping,
+            replies,
+            rng,
+            pattern: vec![0; size as usize],
+            begun,
+        })
     }
 
     async fn ping(&mut self) -> Result<(), Error> {
@@ -239,13 +251,13 @@ impl Pinger {
         self.out.write(0, &self.pattern);
         self.begun = self.host.now();
         self.host.restart_path();
-        self.host.put(&self.ping).await
+        self.portals.put(&self.ping).await
     }
 
     /// Waits for the reply and checks it; gives how long the round trip took and where the time went, unless it was for
     /// warming up.
     async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
-        self.host.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
+        self.portals.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
         let took = self.host.now().since(self.begun);
         self.plan.check_reply(&self.back, &self.pattern, round)?;
         Ok((round >= self.plan.warmup).then(|| (took, self.host.path())))
@@ -270,17 +282,18 @@ struct Peer {
 impl Ponger {
     /// Host memory, descriptors and, where the mode has them, handlers: all that takes no time.
     fn set_up(host: &Host, point: &Point<'_>, ranks: &[u32]) -> Result<Ponger, Error> {
+        let portals = host.portals()?;
         let arrivals = match ranks.len() {
-            2.. if point.mode == Mode::Rdma => Some(host.eq_alloc(ranks.len() as u32)?),
+            2.. if point.mode == Mode::Rdma => Some(portals.eq_alloc(ranks.len() as u32)?),
             _ => None,
         };
-        host.pt_alloc(Some(PT), arrivals)?;
+        portals.pt_alloc(Some(PT), arrivals)?;
         let peer = |&rank: &u32| {
             let memory = host.alloc(point.size)?;
-            let pings = host.ct_alloc()?;
+            let pings = portals.ct_alloc()?;
             let handlers = match point.handlers {
                 None => None,
-                Some(handlers) => Some(host.attach(handlers, &initial_state(host, rank)?, None)?),
+                Some(handlers) => Some(portals.attach(handlers, &initial_state(&portals, rank), None)?),
             };
             let options = match arrivals {
                 None => counted(),
@@ -296,7 +309,7 @@ impl Ponger {
                 handlers,
                 ..Me::default()
             };
-            let pong = PutRequest::new(bind(host, &memory)?, point.size, NodeId(rank), PT, PONG);
+            let pong = PutRequest::new(bind(&portals, &memory)?, point.size, NodeId(rank), PT, PONG);
             Ok(Peer { rank, me, pong, pings })
         };
         Ok(Ponger { peers: ranks.iter().map(peer).collect::<Result<_, Error>>()?, arrivals })
@@ -304,12 +317,13 @@ impl Ponger {
 
     /// Appends the match entries, and prepares the first replies where the card sends them by itself.
     async fn append(&self, host: &Host, mode: Mode, rounds: u64) -> Result<(), Error> {
+        let portals = host.portals()?;
         for peer in &self.peers {
-            let appending = host.me_append(PT, peer.me, List::Priority).await?;
-            host.appended(appending).await?;
+            let appending = portals.me_append(PT, peer.me, List::Priority).await?;
+            portals.appended(appending).await?;
             if mode == Mode::Portals4 {
                 for round in 0..rounds.min(AHEAD) {
-                    host.triggered_put(peer.pong, peer.pings, round + 1).await?;
+                    portals.triggered_put(peer.pong, peer.pings, round + 1).await?;
                 }
             }
         }
@@ -318,20 +332,21 @@ impl Ponger {
 
     /// The host answers the pings of a round, in the order in which they come.
     async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
+        let portals = host.portals()?;
         for peer in &self.peers {
             let peer = match self.arrivals {
                 None => {
-                    host.ct_wait(peer.pings, round + 1).await?;
+                    portals.ct_wait(peer.pings, round + 1).await?;
                     peer
                 }
                 Some(eq) => {
                     let ping = |event: &nicety_portals::Event| event.kind == EventKind::Put;
-                    let event = host.eq_wait(eq, ping, || "the pings of a round".to_string()).await?;
+                    let event = portals.eq_wait(eq, ping, || "the pings of a round".to_string()).await?;
                     let of = self.peers.iter().find(|peer| peer.rank == event.initiator.0);
                     of.expect("only peers have a match entry")
                 }
             };
-            host.put(&peer.pong).await?;
+            portals.put(&peer.pong).await?;
         }
         Ok(())
     }
@@ -339,9 +354,10 @@ impl Ponger {
     /// Prepares the reply of a later round, once this one's pings have come.
     async fn prepare(&self, host: &Host, round: u64, rounds: u64) -> Result<(), Error> {
         if round + AHEAD < rounds {
+            let portals = host.portals()?;
             for peer in &self.peers {
-                host.ct_wait(peer.pings, round + 1).await?;
-                host.triggered_put(peer.pong, peer.pings, round + AHEAD + 1).await?;
+                portals.ct_wait(peer.pings, round + 1).await?;
+                portals.triggered_put(peer.pong, peer.pings, round + AHEAD + 1).await?;
             }
         }
         Ok(())
@@ -349,10 +365,10 @@ impl Ponger {
 }
 
 /// `pingpong_t` of pingpong.h.
-fn initial_state(host: &Host, peer: u32) -> Result<[u8; 24], Error> {
+fn initial_state(portals: &Portals, peer: u32) -> [u8; 24] {
     let mut state = [0; 24];
     state[..8].copy_from_slice(&PONG.to_le_bytes());
     state[8..12].copy_from_slice(&peer.to_le_bytes());
-    state[12..16].copy_from_slice(&(host.packet_payload()? as u32).to_le_bytes());
-    Ok(state)
+    state[12..16].copy_from_slice(&(portals.packet_payload() as u32).to_le_bytes());
+    state
 }

@@ -175,9 +175,16 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
     cluster.program(0, async move |host: Host| {
         let from = host.alloc(size)?;
         let start = host.now();
-        host.copy_for_card(&from).await?;
+        match host.vni() {
+            Ok(vni) => vni.copy_to_pool(&from).await?,
+            // Into memory that a driver has locked for good.
+            Err(_) => host.copy(&from, &host.alloc(size)?).await?,
+        }
         let copied = host.now();
-        let pages = host.lock_for_card(&from).await?;
+        let pages = match host.vni() {
+            Ok(vni) => vni.lock_and_translate(&from).await?,
+            Err(_) => host.channels()?.lock(&from).await,
+        };
         let translate = host.now().since(copied);
         result.set(Some(Costs { pages, copy: copied.since(start), translate }));
         Ok(())

@@ -4,7 +4,7 @@ use super::figures::Spread;
 use super::messages;
 use super::pattern::Direction;
 use super::{Benchmark, Flow, Meter, Mode, Pattern, Point, Row, fairness};
-use nicety::{Buffer, Cluster, Duration, Error, Host, Time};
+use nicety::{Buffer, Cluster, Duration, Error, Host, Portals, Time};
 use nicety_portals::{CtHandle, EqHandle, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Source};
 use nicety_types::NodeId;
 use std::cell::RefCell;
@@ -145,6 +145,7 @@ fn puts(
 /// The side of a rank that sends.
 struct Sender {
     host: Host,
+    portals: Portals,
     out: Buffer,
     put: PutRequest,
     window: u64,
@@ -154,13 +155,13 @@ struct Sender {
 
 impl Sender {
     fn set_up(host: Host, size: u64, window: u64, to: u32, windows: Shared) -> Result<Sender, Error> {
-        let out = host.alloc(size)?;
+        let (portals, out) = (host.portals()?, host.alloc(size)?);
         let options = MdOptions::EVENT_SEND_DISABLE;
-        let md = host.md_bind(Md { start: out.address(), length: size, options, ..Md::default() })?;
+        let md = portals.md_bind(Md { start: out.address(), length: size, options, ..Md::default() })?;
         let rng = host.rng("stream payload");
         windows.borrow_mut().sent = vec![0; size as usize];
         let put = PutRequest::new(md, size, NodeId(to), PT, DATA);
-        Ok(Sender { host, out, put, window, rng, windows })
+        Ok(Sender { host, portals, out, put, window, rng, windows })
     }
 
     /// Posts a window.
@@ -172,7 +173,7 @@ impl Sender {
             windows.begun.push(self.host.now());
         }
         for _ in 0..self.window {
-            self.host.put(&self.put).await?;
+            self.portals.put(&self.put).await?;
         }
         Ok(())
     }
@@ -197,18 +198,21 @@ struct Incoming {
 
 impl Receiver {
     fn set_up(host: &Host, point: &Point<'_>, flows: Vec<(Direction, Shared)>) -> Result<Receiver, Error> {
+        let portals = host.portals()?;
         let messages = point.window * flows.len() as u64;
         let events = match point.mode {
-            Mode::Rdma if messages > 0 => Some(host.eq_alloc(u32::try_from(messages).unwrap_or(u32::MAX))?),
+            Mode::Rdma if messages > 0 => {
+                Some(portals.eq_alloc(u32::try_from(messages).unwrap_or(u32::MAX))?)
+            }
             _ => None,
         };
-        host.pt_alloc(Some(PT), events)?;
+        portals.pt_alloc(Some(PT), events)?;
         let incoming = |(direction, windows): (Direction, Shared)| {
             let memory = host.alloc(point.size)?;
-            let counter = host.ct_alloc()?;
+            let counter = portals.ct_alloc()?;
             let handlers = match point.handlers {
                 None => None,
-                Some(handlers) => Some(host.attach(handlers, &[], None)?),
+                Some(handlers) => Some(portals.attach(handlers, &[], None)?),
             };
             let options = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE;
             let counted = MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_CT_COMM;
@@ -233,25 +237,27 @@ impl Receiver {
     }
 
     async fn append(&self, host: &Host) -> Result<(), Error> {
+        let portals = host.portals()?;
         for flow in &self.flows {
-            let appending = host.me_append(PT, flow.me, List::Priority).await?;
-            host.appended(appending).await?;
+            let appending = portals.me_append(PT, flow.me, List::Priority).await?;
+            portals.appended(appending).await?;
         }
         Ok(())
     }
 
     /// Waits for a window from every sender, and checks what the last message left.
     async fn receive(&self, host: &Host, round: u64) -> Result<(), Error> {
+        let portals = host.portals()?;
         match self.events {
             Some(eq) => self.poll(host, eq).await?,
             None => {
                 for flow in &self.flows {
-                    host.ct_wait(flow.counter, (round + 1) * self.window).await?;
+                    portals.ct_wait(flow.counter, (round + 1) * self.window).await?;
                 }
                 for flow in &self.flows {
                     // A single sender's window ends when the host has noticed. Of several, the host waits for one after
                     // the other, which says nothing about when each was there to be seen.
-                    let seen = host.ct_changed(flow.counter)?.filter(|_| self.flows.len() > 1);
+                    let seen = portals.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
                     flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
                 }
             }
@@ -260,10 +266,11 @@ impl Receiver {
     }
 
     async fn poll(&self, host: &Host, eq: EqHandle) -> Result<(), Error> {
+        let portals = host.portals()?;
         let mut left = vec![self.window; self.flows.len()];
         for _ in 0..self.window * self.flows.len() as u64 {
             let put = |event: &nicety_portals::Event| event.kind == EventKind::Put;
-            let event = host.eq_wait(eq, put, || "the messages of a window".to_string()).await?;
+            let event = portals.eq_wait(eq, put, || "the messages of a window".to_string()).await?;
             let flow = self.flows.iter().position(|flow| flow.source == event.initiator.0);
             let flow = flow.expect("only senders have a match entry");
             left[flow] -= 1;

@@ -65,8 +65,9 @@ const PT: u32 = 1;
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;
-    let counter = host.ct_alloc()?;
-    host.pt_alloc(Some(PT), None)?;
+    let portals = host.portals()?;
+    let counter = portals.ct_alloc()?;
+    portals.pt_alloc(Some(PT), None)?;
     let options = MeOptions::OP_PUT
         | MeOptions::EVENT_COMM_DISABLE
         | MeOptions::EVENT_LINK_DISABLE
@@ -76,8 +77,8 @@ async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
         let buffer = host.alloc(size)?;
         let (start, match_bits, ct) = (buffer.address(), peer.into(), Some(counter));
         let me = Me { start, length: size, match_bits, options, ct, ..Me::default() };
-        let appending = host.me_append(PT, me, List::Priority).await?;
-        host.appended(appending).await?;
+        let appending = portals.me_append(PT, me, List::Priority).await?;
+        portals.appended(appending).await?;
         arriving.push((peer, buffer));
     }
     host.barrier().await;
@@ -85,10 +86,10 @@ async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
         let buffer = host.alloc(size)?;
         buffer.write(0, &vec![byte(rank, peer); size as usize]);
         let options = MdOptions::EVENT_SEND_DISABLE;
-        let md = host.md_bind(Md { start: buffer.address(), length: size, options, ..Md::default() })?;
-        host.put(&PutRequest::new(md, size, NodeId(peer), PT, rank.into())).await?;
+        let md = portals.md_bind(Md { start: buffer.address(), length: size, options, ..Md::default() })?;
+        portals.put(&PutRequest::new(md, size, NodeId(peer), PT, rank.into())).await?;
     }
-    host.ct_wait(counter, u64::from(ranks) - 1).await?;
+    portals.ct_wait(counter, u64::from(ranks) - 1).await?;
     for (peer, buffer) in arriving {
         if buffer.read(0, size).iter().any(|&found| found != byte(peer, rank)) {
             return Err(Error::Program(format!("rank {rank} has wrong bytes from rank {peer}")));

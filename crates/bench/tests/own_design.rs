@@ -152,7 +152,7 @@ fn its_file_is_read_and_its_mistakes_are_told() {
     assert_eq!(value.value, "4");
     let error = load(&["rings.packet=1 B"]).unwrap_err();
     assert!(error.exit_status() == 2 && error.to_string().contains("rings.packet"), "{error}");
-    let counter = cluster(2).host(0).ct_alloc().unwrap_err().to_string();
+    let counter = cluster(2).host(0).portals().err().unwrap().to_string();
     let expected =
         "a card of design rings has no Portals interface, but descriptor rings; name one of design portals";
     assert!(counter.contains(expected), "{counter}");

@@ -181,14 +181,14 @@ pub trait Card: Any {
     /// Sends a message to another rank's receive, or this one's. Ends when the buffer may be used again.
     ///
     /// # Errors
-    /// When there is no such rank, or a limit of the card is reached.
+    /// When a limit of the card is reached.
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
 
     /// Posts a receive, and does not wait for its message. Where software matches messages when they are asked for, that
     /// takes nothing, and the receive is what is wanted.
     ///
     /// # Errors
-    /// When there is no such rank, or a limit of the card is reached.
+    /// When a limit of the card is reached.
     fn post_receive<'c>(
         self: Rc<Self>,
         _caller: Caller<'c>,

@@ -49,7 +49,7 @@ impl Caller<'_> {
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// To which rank.
+    /// To which rank; there is one, the host has looked.
     pub to: u32,
     /// Its tag.
     pub tag: u32,
@@ -62,7 +62,7 @@ pub struct Outgoing {
 /// A receive to be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// From which rank; from any where none is named.
+    /// From which rank, which there is; from any where none is named.
     pub source: Option<u32>,
     /// Of which tag; of any where none is named.
     pub tag: Option<u32>,

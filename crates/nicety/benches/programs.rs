@@ -66,17 +66,18 @@ struct Ends {
 
 async fn ends(host: &Host, bits: u64, out: u64, back: u64) -> Result<Ends, Error> {
     let (out, back) = (host.alloc(out)?, host.alloc(back)?);
-    let (count, pt) = (host.ct_alloc()?, host.pt_alloc(Some(PT), None)?);
+    let portals = host.portals()?;
+    let (count, pt) = (portals.ct_alloc()?, portals.pt_alloc(Some(PT), None)?);
     let options = MeOptions::OP_PUT
         | MeOptions::EVENT_COMM_DISABLE
         | MeOptions::EVENT_LINK_DISABLE
         | MeOptions::EVENT_CT_COMM;
     let (start, length, ct) = (back.address(), back.len(), Some(count));
     let me = Me { start, length, match_bits: bits, options, ct, ..Me::default() };
-    let appending = host.me_append(pt, me, nicety::portals::List::Priority).await?;
-    host.appended(appending).await?;
+    let appending = portals.me_append(pt, me, nicety::portals::List::Priority).await?;
+    portals.appended(appending).await?;
     let options = MdOptions::EVENT_SEND_DISABLE;
-    let md = host.md_bind(Md { start: out.address(), length: out.len(), options, eq: None, ct: None })?;
+    let md = portals.md_bind(Md { start: out.address(), length: out.len(), options, eq: None, ct: None })?;
     host.barrier().await;
     Ok(Ends { count, md })
 }
@@ -87,11 +88,13 @@ async fn ping_pong(host: &Host, rounds: u64) -> Result<(), Error> {
     let put = PutRequest::new(md, BYTES, NodeId(other), PT, 1 - own);
     for round in 1..=rounds {
         if own == 0 {
-            host.put(&put).await?;
+            let portals = host.portals()?;
+            portals.put(&put).await?;
         }
-        host.ct_wait(count, round).await?;
+        let portals = host.portals()?;
+        portals.ct_wait(count, round).await?;
         if own == 1 {
-            host.put(&put).await?;
+            portals.put(&put).await?;
         }
     }
     Ok(())
@@ -103,8 +106,10 @@ async fn all_to_all(host: &Host) -> Result<(), Error> {
     for step in 1..ranks {
         let to = NodeId((rank + step) % ranks);
         let remote_offset = 8 * u64::from(rank);
-        host.put(&PutRequest { remote_offset, ..PutRequest::new(md, 8, to, PT, 0) }).await?;
+        let portals = host.portals()?;
+        portals.put(&PutRequest { remote_offset, ..PutRequest::new(md, 8, to, PT, 0) }).await?;
     }
-    host.ct_wait(count, u64::from(ranks) - 1).await?;
+    let portals = host.portals()?;
+    portals.ct_wait(count, u64::from(ranks) - 1).await?;
     Ok(())
 }

@@ -66,9 +66,12 @@ mod tests {
             let card = load(&name, &[]).unwrap_or_else(|error| panic!("{error}"));
             let design = card.spec.design();
             let cluster = Cluster::new(ClusterConfig::new(1, card)).unwrap();
-            let (counter, process) = (cluster.host(0).ct_alloc(), cluster.host(0).load_processes(&[]));
-            assert_eq!(counter.is_ok(), design.name() == "portals", "{name}");
-            let errors = [counter.err(), process.err()];
+            let host = cluster.host(0);
+            let (portals, channels) = (host.portals(), host.channels());
+            assert_eq!(channels.is_ok(), design.name() == "nfp", "{name}");
+            assert_eq!(host.vni().is_ok(), design.name() == "qnix", "{name}");
+            assert_eq!(portals.is_ok(), design.name() == "portals", "{name}");
+            let errors = [portals.err(), channels.err()];
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let expected = match design.name() {
                 "portals" => {

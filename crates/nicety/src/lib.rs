@@ -49,7 +49,10 @@ pub use cluster::{
 };
 pub use environment::{CardManifest, Compiled, Environment};
 pub use error::{Error, fault_lines, from_json};
-pub use host::{Alternative, Buffer, Channel, Device, Host, PendingRecv, Received, Thread, VniProcess};
+pub use host::{
+    Alternative, Buffer, Channel, Channels, Device, Host, PendingRecv, Portals, Received, Thread, Vni,
+    VniProcess,
+};
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_kernel::Interrupt;

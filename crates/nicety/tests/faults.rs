@@ -53,8 +53,9 @@ fn content(from: u32, number: u64, len: u64) -> Vec<u8> {
 /// A rank's program: it sends its messages and checks those that come, in their order.
 async fn exchange(host: Host, messages: Vec<Message>) -> Result<(), Error> {
     let rank = host.rank();
-    let events = host.eq_alloc(1024)?;
-    host.pt_alloc(Some(PT), Some(events))?;
+    let portals = host.portals()?;
+    let events = portals.eq_alloc(1024)?;
+    portals.pt_alloc(Some(PT), Some(events))?;
     let between = |from: u32, to: u32| {
         messages.iter().filter(move |m| m.from == from && m.to == to).copied().collect::<Vec<_>>()
     };
@@ -69,8 +70,8 @@ async fn exchange(host: Host, messages: Vec<Message>) -> Result<(), Error> {
             options: MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE,
             ..Me::default()
         };
-        let appending = host.me_append(PT, me, List::Priority).await?;
-        host.appended(appending).await?;
+        let appending = portals.me_append(PT, me, List::Priority).await?;
+        portals.appended(appending).await?;
         memories.push((from, memory, 0));
     }
     host.barrier().await;
@@ -83,17 +84,17 @@ async fn exchange(host: Host, messages: Vec<Message>) -> Result<(), Error> {
         buffer.write(0, &content(rank, number, message.len));
         let options = MdOptions::EVENT_SEND_DISABLE;
         let md =
-            host.md_bind(Md { start: buffer.address(), length: message.len, options, ..Md::default() })?;
+            portals.md_bind(Md { start: buffer.address(), length: message.len, options, ..Md::default() })?;
         let put = PutRequest {
             remote_offset: number * ROOM,
             hdr_data: number,
             ..PutRequest::new(md, message.len, NodeId(message.to), PT, rank.into())
         };
-        host.put(&put).await?;
+        portals.put(&put).await?;
     }
     let incoming = messages.iter().filter(|m| m.to == rank).count();
     for _ in 0..incoming {
-        let event = host.eq_wait(events, |e| e.kind == EventKind::Put, || "a message".to_string()).await?;
+        let event = portals.eq_wait(events, |e| e.kind == EventKind::Put, || "a message".to_string()).await?;
         let from = event.initiator.0;
         let (_, memory, next) = memories.iter_mut().find(|(rank, ..)| *rank == from).unwrap();
         let expected = between(from, rank)[*next as usize];

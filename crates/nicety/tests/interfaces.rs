@@ -66,7 +66,7 @@ fn what_send_and_recv_refuse() {
         assert!(matches!(host.send(&buffer, 2, 0).await, Err(Error::Input(_))));
         assert!(matches!(host.post_recv(&buffer, Some(2), None).await, Err(Error::Input(_))));
         assert!(
-            matches!(host.ct_alloc(), Err(Error::Input(text)) if text.contains("virtual network interfaces"))
+            matches!(host.portals(), Err(Error::Input(text)) if text.contains("virtual network interfaces"))
         );
         let long = host.alloc((2 << 20) + 1)?;
         let error = host.send(&long, 1, 0).await.unwrap_err();
@@ -101,7 +101,7 @@ fn sixty_four_processes_of_each_host_talk_at_once() {
             let mut threads = Vec::new();
             for number in 1..64 {
                 threads.push(host.spawn(async move |host: Host| {
-                    let process = host.vni_process(number)?;
+                    let process = host.vni()?.process(number);
                     let vni = process.open().await?;
                     assert_eq!(vni, number);
                     host.compute(nicety::Duration::from_ns(1_000_000)).await;
@@ -120,8 +120,8 @@ fn sixty_four_processes_of_each_host_talk_at_once() {
                 thread.join().await?;
             }
             // 63 opened and closed, and locked each of their two buffers once.
-            assert_eq!(host.kernel_counters()?.calls, 63 * 4);
-            assert_eq!(host.vni_memory()?.used, 2048 * 16);
+            assert_eq!(host.vni()?.kernel_counters().calls, 63 * 4);
+            assert_eq!(host.vni()?.memory().used, 2048 * 16);
             Ok(())
         });
     }
@@ -132,7 +132,7 @@ fn sixty_four_processes_of_each_host_talk_at_once() {
 fn a_process_is_refused_what_is_anothers() {
     let mut cluster = cluster(2, &[]);
     cluster.program(0, async |host: Host| {
-        let process = host.vni_process(7)?;
+        let process = host.vni()?.process(7);
         let theirs = host.alloc(64)?;
         let error = process.send(0, &theirs, (1, 0), 0, How::Auto).await.unwrap_err();
         assert_eq!(error.to_string(), "interface 0 is process 0's; process 7 may not touch it");

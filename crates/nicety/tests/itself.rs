@@ -44,15 +44,17 @@ struct Ready {
 async fn ready(host: &Host, len: u64) -> Result<Ready, Error> {
     let (into, from) = (host.alloc(len.max(1))?, host.alloc(len.max(1))?);
     from.write(0, &bytes(len));
-    host.pt_alloc(Some(PT), None)?;
-    let count = host.ct_alloc()?;
+    let portals = host.portals()?;
+    portals.pt_alloc(Some(PT), None)?;
+    let count = portals.ct_alloc()?;
     let options = MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_CT_COMM;
     let me = Me { start: into.address(), length: len, options, ct: Some(count), ..Me::default() };
-    let appending = host.me_append(PT, me, List::Priority).await?;
-    host.appended(appending).await?;
+    let appending = portals.me_append(PT, me, List::Priority).await?;
+    portals.appended(appending).await?;
     let options = MdOptions::EVENT_SEND_DISABLE | MdOptions::EVENT_CT_REPLY | MdOptions::EVENT_CT_ACK;
-    let answers = host.ct_alloc()?;
-    let md = host.md_bind(Md { start: from.address(), length: len, options, ct: Some(answers), eq: None })?;
+    let answers = portals.ct_alloc()?;
+    let md =
+        portals.md_bind(Md { start: from.address(), length: len, options, ct: Some(answers), eq: None })?;
     host.barrier().await;
     Ok(Ready { into, count, from, md, answers })
 }
@@ -61,8 +63,9 @@ async fn ready(host: &Host, len: u64) -> Result<Ready, Error> {
 async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     let Ready { into, count, md, .. } = ready(host, len).await?;
     let start: Time = host.now();
-    host.put(&PutRequest::new(md, len, NodeId(host.rank()), PT, 0)).await?;
-    host.ct_wait(count, 1).await?;
+    let portals = host.portals()?;
+    portals.put(&PutRequest::new(md, len, NodeId(host.rank()), PT, 0)).await?;
+    portals.ct_wait(count, 1).await?;
     assert_eq!(into.read(0, len), bytes(len));
     Ok(host.now().since(start).ps())
 }
@@ -99,27 +102,28 @@ fn every_operation_can_be_on_itself() {
     for overrides in [&[][..], &["transport.reliable=true"]] {
         let ran = run("spin-discrete", overrides, 1, async |host| {
             let Ready { into, count, from, md, answers } = ready(&host, 64).await?;
-            let done = host.ct_alloc()?;
+            let portals = host.portals()?;
+            let done = portals.ct_alloc()?;
             let me = NodeId(host.rank());
             let put = PutRequest { ack: AckRequest::Counting, ..PutRequest::new(md, 16, me, PT, 0) };
             let request =
                 AtomicRequest { put, atomic: Atomic::new(AtomicOp::Sum, Datatype::Uint64).unwrap() };
-            host.post(&request.into()).await?;
-            host.ct_wait(count, 1).await?;
+            portals.post(&request.into()).await?;
+            portals.ct_wait(count, 1).await?;
             assert_eq!(into.read(0, 16), bytes(16), "0 and so much");
             // What came is brought back, behind a put that is set off by it.
-            host.triggered_put(put, count, 2).await?;
+            portals.triggered_put(put, count, 2).await?;
             into.write(16, &[9; 8]);
             let options = MdOptions::EVENT_CT_REPLY;
             let (start, length) = (from.address() + 32, 8);
-            let back = host.md_bind(Md { start, length, options, ct: Some(done), eq: None })?;
-            host.get(&GetRequest { remote_offset: 16, ..GetRequest::new(back, 8, me, PT, 0) }).await?;
-            host.ct_wait(done, 1).await?;
-            host.ct_wait(count, 3).await?;
+            let back = portals.md_bind(Md { start, length, options, ct: Some(done), eq: None })?;
+            portals.get(&GetRequest { remote_offset: 16, ..GetRequest::new(back, 8, me, PT, 0) }).await?;
+            portals.ct_wait(done, 1).await?;
+            portals.ct_wait(count, 3).await?;
             assert_eq!(from.read(32, 8), [9; 8]);
             assert_eq!(into.read(0, 16), bytes(16));
             // The atomic's acknowledgement and the put's.
-            host.ct_wait(answers, 2).await?;
+            portals.ct_wait(answers, 2).await?;
             Ok(())
         });
         assert!(ran.is_ok(), "{ran:?}");
@@ -183,9 +187,11 @@ fn places_on_the_way_are_bounded() {
     let ran = run("spin-discrete", &overrides, 1, async |host| {
         let Ready { into, count, md, .. } = ready(&host, 40_000).await?;
         for _ in 0..50 {
-            host.put(&PutRequest::new(md, 40_000, NodeId(0), PT, 0)).await?;
+            let portals = host.portals()?;
+            portals.put(&PutRequest::new(md, 40_000, NodeId(0), PT, 0)).await?;
         }
-        host.ct_wait(count, 50).await?;
+        let portals = host.portals()?;
+        portals.ct_wait(count, 50).await?;
         assert_eq!(into.read(0, 40_000), bytes(40_000));
         Ok(())
     });

@@ -86,7 +86,8 @@ struct Outcome {
 }
 
 fn descriptor(host: &Host, buffer: &Buffer, ct: CtHandle) -> Result<MdHandle, Error> {
-    host.md_bind(Md {
+    let portals = host.portals()?;
+    portals.md_bind(Md {
         start: buffer.address(),
         length: buffer.len(),
         options: MdOptions::EVENT_CT_REPLY | MdOptions::EVENT_CT_ACK | MdOptions::EVENT_SEND_DISABLE,
@@ -100,8 +101,9 @@ async fn program(host: Host, ops: Rc<Vec<Op>>, outcome: Rc<RefCell<Vec<Outcome>>
     let puts = host.alloc(SLOT * ops.len().max(1) as u64)?;
     let (sums, bytes) = (host.alloc(8 * COUNTERS)?, host.alloc(SLOT)?);
     bytes.write(0, &contents(rank, 1000, SLOT));
-    host.pt_alloc(Some(PT), None)?;
-    let counted = host.ct_alloc()?;
+    let portals = host.portals()?;
+    portals.pt_alloc(Some(PT), None)?;
+    let counted = portals.ct_alloc()?;
     for (buffer, match_bits) in [(&puts, PUTS), (&sums, SUMS), (&bytes, BYTES)] {
         let options =
             MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_BYTES;
@@ -109,12 +111,12 @@ async fn program(host: Host, ops: Rc<Vec<Op>>, outcome: Rc<RefCell<Vec<Outcome>>
         let options = if ct.is_some() { options } else { MeOptions::OP_PUT | MeOptions::OP_GET };
         let me =
             Me { start: buffer.address(), length: buffer.len(), match_bits, options, ct, ..Me::default() };
-        let appending = host.me_append(PT, me, List::Priority).await?;
-        host.appended(appending).await?;
+        let appending = portals.me_append(PT, me, List::Priority).await?;
+        portals.appended(appending).await?;
     }
     host.barrier().await;
 
-    let done = host.ct_alloc()?;
+    let done = portals.ct_alloc()?;
     let (mut waiting, mut brought) = (0, Vec::new());
     for (number, op) in ops.iter().enumerate().filter(|(_, op)| op.from == rank) {
         let target = NodeId(op.target(ranks));
@@ -157,17 +159,17 @@ async fn program(host: Host, ops: Rc<Vec<Op>>, outcome: Rc<RefCell<Vec<Outcome>>
                 }
             }
         };
-        host.post(&request).await?;
+        portals.post(&request).await?;
         waiting += 1;
     }
-    host.ct_wait(done, waiting).await?;
+    portals.ct_wait(done, waiting).await?;
     host.barrier().await;
     let word = |at: u64| u64::from_le_bytes(sums.read(8 * at, 8).try_into().expect("eight bytes"));
     outcome.borrow_mut()[rank as usize] = Outcome {
         puts: puts.read(0, puts.len()),
         sums: (0..COUNTERS).map(word).collect(),
         brought: brought.into_iter().map(|(number, buffer, len)| (number, buffer.read(0, len))).collect(),
-        bytes_put: host.ct_get(counted)?.success,
+        bytes_put: portals.ct_get(counted).success,
     };
     Ok(())
 }
@@ -304,20 +306,21 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
         let disabled = times.clone();
         cluster.program(0, move |host| async move {
             let buffer = host.alloc(8 * 3 * EACH)?;
-            let eq = host.eq_alloc(depth)?;
-            host.pt_alloc_with(Some(PT), Some(eq), PtOptions::FLOWCTRL)?;
+            let portals = host.portals()?;
+            let eq = portals.eq_alloc(depth)?;
+            portals.pt_alloc_with(Some(PT), Some(eq), PtOptions::FLOWCTRL)?;
             let options = MeOptions::OP_PUT | MeOptions::MANAGE_LOCAL | MeOptions::EVENT_LINK_DISABLE;
             let me = Me { start: buffer.address(), length: buffer.len(), options, ..Me::default() };
-            let appending = host.me_append(PT, me, List::Priority).await?;
-            host.appended(appending).await?;
+            let appending = portals.me_append(PT, me, List::Priority).await?;
+            portals.appended(appending).await?;
             host.barrier().await;
             while (note.borrow().len() as u64) < 3 * EACH {
-                let event = host.eq_wait(eq, |_| true, || "a message".into()).await?;
+                let event = portals.eq_wait(eq, |_| true, || "a message".into()).await?;
                 match event.kind {
                     EventKind::PtDisabled => {
                         *times.borrow_mut() += 1;
                         host.compute(Duration::from_ns(3000)).await;
-                        host.pt_enable(PT, true).await?;
+                        portals.pt_enable(PT, true).await?;
                     }
                     _ => {
                         // The bytes are where the event says.
@@ -338,8 +341,9 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
                 for number in 0..EACH {
                     buffer.write(8 * number, &number.to_le_bytes());
                 }
-                let eq = host.eq_alloc(1024)?;
-                let md = host.md_bind(Md {
+                let portals = host.portals()?;
+                let eq = portals.eq_alloc(1024)?;
+                let md = portals.md_bind(Md {
                     start: buffer.address(),
                     length: buffer.len(),
                     options: MdOptions::EVENT_SEND_DISABLE,
@@ -353,11 +357,11 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
                         let put = PutRequest::new(md, 8, NodeId(0), PT, 0);
                         let ack = AckRequest::Full;
                         let (hdr_data, user_ptr, local_offset) = (number, number, 8 * number);
-                        host.put(&PutRequest { ack, hdr_data, user_ptr, local_offset, ..put }).await?;
+                        portals.put(&PutRequest { ack, hdr_data, user_ptr, local_offset, ..put }).await?;
                     }
                     let mut again = Vec::new();
                     for _ in 0..left.len() {
-                        let event: Event = host.eq_wait(eq, |_| true, || "an ack".into()).await?;
+                        let event: Event = portals.eq_wait(eq, |_| true, || "an ack".into()).await?;
                         assert_eq!(event.kind, EventKind::Ack);
                         match event.fail {
                             FailType::Ok => {}

@@ -62,12 +62,12 @@ fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
 /// One run; how long it took.
 fn one(point: &Point<'_>, load: &Load, seed: u64, first: bool) -> Result<Duration, Error> {
     let mut cluster = point.cluster(seed, first)?;
-    let program = cluster.host(0).load_processes(point.elf)?;
+    let program = cluster.host(0).channels()?.load(point.elf)?;
     let far = Far::start_all(cluster.host(0), &program, load)?;
     let moved: Rc<RefCell<Option<Moved>>> = Rc::default();
     let (theirs, load) = (moved.clone(), *load);
     cluster.program(0, move |host| async move {
-        let device = host.open()?;
+        let device = host.channels()?.open();
         let mut rng = host.rng("beginnings of threads");
         let mut ready = Vec::new();
         for far in far {

@@ -25,12 +25,12 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };
     let load = Load { messages: (messages + warmup) as u32, memory, ..point.load(1) };
     let mut cluster = point.cluster(point.request.seed, true)?;
-    let program = cluster.host(0).load_processes(point.elf)?;
+    let program = cluster.host(0).channels()?.load(point.elf)?;
     let far = Far::start_all(cluster.host(0), &program, &load)?[0];
     let measured = Rc::new(RefCell::new(Measured::default()));
     let theirs = measured.clone();
     cluster.program(0, move |host| async move {
-        let channel = host.open()?.subscribe(far.target()).await?;
+        let channel = host.channels()?.open().subscribe(far.target()).await?;
         let near = Near::new(host.clone(), channel, load, far)?;
         let mut begun = host.path();
         for message in 0..load.messages {

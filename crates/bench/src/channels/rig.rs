@@ -59,16 +59,17 @@ pub(super) struct Far {
 impl Far {
     /// Starts the processes, one on each microengine before any has two.
     pub(super) fn start_all(host: &Host, program: &Processes, load: &Load) -> Result<Vec<Far>, Error> {
-        let microengines = host.nfp()?.spec().cores;
+        let channels = host.channels()?;
+        let microengines = channels.spec().cores;
         let contexts = (load.processes as usize).div_ceil(microengines);
         let start = |number: u32| {
             let bytes = load.memory_bytes();
             let memory = CardMemory { kind: load.memory, island: 0, offset: number * bytes, bytes };
             let target = TARGETS + number;
             if (load.mode, load.direction) == (Mode::Direct, Direction::CardToHost) {
-                host.write_card(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
+                channels.write(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
             }
-            let process = host.start(
+            let process = channels.start(
                 program,
                 &Start {
                     name: load.function(),
@@ -103,7 +104,7 @@ pub(super) struct Near {
 
 impl Near {
     pub(super) fn new(host: Host, channel: Channel, load: Load, far: Far) -> Result<Near, Error> {
-        let device = host.open()?;
+        let device = host.channels()?.open();
         let buffer = host.alloc(load.bytes.into())?;
         let first = pattern(&host, &load, far.target);
         let second = first.iter().map(|byte| !byte).collect();
@@ -128,7 +129,7 @@ impl Near {
         let pattern = &self.patterns[message as usize % 2][..self.load.bytes as usize];
         match self.load.direction {
             Direction::HostToCard => self.buffer.write(0, pattern),
-            Direction::CardToHost => self.host.write_card(&self.far.memory, pattern)?,
+            Direction::CardToHost => self.host.channels()?.write(&self.far.memory, pattern)?,
         }
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Near {
             let found = match self.load.direction {
                 Direction::HostToCard => {
                     let memory = CardMemory { offset: self.far.memory.offset + at, bytes, ..self.far.memory };
-                    self.host.read_card(&memory)?
+                    self.host.channels()?.read(&memory)?
                 }
                 Direction::CardToHost => self.buffer.read(at.into(), bytes.into()),
             };
@@ -169,7 +170,7 @@ impl Near {
 
     /// Waits for the process's end, and checks what direct messages it has stored.
     pub(super) async fn finish(&self) -> Result<(), Error> {
-        let result = self.host.finished(&self.far.process).await?;
+        let result = self.host.channels()?.finished(&self.far.process).await?;
         if result != 0 {
             return Err(Error::Program(format!(
                 "the process of target {} ended with {} (see nfp.h)",
@@ -180,7 +181,7 @@ impl Near {
             for message in 0..self.load.messages {
                 let offset = self.far.memory.offset + STORED * message;
                 let memory = CardMemory { offset, bytes: self.load.bytes, ..self.far.memory };
-                compare(&self.host.read_card(&memory)?, &self.direct(message), message, 0)?;
+                compare(&self.host.channels()?.read(&memory)?, &self.direct(message), message, 0)?;
             }
         }
         Ok(())

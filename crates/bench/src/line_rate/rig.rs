@@ -48,9 +48,10 @@ impl Rig<'_> {
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster)?;
         // What stops one handler may stop each, and take the longest that a handler may every time.
-        cluster.host(1).spin()?.on_stop(stop);
+        let card = cluster.host(1).portals()?.card().clone();
+        card.on_stop(stop);
         let run = cluster.run();
-        let faults = cluster.host(1).spin()?.faults();
+        let faults = card.faults();
         if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Trap | FaultKind::Budget)) {
             return Err(Error::HandlerTrap(fault_lines(&faults)));
         }
@@ -59,17 +60,17 @@ impl Rig<'_> {
         let load = Load {
             packet_bytes: self.packet_bytes,
             messages,
-            interval: cluster.host(0).spin()?.wire_interval(self.packet_bytes),
+            interval: cluster.host(0).portals()?.card().wire_interval(self.packet_bytes),
             wire_bytes: self.packet_bytes + spec.link.header,
             hpus: spec.hpu.cores as u64,
             buffer_packets: u64::from(spec.link.buffer),
             credit: spec.link.latency,
-            busy: cluster.host(1).spin()?.busy(),
+            busy: card.busy(),
             payload_handler: self.handlers.has_payload_handler(),
-            words: cluster.host(1).spin()?.waited_words(),
-            sent: cluster.host(1).spin()?.packets_sent(),
+            words: card.waited_words(),
+            sent: card.packets_sent(),
         };
-        let refused = cluster.host(1).spin()?.refused_commands();
+        let refused = card.refused_commands();
         let row = Row {
             refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
             ..Measured::of(&load, &run.recording)?.row(&load)
@@ -102,7 +103,7 @@ impl Rig<'_> {
                 let length = rest.len().min(bytes.len());
                 bytes[..length].copy_from_slice(&rest[..length]);
             };
-            host.spin()?.generate(&what, fill).await;
+            host.portals()?.card().generate(&what, fill).await;
             Ok(())
         });
     }
@@ -111,13 +112,14 @@ impl Rig<'_> {
     fn receive(&self, cluster: &mut Cluster) -> Result<[Buffer; 2], Error> {
         let messages = self.request.messages();
         let host = cluster.host(1);
+        let portals = host.portals()?;
         let memory = host.alloc(self.packet_bytes * messages.packets_each)?;
         let of_handlers = host.alloc(self.request.handler_memory)?;
         let mut state = self.request.state.clone();
         state.resize(self.request.state_bytes as usize, 0);
-        let attached = host.attach(self.handlers, &state, Some(&of_handlers))?;
-        let counter = host.ct_alloc()?;
-        host.pt_alloc(Some(PT), None)?;
+        let attached = portals.attach(self.handlers, &state, Some(&of_handlers))?;
+        let counter = portals.ct_alloc()?;
+        portals.pt_alloc(Some(PT), None)?;
         let me = Me {
             start: memory.address(),
             length: memory.len(),
@@ -131,8 +133,9 @@ impl Rig<'_> {
             ..Me::default()
         };
         cluster.program(1, move |host| async move {
-            let appending = host.me_append(PT, me, List::Priority).await?;
-            host.appended(appending).await?;
+            let portals = host.portals()?;
+            let appending = portals.me_append(PT, me, List::Priority).await?;
+            portals.appended(appending).await?;
             host.barrier().await;
             Ok(())
         });

@@ -7,7 +7,6 @@ use super::{
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::node::NodeSpec;
-use crate::spin::CallError;
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::describe;
 use nicety_spec::Reader;
@@ -68,15 +67,10 @@ impl Node {
         processes.entry(number).or_insert_with(new).clone()
     }
 
-    fn check_rank(&self, rank: u32) -> Result<(), CardError> {
-        let ranks = self.card.nodes;
-        if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
-    }
-
     /// Posts a send of the host's own process, and how the bytes get to the card.
     ///
     /// # Errors
-    /// When there is no such rank; when the message is too long for that way.
+    /// When the message is too long for that way.
     pub async fn post_send(
         &self,
         caller: Caller<'_>,
@@ -84,7 +78,6 @@ impl Node {
         how: How,
     ) -> Result<Operation, CardError> {
         let Outgoing { to, tag, address, bytes } = message;
-        self.check_rank(to)?;
         let to = Endpoint { node: NodeId(to), vni: self.own };
         let (process, send) = (self.process(OWN_PROCESS), Send { address, bytes, to, tag: tag.into(), how });
         let post = async |path: &mut _| process.send(self.own, send, path).await;
@@ -113,7 +106,7 @@ impl Node {
     /// Posts a receive of the host's own process, and how the bytes get from the card.
     ///
     /// # Errors
-    /// When there is no such rank, or a limit is reached.
+    /// When a limit is reached.
     pub async fn post_receive_by(
         &self,
         caller: Caller<'_>,
@@ -121,7 +114,6 @@ impl Node {
         how: How,
     ) -> Result<PostedReceive, CardError> {
         let Wanted { source, tag, address, room } = wanted;
-        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: self.own });
         let receive = Receive { address, bytes: room, from, tag: tag.map(u64::from), how };
         let process = self.process(OWN_PROCESS);

@@ -45,7 +45,7 @@ pub enum Wanted {
 
 impl Program {
     pub(super) async fn channels(&self, host: &Host, call: ChannelCall) -> Result<Outcome, Error> {
-        let device = host.open()?;
+        let device = host.channels()?.open();
         match call {
             ChannelCall::Subscribe { target } => {
                 let channel = device.subscribe(target).await?;

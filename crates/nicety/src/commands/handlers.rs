@@ -3,9 +3,9 @@
 use super::{Carried, Outcome, Part, Program, nothing, numbered};
 use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host, HpuMemoryId, State};
 
-/// [`Host`]'s functions under the same names.
+/// [`Portals`](crate::Portals)'s functions under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the functions and arguments of `Portals`, under the same names")]
 pub enum HandlerSetup {
     /// A compiled program; it has a number then, on every host.
     Load {
@@ -36,9 +36,9 @@ pub enum HandlerSetup {
     },
 }
 
-/// [`Host`]'s calls under the same names.
+/// [`Portals`](crate::Portals)'s calls under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the calls and arguments of `Portals`, under the same names")]
 pub enum HandlerCall {
     HpuRead { memory: HpuMemoryId, offset: u64, bytes: u64 },
     HpuWrite { memory: HpuMemoryId, offset: u64, contents: Vec<u8> },
@@ -46,17 +46,17 @@ pub enum HandlerCall {
 
 impl Program {
     pub(super) fn set_up_handlers(&self, setup: HandlerSetup) -> Result<Outcome, Error> {
-        let host = &self.0.host;
+        let portals = self.0.host.portals()?;
         match setup {
             HandlerSetup::Load { elf, names } => {
-                let handlers = host.load_handlers(&elf, &names)?;
+                let handlers = portals.load_handlers(&elf, &names)?;
                 Ok(numbered(&self.0.loaded.handlers, handlers))
             }
-            HandlerSetup::Application { config } => Ok(Outcome::Word(host.application(config)?.0.into())),
+            HandlerSetup::Application { config } => Ok(Outcome::Word(portals.application(config)?.0.into())),
             HandlerSetup::HpuAlloc { application, contents } => {
-                Ok(Outcome::Word(host.hpu_alloc(application, contents)?.0))
+                Ok(Outcome::Word(portals.hpu_alloc(application, contents)?.0))
             }
-            HandlerSetup::HpuFree { memory } => host.hpu_free(memory).map(nothing),
+            HandlerSetup::HpuFree { memory } => portals.hpu_free(memory).map(nothing),
             HandlerSetup::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.0.loaded.handlers.borrow();
                 let unknown = || Error::Program(format!("there are no handlers {handlers}"));
@@ -64,20 +64,24 @@ impl Program {
                 let memory = memory.map(|part| self.part(part)).transpose()?;
                 let state = shared.map_or(State::Own(&state), State::Shared);
                 let memory = memory.map(|buffer| (buffer.address(), buffer.len()));
-                let attached = host.attach_as(&Attach { handlers, application, state, memory })?;
+                let attached = portals.attach_as(&Attach { handlers, application, state, memory })?;
                 Ok(Outcome::Word(attached.into()))
             }
-            HandlerSetup::Detach { handlers } => host.detach(handlers).map(nothing),
+            HandlerSetup::Detach { handlers } => portals.detach(handlers).map(nothing),
         }
     }
 
     pub(super) fn handlers<'c>(&'c self, host: &'c Host, call: HandlerCall) -> Carried<'c> {
         match call {
             HandlerCall::HpuRead { memory, offset, bytes } => {
-                Box::pin(async move { host.hpu_read(memory, offset, bytes).await.map(Outcome::Bytes) })
+                Box::pin(
+                    async move { host.portals()?.hpu_read(memory, offset, bytes).await.map(Outcome::Bytes) },
+                )
             }
             HandlerCall::HpuWrite { memory, offset, contents } => {
-                Box::pin(async move { host.hpu_write(memory, offset, contents).await.map(nothing) })
+                Box::pin(
+                    async move { host.portals()?.hpu_write(memory, offset, contents).await.map(nothing) },
+                )
             }
         }
     }

@@ -64,37 +64,37 @@ pub enum InterfaceCall {
 impl Program {
     pub(super) fn set_up_interfaces(&self, setup: InterfaceSetup) -> Result<Outcome, Error> {
         let InterfaceSetup::Alloc { process, bytes } = setup;
-        Ok(self.add_buffer(self.0.host.vni_process(process)?.alloc(bytes)?))
+        Ok(self.add_buffer(self.0.host.vni()?.process(process).alloc(bytes)?))
     }
 
     pub(super) fn interfaces<'c>(&'c self, host: &'c Host, call: InterfaceCall) -> Carried<'c> {
         match call {
             InterfaceCall::Open { process } => {
-                Box::pin(async move { Ok(Outcome::Word(host.vni_process(process)?.open().await?.into())) })
+                Box::pin(async move { Ok(Outcome::Word(host.vni()?.process(process).open().await?.into())) })
             }
             InterfaceCall::Close { process, vni } => {
-                Box::pin(async move { host.vni_process(process)?.close(vni).await.map(nothing) })
+                Box::pin(async move { host.vni()?.process(process).close(vni).await.map(nothing) })
             }
             InterfaceCall::Pool { process, vni, bytes } => Box::pin(async move {
-                let pool = host.vni_process(process)?.register_pool(vni, bytes).await?;
+                let pool = host.vni()?.process(process).register_pool(vni, bytes).await?;
                 Ok(self.add_buffer(pool))
             }),
             InterfaceCall::Send { process, vni, part, to, tag, how } => Box::pin(async move {
                 let buffer = self.part(part)?;
-                let operation = host.vni_process(process)?.send(vni, &buffer, to, tag, how).await?;
+                let operation = host.vni()?.process(process).send(vni, &buffer, to, tag, how).await?;
                 Ok(Outcome::Word(operation.number()))
             }),
             InterfaceCall::Receive { process, vni, part, from, tag, how } => Box::pin(async move {
                 let buffer = self.part(part)?;
-                let operation = host.vni_process(process)?.receive(vni, &buffer, from, tag, how).await?;
+                let operation = host.vni()?.process(process).receive(vni, &buffer, from, tag, how).await?;
                 Ok(Outcome::Word(operation.number()))
             }),
             InterfaceCall::Test { process, vni, operation } => Box::pin(async move {
-                let done = host.vni_process(process)?.test(vni, Operation::numbered(operation)).await?;
+                let done = host.vni()?.process(process).test(vni, Operation::numbered(operation)).await?;
                 Ok(Outcome::Completed(done))
             }),
             InterfaceCall::Wait { process, vni, operation } => Box::pin(async move {
-                let done = host.vni_process(process)?.wait(vni, Operation::numbered(operation)).await?;
+                let done = host.vni()?.process(process).wait(vni, Operation::numbered(operation)).await?;
                 Ok(Outcome::Completed(Some(done)))
             }),
         }

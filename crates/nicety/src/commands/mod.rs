@@ -208,7 +208,7 @@ impl Program {
             Setup::Portals(setup) => self.set_up_portals(setup),
             Setup::Handlers(setup) => self.set_up_handlers(setup),
             Setup::Processes(setup) => self.set_up_processes(setup),
-            Setup::Channels(ChannelSetup::Open) => self.0.host.open().map(|_| Outcome::Nothing),
+            Setup::Channels(ChannelSetup::Open) => self.0.host.channels().map(|_| Outcome::Nothing),
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
         }
     }

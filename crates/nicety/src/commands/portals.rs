@@ -8,9 +8,9 @@ use nicety_portals::{
 };
 use nicety_types::Duration;
 
-/// What a host keeps on its card: [`Host`]'s functions under the same names.
+/// What a host keeps on its card: [`Portals`](crate::Portals)'s functions under the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the functions and arguments of `Portals`, under the same names")]
 pub enum PortalsSetup {
     NiLimits,
     NiStatus { register: StatusRegister },
@@ -25,9 +25,9 @@ pub enum PortalsSetup {
     MdRelease { md: MdHandle },
 }
 
-/// [`Host`]'s calls under the same names.
+/// [`Portals`](crate::Portals)'s calls under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the calls and arguments of `Portals`, under the same names")]
 pub enum PortalsCall {
     /// An operation, posted, or triggered by a counter.
     Post {
@@ -100,85 +100,98 @@ pub struct Trigger {
 
 impl Program {
     pub(super) fn set_up_portals(&self, setup: PortalsSetup) -> Result<Outcome, Error> {
-        let host = &self.0.host;
+        let portals = self.0.host.portals()?;
         match setup {
-            PortalsSetup::NiLimits => host.ni_limits().map(Outcome::Limits),
-            PortalsSetup::NiStatus { register } => host.ni_status(register).map(Outcome::Word),
-            PortalsSetup::CtAlloc => Ok(Outcome::Word(host.ct_alloc()?.to_bits())),
-            PortalsSetup::CtFree { ct } => host.ct_free(ct).map(nothing),
-            PortalsSetup::CtGet { ct } => host.ct_get(ct).map(Outcome::Count),
-            PortalsSetup::EqAlloc { depth } => Ok(Outcome::Word(host.eq_alloc(depth)?.to_bits())),
-            PortalsSetup::EqFree { eq } => host.eq_free(eq).map(nothing),
+            PortalsSetup::NiLimits => Ok(Outcome::Limits(portals.ni_limits())),
+            PortalsSetup::NiStatus { register } => Ok(Outcome::Word(portals.ni_status(register))),
+            PortalsSetup::CtAlloc => Ok(Outcome::Word(portals.ct_alloc()?.to_bits())),
+            PortalsSetup::CtFree { ct } => portals.ct_free(ct).map(nothing),
+            PortalsSetup::CtGet { ct } => Ok(Outcome::Count(portals.ct_get(ct))),
+            PortalsSetup::EqAlloc { depth } => Ok(Outcome::Word(portals.eq_alloc(depth)?.to_bits())),
+            PortalsSetup::EqFree { eq } => portals.eq_free(eq).map(nothing),
             PortalsSetup::PtAlloc { pt, eq, options } => {
-                Ok(Outcome::Word(host.pt_alloc_with(pt, eq, options)?.into()))
+                Ok(Outcome::Word(portals.pt_alloc_with(pt, eq, options)?.into()))
             }
-            PortalsSetup::PtFree { pt } => host.pt_free(pt).map(nothing),
+            PortalsSetup::PtFree { pt } => portals.pt_free(pt).map(nothing),
             PortalsSetup::MdBind { part, options, eq, ct } => {
                 let buffer = self.part(part)?;
                 let md = Md { start: buffer.address(), length: buffer.len(), options, eq, ct };
-                Ok(Outcome::Word(host.md_bind(md)?.to_bits()))
+                Ok(Outcome::Word(portals.md_bind(md)?.to_bits()))
             }
-            PortalsSetup::MdRelease { md } => host.md_release(md).map(nothing),
+            PortalsSetup::MdRelease { md } => portals.md_release(md).map(nothing),
         }
     }
 
     pub(super) fn portals<'c>(&'c self, host: &'c Host, call: PortalsCall) -> Carried<'c> {
         match call {
             PortalsCall::Post { request, trigger: None } => {
-                Box::pin(async move { host.post(&request).await.map(nothing) })
+                Box::pin(async move { host.portals()?.post(&request).await.map(nothing) })
             }
             PortalsCall::Post { request, trigger: Some(Trigger { ct, threshold }) } => {
-                Box::pin(async move { host.triggered(request, ct, threshold).await.map(nothing) })
+                Box::pin(async move { host.portals()?.triggered(request, ct, threshold).await.map(nothing) })
             }
             PortalsCall::CtInc { ct, by, trigger: None } => {
-                Box::pin(async move { host.ct_inc(ct, by).await.map(nothing) })
+                Box::pin(async move { host.portals()?.ct_inc(ct, by).await.map(nothing) })
             }
             PortalsCall::CtInc { ct: target, by, trigger: Some(Trigger { ct, threshold }) } => {
-                Box::pin(async move { host.triggered_ct_inc(target, by, ct, threshold).await.map(nothing) })
+                Box::pin(async move {
+                    host.portals()?.triggered_ct_inc(target, by, ct, threshold).await.map(nothing)
+                })
             }
             PortalsCall::CtSet { ct, value, trigger: None } => {
-                Box::pin(async move { host.ct_set(ct, value).await.map(nothing) })
+                Box::pin(async move { host.portals()?.ct_set(ct, value).await.map(nothing) })
             }
-            PortalsCall::CtSet { ct: target, value, trigger: Some(Trigger { ct, threshold }) } => Box::pin(
-                async move { host.triggered_ct_set(target, value, ct, threshold).await.map(nothing) },
-            ),
+            PortalsCall::CtSet { ct: target, value, trigger: Some(Trigger { ct, threshold }) } => {
+                Box::pin(async move {
+                    host.portals()?.triggered_ct_set(target, value, ct, threshold).await.map(nothing)
+                })
+            }
             PortalsCall::CtCancelTriggered { ct } => {
-                Box::pin(async move { host.ct_cancel_triggered(ct).await.map(nothing) })
+                Box::pin(async move { host.portals()?.ct_cancel_triggered(ct).await.map(nothing) })
             }
             PortalsCall::CtWait { ct, threshold } => {
-                Box::pin(async move { Ok(Outcome::Word(host.ct_wait(ct, threshold).await?.success)) })
+                Box::pin(
+                    async move { Ok(Outcome::Word(host.portals()?.ct_wait(ct, threshold).await?.success)) },
+                )
             }
             PortalsCall::CtPoll { counters, limit } => Box::pin(async move {
-                let reached = host.ct_poll(&counters, limit).await?;
+                let reached = host.portals()?.ct_poll(&counters, limit).await?;
                 Ok(Outcome::Reached(reached.map(|(index, value)| (counters[index].0, value))))
             }),
-            PortalsCall::EqGet { eq } => Box::pin(async move { host.eq_get(eq).await.map(Outcome::Event) }),
+            PortalsCall::EqGet { eq } => {
+                Box::pin(async move { host.portals()?.eq_get(eq).await.map(Outcome::Event) })
+            }
             PortalsCall::EqWait { eq } => Box::pin(async move {
                 let what = || "an event in its queue".to_string();
-                Ok(Outcome::Event(Some(host.eq_wait(eq, |_| true, what).await?)))
+                Ok(Outcome::Event(Some(host.portals()?.eq_wait(eq, |_| true, what).await?)))
             }),
             PortalsCall::EqPoll { eqs, limit } => Box::pin(async move {
-                let found = host.eq_poll(&eqs, limit).await?;
+                let found = host.portals()?.eq_poll(&eqs, limit).await?;
                 Ok(Outcome::Polled(found.map(|(index, event)| (eqs[index], event))))
             }),
             PortalsCall::PtEnable { pt, enabled } => {
-                Box::pin(async move { host.pt_enable(pt, enabled).await.map(nothing) })
+                Box::pin(async move { host.portals()?.pt_enable(pt, enabled).await.map(nothing) })
             }
             PortalsCall::MeAppend { part, pt, me, list, wait } => Box::pin(async move {
                 let buffer = self.part(part)?;
                 let me = Me { start: buffer.address(), length: buffer.len(), ..me };
-                let appending = host.me_append(pt, me, list).await?;
+                let portals = host.portals()?;
+                let appending = portals.me_append(pt, me, list).await?;
                 if wait {
-                    Ok(Outcome::Word(host.appended(appending).await?.to_bits()))
+                    Ok(Outcome::Word(portals.appended(appending).await?.to_bits()))
                 } else {
                     Ok(Outcome::Nothing)
                 }
             }),
-            PortalsCall::MeUnlink { me } => Box::pin(async move { host.me_unlink(me).await.map(nothing) }),
-            PortalsCall::MeSearch { pt, me, op } => {
-                Box::pin(async move { host.me_search(pt, me, op).await.map(nothing) })
+            PortalsCall::MeUnlink { me } => {
+                Box::pin(async move { host.portals()?.me_unlink(me).await.map(nothing) })
             }
-            PortalsCall::AtomicSync => Box::pin(async move { host.atomic_sync().await.map(nothing) }),
+            PortalsCall::MeSearch { pt, me, op } => {
+                Box::pin(async move { host.portals()?.me_search(pt, me, op).await.map(nothing) })
+            }
+            PortalsCall::AtomicSync => {
+                Box::pin(async move { host.portals()?.atomic_sync().await.map(nothing) })
+            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::{Outcome, Program, nothing, numbered};
 use crate::{CardMemory, Error, Host, Start};
 
-/// [`Host`]'s functions under the same names.
+/// [`Channels`](crate::Channels)'s functions under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the functions and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the functions and arguments of `Channels`, under the same names")]
 pub enum ProcessSetup {
     /// A compiled program; it has a number then, on every host.
     Load {
@@ -36,9 +36,9 @@ pub enum ProcessSetup {
     },
 }
 
-/// [`Host`]'s calls under the same names.
+/// [`Channels`](crate::Channels)'s calls under the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
+#[expect(missing_docs, reason = "the calls and arguments of `Channels`, under the same names")]
 pub enum ProcessCall {
     /// A process, as numbered by the outcome of `Start`.
     Finished { process: u64 },
@@ -46,10 +46,10 @@ pub enum ProcessCall {
 
 impl Program {
     pub(super) fn set_up_processes(&self, setup: ProcessSetup) -> Result<Outcome, Error> {
-        let host = &self.0.host;
+        let channels = self.0.host.channels()?;
         match setup {
             ProcessSetup::Load { elf } => {
-                let processes = host.load_processes(&elf)?;
+                let processes = channels.load(&elf)?;
                 Ok(numbered(&self.0.loaded.processes, processes))
             }
             ProcessSetup::Start { processes, name, microengine, context, contexts, arguments } => {
@@ -63,15 +63,15 @@ impl Program {
                     contexts: contexts.map(|contexts| contexts as usize),
                     arguments: &arguments,
                 };
-                Ok(numbered(&self.0.started, host.start(processes, &start)?))
+                Ok(numbered(&self.0.started, channels.start(processes, &start)?))
             }
-            ProcessSetup::OpenQueue { queue } => host.open_queue(queue).map(nothing),
+            ProcessSetup::OpenQueue { queue } => channels.open_queue(queue).map(nothing),
             ProcessSetup::CardMemory { part } => {
-                host.check_card(&part)?;
+                channels.check(&part)?;
                 Ok(Outcome::Word(part.address().into()))
             }
-            ProcessSetup::ReadCard { part } => host.read_card(&part).map(Outcome::Bytes),
-            ProcessSetup::WriteCard { part, contents } => host.write_card(&part, &contents).map(nothing),
+            ProcessSetup::ReadCard { part } => channels.read(&part).map(Outcome::Bytes),
+            ProcessSetup::WriteCard { part, contents } => channels.write(&part, &contents).map(nothing),
         }
     }
 
@@ -79,6 +79,6 @@ impl Program {
         let ProcessCall::Finished { process } = call;
         let unknown = || Error::Program(format!("this host has started no process {process}"));
         let process = self.0.started.borrow().get(process as usize).copied().ok_or_else(unknown)?;
-        Ok(Outcome::Word(host.finished(&process).await?.into()))
+        Ok(Outcome::Word(host.channels()?.finished(&process).await?.into()))
     }
 }

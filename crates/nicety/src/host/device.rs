@@ -9,8 +9,8 @@ use nicety_types::{Duration, Path};
 /// another thread is to use, that thread opens itself.
 #[derive(Clone)]
 pub struct Device {
-    host: Host,
-    device: nfp::Device,
+    pub(super) host: Host,
+    pub(super) device: nfp::Device,
 }
 
 /// A channel to the process that has registered a target. It carries messages both ways, one at a time in each.
@@ -34,17 +34,6 @@ pub enum Alternative<'b> {
     Direct(Channel, u32),
     /// An indirect message that fills a buffer.
     Indirect(Channel, &'b Buffer),
-}
-
-impl Host {
-    /// Opens the device of this host's card; set-up, takes no virtual time.
-    ///
-    /// # Errors
-    /// When the card has no channels.
-    pub fn open(&self) -> Result<Device, Error> {
-        let device = self.nfp()?.card().open();
-        Ok(Device { host: self.clone(), device })
-    }
 }
 
 impl Device {

@@ -1,7 +1,8 @@
 //! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
-//! ranks; and what cards of one design have: in `portals.rs` and `offload.rs` the Portals calls and handlers, in
-//! `processes.rs` and `device.rs` processes and channels to them, in `vni.rs` processes of the host with interfaces of
-//! their own. A program may have several threads: `thread.rs`.
+//! ranks. A program may have several threads: `thread.rs`.
+//!
+//! What only cards of one design have is behind a handle of its own: [`Host::portals`] (`portals.rs`, `offload.rs`),
+//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`).
 
 mod buffer;
 mod device;
@@ -16,17 +17,18 @@ mod work;
 
 pub use buffer::Buffer;
 pub use device::{Alternative, Channel, Device};
+pub use portals::Portals;
+pub use processes::Channels;
 pub use receive::{PendingRecv, Received};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
-pub use vni::VniProcess;
+pub use vni::{Vni, VniProcess};
 
 use crate::Error;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Pool, Rng, Sim, describe};
-use nicety_nic::nfp::ProcessTable;
-use nicety_nic::{Caller, Card, qnix, spin};
+use nicety_nic::{Caller, Card};
 use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -91,11 +93,6 @@ impl Host {
     /// This host's rank.
     pub fn rank(&self) -> u32 {
         self.inner.sim.node().0
-    }
-
-    /// On behalf of which user its operations are (`PtlGetUid`); of user 0 on a card without a Portals interface.
-    pub fn uid(&self) -> u32 {
-        self.spin().map_or(0, |card| card.uid())
     }
 
     /// How many hosts there are.
@@ -184,28 +181,5 @@ impl Host {
     /// waited for them.
     pub fn path(&self) -> Path {
         *self.path.borrow()
-    }
-
-    /// This host's card, for what takes a Portals interface.
-    pub fn spin(&self) -> Result<Rc<spin::Card>, Error> {
-        Ok(self.inner.card.of::<spin::Node>()?.card().clone())
-    }
-
-    /// This host's card, for what takes microengines.
-    pub fn nfp(&self) -> Result<Rc<ProcessTable>, Error> {
-        Ok(self.inner.card.of::<ProcessTable>()?)
-    }
-
-    /// This host's card, for what takes virtual network interfaces.
-    pub fn qnix(&self) -> Result<Rc<qnix::Node>, Error> {
-        Ok(self.inner.card.of::<qnix::Node>()?)
-    }
-
-    /// Most payload that a packet of this host's card carries, in bytes.
-    ///
-    /// # Errors
-    /// When the card has no Portals interface.
-    pub fn packet_payload(&self) -> Result<u64, Error> {
-        Ok(self.spin()?.spec().packet_payload)
     }
 }

@@ -1,16 +1,16 @@
 //! Applications, HPU memory and handlers of a host; all of it but access to HPU memory is set-up and takes no virtual time.
 
-use super::Host;
+use super::Portals;
 use crate::Error;
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, CallError, HpuMemoryId};
 
-impl Host {
+impl Portals {
     /// An application on this host's card, with a weight and limits of its own.
     ///
     /// # Errors
     /// When something is wrong with it, or the card has no room for one more.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, Error> {
-        self.spin()?.application(config).map_err(input)
+        self.card.application(config).map_err(input)
     }
 
     /// HPU memory with these contents, which attached handlers of the application may have as their state
@@ -19,7 +19,7 @@ impl Host {
     /// # Errors
     /// When the card, or the application, has not so much left.
     pub fn hpu_alloc(&self, application: ApplicationId, contents: Vec<u8>) -> Result<HpuMemoryId, Error> {
-        self.spin()?.hpu_alloc(application, contents).map_err(input)
+        self.card.hpu_alloc(application, contents).map_err(input)
     }
 
     /// Frees HPU memory (`PtlHPUFreeMem`).
@@ -27,7 +27,7 @@ impl Host {
     /// # Errors
     /// When it is none, or handlers that are attached have it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), Error> {
-        self.spin()?.hpu_free(memory).map_err(input)
+        self.card.hpu_free(memory).map_err(input)
     }
 
     /// Posts a write of HPU memory from `offset` on: the CPU posts it, and the bytes are there when they have crossed the
@@ -36,9 +36,9 @@ impl Host {
     /// # Errors
     /// When there is no such memory, or it ends before the bytes do.
     pub async fn hpu_write(&self, memory: HpuMemoryId, offset: u64, contents: Vec<u8>) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.hpu_write(cpus, path, memory, offset, contents).await;
-        self.timed("write HPU memory", post).await.map_err(input)
+        self.host.timed("write HPU memory", post).await.map_err(input)
     }
 
     /// Reads `bytes` of HPU memory from `offset` on, as they are when the request has crossed the bus.
@@ -46,9 +46,9 @@ impl Host {
     /// # Errors
     /// When there is no such memory, or it ends before.
     pub async fn hpu_read(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let read = async |path: &mut _| card.hpu_read(cpus, path, memory, offset, bytes).await;
-        self.timed("read HPU memory", read).await.map_err(input)
+        self.host.timed("read HPU memory", read).await.map_err(input)
     }
 
     /// Puts handlers on the card, for match entries whose `handlers` the result becomes: with a state of their own or a
@@ -57,7 +57,7 @@ impl Host {
     /// # Errors
     /// When program or state do not fit the card.
     pub fn attach_as(&self, attach: &Attach<'_>) -> Result<u32, Error> {
-        self.spin()?.attach_as(attach).map_err(input)
+        self.card.attach_as(attach).map_err(input)
     }
 
     /// Takes handlers off the card and frees what memory only they have.
@@ -65,7 +65,7 @@ impl Host {
     /// # Errors
     /// When there are none of this number, or a match entry has them.
     pub fn detach(&self, handlers: u32) -> Result<(), Error> {
-        self.spin()?.detach(handlers).map_err(input)
+        self.card.detach(handlers).map_err(input)
     }
 }
 

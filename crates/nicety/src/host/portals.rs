@@ -4,21 +4,39 @@
 use super::{Buffer, Host};
 use crate::Error;
 use crate::error::fault_lines;
-use nicety_nic::spin::{Appending, CallError, HandlerNames, Handlers};
+use nicety_nic::spin::{self, Appending, CallError, HandlerNames, Handlers};
 use nicety_portals::{
     AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, Limits, List, Md, MdHandle,
     Me, MeHandle, PtOptions, PutRequest, Request, SearchOp, StatusRegister,
 };
 use nicety_types::{Duration, Time};
+use std::rc::Rc;
+
+/// The Portals interface of a host's card, in the hands of one thread of the host's program. Cheap to clone.
+#[derive(Clone)]
+pub struct Portals {
+    pub(super) host: Host,
+    pub(super) card: Rc<spin::Card>,
+}
+
+impl Host {
+    /// The Portals interface of this host's card, with handlers and applications.
+    ///
+    /// # Errors
+    /// When the card is of another design: what it has, and which card has a Portals interface.
+    pub fn portals(&self) -> Result<Portals, Error> {
+        Ok(Portals { host: self.clone(), card: self.inner.card.of::<spin::Node>()?.card().clone() })
+    }
+}
 
 /// Set-up.
-impl Host {
+impl Portals {
     /// A counter, at zero (`PtlCTAlloc`).
     ///
     /// # Errors
     /// When the card has no more.
     pub fn ct_alloc(&self) -> Result<CtHandle, Error> {
-        Ok(self.spin()?.ct_alloc()?)
+        Ok(self.card.ct_alloc()?)
     }
 
     /// Frees a counter (`PtlCTFree`).
@@ -26,7 +44,7 @@ impl Host {
     /// # Errors
     /// When it is in use, or none.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), Error> {
-        Ok(self.spin()?.ct_free(ct)?)
+        Ok(self.card.ct_free(ct)?)
     }
 
     /// An event queue (`PtlEQAlloc`).
@@ -34,7 +52,7 @@ impl Host {
     /// # Errors
     /// When the card has no more, or none so deep.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, Error> {
-        Ok(self.spin()?.eq_alloc(depth)?)
+        Ok(self.card.eq_alloc(depth)?)
     }
 
     /// Frees an event queue, and what is in it (`PtlEQFree`).
@@ -42,7 +60,7 @@ impl Host {
     /// # Errors
     /// When it is in use, or none.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
-        Ok(self.spin()?.eq_free(eq)?)
+        Ok(self.card.eq_free(eq)?)
     }
 
     /// A memory descriptor (`PtlMDBind`).
@@ -50,7 +68,7 @@ impl Host {
     /// # Errors
     /// When the card has no more, or the memory is not this host's.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, Error> {
-        Ok(self.spin()?.md_bind(md)?)
+        Ok(self.card.md_bind(md)?)
     }
 
     /// Gives a memory descriptor back (`PtlMDRelease`).
@@ -58,10 +76,10 @@ impl Host {
     /// # Errors
     /// While an operation on it has not ended, or when there is none.
     pub fn md_release(&self, md: MdHandle) -> Result<(), Error> {
-        Ok(self.spin()?.md_release(md)?)
+        Ok(self.card.md_release(md)?)
     }
 
-    /// A portal table entry without options: [`Host::pt_alloc_with`].
+    /// A portal table entry without options: [`Portals::pt_alloc_with`].
     ///
     /// # Errors
     /// As there.
@@ -79,7 +97,7 @@ impl Host {
         eq: Option<EqHandle>,
         options: PtOptions,
     ) -> Result<u32, Error> {
-        Ok(self.spin()?.pt_alloc_with(index, eq, options)?)
+        Ok(self.card.pt_alloc_with(index, eq, options)?)
     }
 
     /// Frees a portal table entry (`PtlPTFree`).
@@ -87,7 +105,7 @@ impl Host {
     /// # Errors
     /// While match entries are linked or referred to, or when there is none.
     pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
-        Ok(self.spin()?.pt_free(pt)?)
+        Ok(self.card.pt_free(pt)?)
     }
 
     /// Loads a compiled program with handlers, for this host's card.
@@ -95,7 +113,7 @@ impl Host {
     /// # Errors
     /// When it is no program for the card's cores, or does not fit.
     pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
-        let card = self.spin()?;
+        let card = &self.card;
         let hpu = &card.spec().hpu;
         let handlers = Handlers::load(elf, names, hpu)?;
         handlers.check(hpu)?;
@@ -112,27 +130,36 @@ impl Host {
         state: &[u8],
         handler_memory: Option<&Buffer>,
     ) -> Result<u32, Error> {
-        let attached = self.spin()?.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
+        let attached = self.card.attach(handlers, state, handler_memory.map(|b| (b.address(), b.len())));
         attached.map_err(|error| Error::Input(error.to_string()))
     }
 }
 
 /// The interface.
-impl Host {
+impl Portals {
+    /// On behalf of which user the host's operations are (`PtlGetUid`).
+    pub fn uid(&self) -> u32 {
+        self.card.uid()
+    }
+
+    /// Most payload that a packet of the card carries, in bytes.
+    pub fn packet_payload(&self) -> u64 {
+        self.card.spec().packet_payload
+    }
+
+    /// The card itself, for what measures it.
+    pub const fn card(&self) -> &Rc<spin::Card> {
+        &self.card
+    }
+
     /// How much there is of everything (`ptl_ni_limits_t`, of `PtlNIInit`).
-    ///
-    /// # Errors
-    /// When the card has no Portals interface.
-    pub fn ni_limits(&self) -> Result<Limits, Error> {
-        Ok(self.spin()?.spec().limits)
+    pub fn ni_limits(&self) -> Limits {
+        self.card.spec().limits
     }
 
     /// What the card counts by now (`PtlNIStatus`).
-    ///
-    /// # Errors
-    /// When the card has no Portals interface.
-    pub fn ni_status(&self, register: StatusRegister) -> Result<u64, Error> {
-        Ok(self.spin()?.statistics().register(register))
+    pub fn ni_status(&self, register: StatusRegister) -> u64 {
+        self.card.statistics().register(register)
     }
 
     /// Waits until this host sees in its memory what the card's atomic operations have done before now
@@ -141,13 +168,13 @@ impl Host {
     /// # Errors
     /// When the card has no Portals interface.
     pub async fn atomic_sync(&self) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed("atomic sync", async |path| card.atomic_sync(cpus, path).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed("atomic sync", async |path| card.atomic_sync(cpus, path).await).await?)
     }
 }
 
 /// Operations.
-impl Host {
+impl Portals {
     /// Posts a put (`PtlPut`).
     ///
     /// # Errors
@@ -193,8 +220,8 @@ impl Host {
     /// # Errors
     /// When the request is not valid.
     pub async fn post(&self, request: &Request) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
     }
 
     /// Posts a put that the card starts when the counter has reached `threshold` (`PtlTriggeredPut`).
@@ -216,22 +243,22 @@ impl Host {
     /// # Errors
     /// When the rank is not valid. What else the card refuses is among its faults.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
-        Ok(self.timed(request.triggered_name(), post).await?)
+        Ok(self.host.timed(request.triggered_name(), post).await?)
     }
 }
 
 /// Match entries and portal table entries.
-impl Host {
+impl Portals {
     /// Posts the append of a match entry (`PtlMEAppend`).
     ///
     /// # Errors
     /// When the memory is not this host's.
     pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.me_append(cpus, path, pt, me, list).await;
-        Ok(self.timed("append an entry", post).await?)
+        Ok(self.host.timed("append an entry", post).await?)
     }
 
     /// Waits until the card has appended an entry.
@@ -239,9 +266,9 @@ impl Host {
     /// # Errors
     /// When the card refused it.
     pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.appended(cpus, path, appending).await;
-        Ok(self.timed("wait for an append", wait).await?)
+        Ok(self.host.timed("wait for an append", wait).await?)
     }
 
     /// Unlinks a match entry, and waits until the card has done so (`PtlMEUnlink`).
@@ -249,12 +276,12 @@ impl Host {
     /// # Errors
     /// While messages or unexpected headers refer to it, or when there is none.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let unlink = async |path: &mut _| {
             let pending = card.me_unlink(cpus, path, me).await;
             card.answered(cpus, path, pending, "unlink a match entry").await
         };
-        Ok(self.timed("unlink an entry", unlink).await?)
+        Ok(self.host.timed("unlink an entry", unlink).await?)
     }
 
     /// Searches the unexpected headers, and waits until the card has done so (`PtlMESearch`). What it found comes as
@@ -263,12 +290,12 @@ impl Host {
     /// # Errors
     /// When the card refuses it.
     pub async fn me_search(&self, pt: u32, me: Me, op: SearchOp) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let search = async |path: &mut _| {
             let pending = card.me_search(cpus, path, pt, me, op).await;
             card.answered(cpus, path, pending, "search its unexpected headers").await
         };
-        Ok(self.timed("search", search).await?)
+        Ok(self.host.timed("search", search).await?)
     }
 
     /// Lets messages in to a portal table entry, or keeps them out, and waits until the card has done so
@@ -277,32 +304,26 @@ impl Host {
     /// # Errors
     /// When there is none.
     pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let enable = async |path: &mut _| {
             let pending = card.pt_enable(cpus, path, pt, enabled).await;
             let what = if enabled { "enable a portal table entry" } else { "disable a portal table entry" };
             card.answered(cpus, path, pending, what).await
         };
-        Ok(self.timed(if enabled { "enable an entry" } else { "disable an entry" }, enable).await?)
+        Ok(self.host.timed(if enabled { "enable an entry" } else { "disable an entry" }, enable).await?)
     }
 }
 
 /// Counters and events.
-impl Host {
+impl Portals {
     /// A counter as the host sees it now.
-    ///
-    /// # Errors
-    /// When the card has no Portals interface.
-    pub fn ct_get(&self, ct: CtHandle) -> Result<CtEvent, Error> {
-        Ok(self.spin()?.ct_get(ct))
+    pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
+        self.card.ct_get(ct)
     }
 
     /// When the host could see a counter's last change; none where it has not changed.
-    ///
-    /// # Errors
-    /// When the card has no Portals interface.
-    pub fn ct_changed(&self, ct: CtHandle) -> Result<Option<Time>, Error> {
-        Ok(self.spin()?.ct_changed(ct))
+    pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
+        self.card.ct_changed(ct)
     }
 
     /// Posts an increment of a counter (`PtlCTInc`).
@@ -310,8 +331,8 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_inc(&self, ct: CtHandle, by: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
     }
 
     /// Posts that a counter be set (`PtlCTSet`).
@@ -319,8 +340,8 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_set(&self, ct: CtHandle, value: CtEvent) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
     }
 
     /// Posts an increment of `target` for when `ct` has reached `threshold` (`PtlTriggeredCTInc`).
@@ -334,9 +355,9 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.triggered_ct_inc(cpus, path, (target, by), ct, threshold).await;
-        Ok(self.timed("triggered increment", post).await?)
+        Ok(self.host.timed("triggered increment", post).await?)
     }
 
     /// Posts that `target` be set when `ct` has reached `threshold` (`PtlTriggeredCTSet`).
@@ -350,10 +371,10 @@ impl Host {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post =
             async |path: &mut _| card.triggered_ct_set(cpus, path, (target, value), ct, threshold).await;
-        Ok(self.timed("triggered set", post).await?)
+        Ok(self.host.timed("triggered set", post).await?)
     }
 
     /// Posts that what waits on a counter be forgotten (`PtlCTCancelTriggered`).
@@ -361,8 +382,8 @@ impl Host {
     /// # Errors
     /// When there is no such counter.
     pub async fn ct_cancel_triggered(&self, ct: CtHandle) -> Result<(), Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
     }
 
     /// Waits until a counter has reached `threshold` (`PtlCTWait`).
@@ -370,16 +391,16 @@ impl Host {
     /// # Errors
     /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
-        let value = self.timed("wait for a counter", wait).await;
-        let faults = self.spin()?.faults();
+        let value = self.host.timed("wait for a counter", wait).await;
+        let faults = self.card.faults();
         match value {
             Err(CallError::Failures { failures, .. }) if !faults.is_empty() => {
                 Err(Error::HandlerTrap(format!(
                     "{}\nso that {failures} of the operations that rank {} waited for failed",
                     fault_lines(&faults),
-                    self.rank()
+                    self.host.rank()
                 )))
             }
             value => Ok(value?),
@@ -396,9 +417,9 @@ impl Host {
         counters: &[(CtHandle, u64)],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, CtEvent)>, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let poll = async |path: &mut _| card.ct_poll(cpus, path, counters, limit).await;
-        Ok(self.timed("wait for a counter", poll).await?)
+        Ok(self.host.timed("wait for a counter", poll).await?)
     }
 
     /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` says what for, should it never
@@ -412,9 +433,9 @@ impl Host {
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.eq_wait(cpus, path, eq, wanted, what).await;
-        Ok(self.timed("wait for an event", wait).await?)
+        Ok(self.host.timed("wait for an event", wait).await?)
     }
 
     /// The next event of a queue, if there is one (`PtlEQGet`). Looking costs the CPU o, whatever it finds.
@@ -422,8 +443,8 @@ impl Host {
     /// # Errors
     /// When there is no such queue, or it overflowed before the event.
     pub async fn eq_get(&self, eq: EqHandle) -> Result<Option<Event>, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
-        Ok(self.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
+        Ok(self.host.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
     }
 
     /// Waits until one of these queues has an event, or `limit` is over (`PtlEQPoll`). Returns which of them, and the
@@ -436,8 +457,8 @@ impl Host {
         queues: &[EqHandle],
         limit: Option<Duration>,
     ) -> Result<Option<(usize, Event)>, Error> {
-        let (card, cpus) = (self.spin()?, &self.inner.cpus);
+        let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let poll = async |path: &mut _| card.eq_poll(cpus, path, queues, limit).await;
-        Ok(self.timed("wait for an event", poll).await?)
+        Ok(self.host.timed("wait for an event", poll).await?)
     }
 }

@@ -1,16 +1,59 @@
-//! Processes on this host's card; all but waiting for their end is set-up and takes no virtual time.
+//! What a host has of a card with processes: [`Channels`]. All but waiting for the end of a process is set-up and takes no
+//! virtual time.
 
-use super::Host;
+use super::{Buffer, Device, Host};
 use crate::Error;
-use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, Process, Processes, Program, Start};
+use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, Start};
+use std::rc::Rc;
+
+/// The processes on a host's card and the channels to them, in the hands of one thread of the host's program. Cheap to
+/// clone.
+#[derive(Clone)]
+pub struct Channels {
+    host: Host,
+    table: Rc<ProcessTable>,
+}
 
 impl Host {
-    /// Loads a compiled program of processes, for this host's card.
+    /// Processes on this host's card, and channels to them.
+    ///
+    /// # Errors
+    /// When the card is of another design: what it has, and which card has processes.
+    pub fn channels(&self) -> Result<Channels, Error> {
+        Ok(Channels { host: self.clone(), table: self.inner.card.of::<ProcessTable>()? })
+    }
+}
+
+impl Channels {
+    /// The card's microengines.
+    pub fn spec(&self) -> &NfpSpec {
+        self.table.spec()
+    }
+
+    /// Opens the device through which this thread reaches the processes; set-up, takes no virtual time.
+    pub fn open(&self) -> Device {
+        Device { host: self.host.clone(), device: self.table.card().open() }
+    }
+
+    /// A system call that locks a buffer's pages for the card, and gives them free again. Returns how many pages there are.
+    pub async fn lock(&self, buffer: &Buffer) -> u64 {
+        let kernel = self.table.card().kernel();
+        let pages = kernel.spec().pages(buffer.address(), buffer.len());
+        let lock = async |path: &mut _| {
+            kernel.call(path).await;
+            kernel.pin(pages, path).await;
+            kernel.unpin(pages, path).await;
+        };
+        self.host.timed("lock and translate", lock).await;
+        pages
+    }
+
+    /// Loads a compiled program of processes, for this card.
     ///
     /// # Errors
     /// When it is no program for the card's microengines, or does not fit one.
-    pub fn load_processes(&self, elf: &[u8]) -> Result<Processes, Error> {
-        let program = Program::load(elf, self.nfp()?.spec());
+    pub fn load(&self, elf: &[u8]) -> Result<Processes, Error> {
+        let program = Program::load(elf, self.table.spec());
         program.map(Processes).map_err(|error| Error::Input(error.to_string()))
     }
 
@@ -20,7 +63,7 @@ impl Host {
     /// When there is no such function, microengine or context, or the context runs a process; when the stacks do not
     /// fit local memory.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
-        Ok(self.nfp()?.start(processes, start)?)
+        Ok(self.table.start(processes, start)?)
     }
 
     /// Opens a queue of the card's port: frames for it wait from now on until a process receives them, where they were
@@ -29,8 +72,7 @@ impl Host {
     /// # Errors
     /// When there is no such queue, or it is that of messages between hosts.
     pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
-        let table = self.nfp()?;
-        let card = table.card();
+        let card = self.table.card();
         match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
             Some(queue) => card.open_queue(queue),
             None => {
@@ -48,11 +90,11 @@ impl Host {
     /// # Errors
     /// [`Error::HandlerTrap`] when it was stopped; when another process was started in its place since.
     pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
-        let start = self.now();
-        let result = self.nfp()?.finished(process).await;
+        let start = self.host.now();
+        let result = self.table.finished(process).await;
         // A process keeps no account of whose time it took.
-        self.restart_path();
-        self.called("wait for a process", start);
+        self.host.restart_path();
+        self.host.called("wait for a process", start);
         Ok(result?)
     }
 
@@ -60,16 +102,16 @@ impl Host {
     ///
     /// # Errors
     /// When it is not in the memory.
-    pub fn check_card(&self, part: &CardMemory) -> Result<(), Error> {
-        Ok(self.nfp()?.check(part)?)
+    pub fn check(&self, part: &CardMemory) -> Result<(), Error> {
+        Ok(self.table.check(part)?)
     }
 
     /// The bytes of a part of a memory of the card, as they are now.
     ///
     /// # Errors
     /// When it is not in the memory.
-    pub fn read_card(&self, part: &CardMemory) -> Result<Vec<u8>, Error> {
-        let card = self.nfp()?;
+    pub fn read(&self, part: &CardMemory) -> Result<Vec<u8>, Error> {
+        let card = &self.table;
         card.check(part)?;
         let mut bytes = vec![0; part.bytes as usize];
         card.read(part, &mut bytes)?;
@@ -80,8 +122,8 @@ impl Host {
     ///
     /// # Errors
     /// When it is not in the memory, or there are more bytes than it has.
-    pub fn write_card(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
-        let card = self.nfp()?;
+    pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
+        let card = &self.table;
         card.check(part)?;
         if bytes.len() as u64 > u64::from(part.bytes) {
             let (many, room) = (bytes.len(), part.bytes);

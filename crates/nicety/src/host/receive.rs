@@ -2,7 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::{Arrival, PostedReceive, Wanted};
+use nicety_nic::{Arrival, PostedReceive};
 use nicety_types::Time;
 
 /// What a receive brought.
@@ -64,8 +64,7 @@ impl Host {
         source: Option<u32>,
         tag: Option<u32>,
     ) -> Result<PendingRecv, Error> {
-        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
-        let wanted = Wanted { source, tag, address: buffer.address(), room: buffer.len() };
+        let wanted = self.wanted(buffer, source, tag)?;
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }
 

@@ -1,9 +1,9 @@
-//! Sending messages from rank to rank.
+//! Sending messages from rank to rank, and what cards are told of them.
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::Outgoing;
 use nicety_nic::spin::CallError;
+use nicety_nic::{Outgoing, Wanted};
 
 impl Host {
     /// Sends a buffer to a rank's `recv` of the same tag, its own included. Returns when the buffer may be used again.
@@ -16,13 +16,35 @@ impl Host {
     /// # Errors
     /// When there is no such rank.
     pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
-        self.check_rank(to)?;
-        let message = Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() };
+        let message = self.outgoing(buffer, to, tag)?;
         Ok(self.inner.card.clone().send(self.caller(), message).await?)
     }
 
+    /// A message to be sent, as cards take it.
+    ///
+    /// # Errors
+    /// When there is no such rank.
+    pub(super) fn outgoing(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Outgoing, Error> {
+        self.check_rank(to)?;
+        Ok(Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() })
+    }
+
+    /// A receive to be posted, as cards take it.
+    ///
+    /// # Errors
+    /// When there is no such rank.
+    pub(super) fn wanted(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tag: Option<u32>,
+    ) -> Result<Wanted, Error> {
+        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
+        Ok(Wanted { source, tag, address: buffer.address(), room: buffer.len() })
+    }
+
     /// Refuses a rank that there is not.
-    pub(super) fn check_rank(&self, rank: u32) -> Result<(), Error> {
+    fn check_rank(&self, rank: u32) -> Result<(), Error> {
         let ranks = self.inner.ranks;
         if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
     }

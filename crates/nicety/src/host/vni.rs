@@ -1,12 +1,11 @@
-//! Processes of a host with virtual network interfaces of its card, and `send` and `recv` by way of them.
+//! What a host has of a card with virtual network interfaces: [`Vni`], and its processes that have one.
 
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
 use nicety_host::KernelCounters;
 use nicety_nic::qnix::{
-    CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
+    self, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
 };
-use nicety_nic::{Outgoing, Wanted};
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 
@@ -18,126 +17,119 @@ pub struct VniProcess {
     process: Rc<nicety_nic::qnix::Process>,
 }
 
+/// The virtual network interfaces of a host's card, in the hands of one thread of the host's program. Cheap to clone.
+#[derive(Clone)]
+pub struct Vni {
+    host: Host,
+    node: Rc<qnix::Node>,
+}
+
 impl Host {
-    /// A process of this host, by a number of the program's choice. Number 0 is the one that `send` and `recv` belong to:
-    /// it has interface 0 and the largest Buffer Pool from the beginning, and what this host allocates is its memory.
+    /// Virtual network interfaces of this host's card, for processes of this host.
     ///
     /// # Errors
-    /// When the card is of another design.
-    pub fn vni_process(&self, number: u32) -> Result<VniProcess, Error> {
-        Ok(VniProcess { host: self.clone(), process: self.qnix()?.process(number) })
+    /// When the card is of another design: what it has, and which card has virtual network interfaces.
+    pub fn vni(&self) -> Result<Vni, Error> {
+        Ok(Vni { host: self.clone(), node: self.inner.card.of::<qnix::Node>()? })
+    }
+}
+
+impl Vni {
+    /// A process of this host, by a number of the program's choice. Number 0 is the one that `send` and `recv` belong to:
+    /// it has interface 0 and the largest Buffer Pool from the beginning, and what this host allocates is its memory.
+    pub fn process(&self, number: u32) -> VniProcess {
+        VniProcess { host: self.host.clone(), process: self.node.process(number) }
     }
 
     /// How often this host's kernel was entered, and what for.
-    ///
-    /// # Errors
-    /// When the card's software does not enter it.
-    pub fn kernel_counters(&self) -> Result<KernelCounters, Error> {
-        Ok(self.qnix()?.card().kernel().counters())
+    pub fn kernel_counters(&self) -> KernelCounters {
+        self.node.card().kernel().counters()
     }
 
     /// What this host's card has counted.
-    ///
-    /// # Errors
-    /// When the card is of another design.
-    pub fn vni_statistics(&self) -> Result<Statistics, Error> {
-        Ok(self.qnix()?.card().statistics())
+    pub fn statistics(&self) -> Statistics {
+        self.node.card().statistics()
     }
 
     /// How the card's memory is used.
-    ///
-    /// # Errors
-    /// When the card is of another design.
-    pub fn vni_memory(&self) -> Result<CardMemory, Error> {
-        Ok(self.qnix()?.card().memory())
+    pub fn memory(&self) -> CardMemory {
+        self.node.card().memory()
     }
 
     /// A piece of the Buffer Pool that `send` and `recv` have, which needs neither a copy nor the kernel. Set-up, takes no
     /// virtual time; nobody gives it back.
     ///
     /// # Errors
-    /// When the pool has no piece of that length free, or the card has no pools.
+    /// When the pool has no piece of that length free.
     pub fn pool_buffer(&self, len: u64) -> Result<Buffer, Error> {
-        let (allocation, start) = self.qnix()?.process(OWN_PROCESS).pool_piece(len)?;
+        let (allocation, start) = self.node.process(OWN_PROCESS).pool_piece(len)?;
         Ok(Buffer { allocation, start, len })
     }
 
-    /// A CPU copies a buffer to where the card may fetch it: into the Buffer Pool, or into memory that a driver has locked
-    /// for good.
-    pub async fn copy_for_card(&self, from: &Buffer) -> Result<(), Error> {
-        let Ok(node) = self.qnix() else {
-            let to = self.alloc(from.len())?;
-            return self.copy(from, &to).await;
-        };
-        let process = node.process(OWN_PROCESS);
+    /// A CPU copies a buffer into the Buffer Pool that `send` and `recv` have, from where the card may fetch it.
+    ///
+    /// # Errors
+    /// When the pool has not so much room.
+    pub async fn copy_to_pool(&self, from: &Buffer) -> Result<(), Error> {
+        let process = self.node.process(OWN_PROCESS);
         let copy = async |path: &mut _| process.copy_to_pool(from.address(), from.len(), path).await;
-        Ok(self.timed("copy", copy).await?)
+        Ok(self.host.timed("copy", copy).await?)
     }
 
-    /// A system call that locks and translates a buffer's pages for the card, and gives them free again; with a card that
-    /// takes descriptors, they are written into it. Returns how many pages there are.
-    pub async fn lock_for_card(&self, buffer: &Buffer) -> Result<u64, Error> {
+    /// A system call that locks and translates a buffer's pages, writes their descriptors into the card, and gives them
+    /// free again. Returns how many pages there are.
+    ///
+    /// # Errors
+    /// When the card has not so many descriptors.
+    pub async fn lock_and_translate(&self, buffer: &Buffer) -> Result<u64, Error> {
+        let process = self.node.process(OWN_PROCESS);
         let (address, bytes) = (buffer.address(), buffer.len());
-        if let Ok(node) = self.qnix() {
-            let process = node.process(OWN_PROCESS);
-            let lock = async |path: &mut _| process.lock_and_translate(address, bytes, path).await;
-            return Ok(self.timed("lock and translate", lock).await?);
-        }
-        let table = self.nfp()?;
-        let card = table.card();
-        let kernel = card.kernel();
-        let pages = kernel.spec().pages(address, bytes);
-        let lock = async |path: &mut _| {
-            kernel.call(path).await;
-            kernel.pin(pages, path).await;
-            kernel.unpin(pages, path).await;
-        };
-        self.timed("lock and translate", lock).await;
-        Ok(pages)
+        let lock = async |path: &mut _| process.lock_and_translate(address, bytes, path).await;
+        Ok(self.host.timed("lock and translate", lock).await?)
     }
 
-    /// As [`Host::send`], on a card with virtual network interfaces, and how the bytes get to the card.
+    /// As [`Host::send`], and how the bytes get to the card.
     ///
     /// # Errors
     /// As [`Host::send`]; when the message is too long for that way.
-    pub async fn send_by(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<(), Error> {
-        let start = self.now();
-        let posted = self.post_send_by(buffer, to, tag, how).await?;
+    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<(), Error> {
+        let start = self.host.now();
+        let posted = self.post_send(buffer, to, tag, how).await?;
         self.sent(posted).await?;
-        self.called("send", start);
+        self.host.called("send", start);
         Ok(())
     }
 
     /// Posts a send, and does not wait until the buffer may be used again.
-    pub async fn post_send_by(
-        &self,
-        buffer: &Buffer,
-        to: u32,
-        tag: u32,
-        how: How,
-    ) -> Result<Operation, Error> {
-        let message = Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() };
-        Ok(self.qnix()?.post_send(self.caller(), message, how).await?)
+    ///
+    /// # Errors
+    /// As [`Vni::send`].
+    pub async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<Operation, Error> {
+        let message = self.host.outgoing(buffer, to, tag)?;
+        Ok(self.node.post_send(self.host.caller(), message, how).await?)
     }
 
     /// Waits until the buffer of a send may be used again.
+    ///
+    /// # Errors
+    /// When the operation is not one that has not ended.
     pub async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
-        Ok(self.qnix()?.sent(self.caller(), posted).await?)
+        Ok(self.node.sent(self.host.caller(), posted).await?)
     }
 
-    /// As [`Host::post_recv`], on a card with virtual network interfaces, and how the bytes get from the card.
+    /// As [`Host::post_recv`], and how the bytes get from the card.
     ///
     /// # Errors
     /// As [`Host::post_recv`].
-    pub async fn post_recv_by(
+    pub async fn post_recv(
         &self,
         buffer: &Buffer,
         source: Option<u32>,
         tag: Option<u32>,
         how: How,
     ) -> Result<PendingRecv, Error> {
-        let wanted = Wanted { source, tag, address: buffer.address(), room: buffer.len() };
-        Ok(PendingRecv(self.qnix()?.post_receive_by(self.caller(), wanted, how).await?))
+        let wanted = self.host.wanted(buffer, source, tag)?;
+        Ok(PendingRecv(self.node.post_receive_by(self.host.caller(), wanted, how).await?))
     }
 }
 
