@@ -221,8 +221,13 @@ impl<'a> AddressSpace<'a> {
 
     /// Orders accesses to these words, whose addresses are sorted multiples of four, as those to an
     /// [ordered](Region::ordered) region.
-    pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
+    pub const fn order_words(&mut self, words: &'a [u32]) {
         self.ordered_words = words;
+    }
+
+    /// The same space with these words [ordered](AddressSpace::order_words), for building in one expression.
+    pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
+        self.order_words(words);
         self
     }
 

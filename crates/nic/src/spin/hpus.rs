@@ -3,15 +3,16 @@
 use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
 use super::fair::FairQueue;
-use super::spec::{HpuSpec, Scheduling};
+use super::spec::{HpuSpec, Scheduling, SpinSpec};
 use nicety_fabric::Packet;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Frequency, MessageId, Path, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::iter::Sum;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which handler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,11 +154,15 @@ struct Parked {
 }
 
 /// A handler processor.
+#[derive(Default)]
 pub(super) struct Core {
+    /// Whether no handler is on it.
+    idle: Cell<bool>,
     /// Whose handler it has been at since when, where that is of interest.
     serving: Cell<Option<(usize, Time)>>,
     /// Which message's handler had it last, and where its time went.
     pub(super) last: Cell<Option<(MessageId, Path)>>,
+    /// Made when it first runs a handler, and more of them where handlers yield.
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Handlers that have yielded, in the order in which they did.
     parked: RefCell<VecDeque<Parked>>,
@@ -167,9 +172,9 @@ pub(super) struct Core {
 /// of it, but for one completion handler a message.
 pub(super) struct Hpus {
     sim: Sim,
-    spec: HpuSpec,
-    cores: Vec<Core>,
-    idle: RefCell<Vec<bool>>,
+    spec: Arc<SpinSpec>,
+    /// Made with the first handler: a node without handlers has none.
+    cores: OnceCell<Box<[Core]>>,
     queue: RefCell<Queue>,
     /// Handlers that have begun.
     begun: Cell<u64>,
@@ -218,24 +223,22 @@ impl Queue {
 }
 
 impl Hpus {
-    pub(super) fn new(sim: &Sim, spec: &HpuSpec) -> Hpus {
-        let core = |index: usize| Core {
-            serving: Cell::new(None),
-            last: Cell::new(None),
-            threads: RefCell::new(vec![Thread::new(sim, index, spec)]),
-            parked: RefCell::default(),
-        };
+    pub(super) fn new(sim: &Sim, spec: Arc<SpinSpec>) -> Hpus {
         Hpus {
             sim: sim.clone(),
-            spec: spec.clone(),
-            cores: (0..spec.cores).map(core).collect(),
-            idle: RefCell::new(vec![true; spec.cores]),
+            cores: OnceCell::new(),
             begun: Cell::new(0),
-            queue: RefCell::new(match spec.scheduling {
+            queue: RefCell::new(match spec.hpu.scheduling {
                 Scheduling::FirstCome => Queue::FirstCome(VecDeque::new(), 0),
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
             }),
+            spec,
         }
+    }
+
+    fn cores(&self) -> &[Core] {
+        let core = |_| Core { idle: Cell::new(true), ..Core::default() };
+        self.cores.get_or_init(|| (0..self.spec.hpu.cores).map(core).collect())
     }
 
     /// A number for a handler that begins.
@@ -245,17 +248,18 @@ impl Hpus {
     }
 
     pub(super) fn core(&self, index: usize) -> &Core {
-        &self.cores[index]
+        &self.cores()[index]
     }
 
-    /// The thread that every core has.
-    pub(super) fn first_thread(&self, index: usize) -> Rc<Thread> {
-        self.cores[index].threads.borrow()[0].clone()
-    }
-
-    /// A handler is ready: the idle core of the lowest number takes it, or it waits. `of` gives its application.
-    pub(super) fn ready(&self, run: Run, now: Time, of: impl FnOnce(&Run) -> Rc<Application>) {
-        let idle = self.idle.borrow().iter().position(|idle| *idle);
+    /// A handler is ready: the idle core of the lowest number takes it, or it waits. `of` gives its application. Returns a
+    /// thread that is new and has to be served, where there is one.
+    pub(super) fn ready(
+        &self,
+        run: Run,
+        now: Time,
+        of: impl FnOnce(&Run) -> Rc<Application>,
+    ) -> Option<Rc<Thread>> {
+        let idle = self.cores().iter().position(|core| core.idle.get());
         let mut queue = self.queue.borrow_mut();
         match (idle, &mut *queue) {
             (None, Queue::FirstCome(queue, _)) => queue.push_back(run),
@@ -264,23 +268,38 @@ impl Hpus {
                 queue.push(application.id.0 as usize, application.config.weight, run);
             }
             (Some(index), queue) => {
+                let core = self.core(index);
                 if let Queue::WeightedFair(queue) = queue {
                     let application = of(&run);
                     let number = application.id.0 as usize;
                     queue.begin(number, application.config.weight, now);
-                    self.cores[index].serving.set(Some((number, now)));
+                    core.serving.set(Some((number, now)));
                 }
-                self.idle.borrow_mut()[index] = false;
+                core.idle.set(false);
                 // Nothing is parked on an idle core.
-                self.cores[index].threads.borrow()[0].assign(run);
+                if let Some(first) = core.threads.borrow().first() {
+                    first.assign(run);
+                    return None;
+                }
+                let first = self.new_thread(index);
+                first.assign(run);
+                return Some(first);
             }
         }
+        None
+    }
+
+    /// One more thread for a core.
+    fn new_thread(&self, index: usize) -> Rc<Thread> {
+        let thread = Thread::new(&self.sim, index, &self.spec.hpu);
+        self.core(index).threads.borrow_mut().push(thread.clone());
+        thread
     }
 
     /// The handler on a thread has ended: its core takes up one that is parked, takes what waits, or is idle from now
     /// on.
     pub(super) fn release(&self, thread: &Rc<Thread>, now: Time) {
-        let core = &self.cores[thread.core];
+        let core = self.core(thread.core);
         let mut queue = self.queue.borrow_mut();
         if let (Some((flow, begun)), Queue::WeightedFair(queue)) = (core.serving.take(), &mut *queue) {
             queue.end(flow, begun, now);
@@ -291,8 +310,8 @@ impl Hpus {
 
     /// Whether a handler that yields on this core would let anybody go first.
     pub(super) fn others_wait(&self, index: usize) -> bool {
-        let parked = self.cores[index].parked.borrow().len();
-        parked > 0 || (self.spec.parked > 0 && !self.queue.borrow().is_empty())
+        let parked = self.core(index).parked.borrow().len();
+        parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty())
     }
 
     /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a thread that is new
@@ -303,7 +322,7 @@ impl Hpus {
         application: &Application,
         now: Time,
     ) -> Option<Rc<Thread>> {
-        let core = &self.cores[thread.core];
+        let core = self.core(thread.core);
         let mut queue = self.queue.borrow_mut();
         let flow = application.id.0 as usize;
         let ticket = match &mut *queue {
@@ -315,13 +334,11 @@ impl Hpus {
         };
         let mut fresh = None;
         thread.parked.set(true);
-        let begins = core.parked.borrow().len() < self.spec.parked as usize;
+        let begins = core.parked.borrow().len() < self.spec.hpu.parked as usize;
         self.take_up(thread.core, &mut queue, now, begins, || {
-            let mut threads = core.threads.borrow_mut();
-            let free = threads.iter().find(|thread| thread.free.get()).cloned();
+            let free = core.threads.borrow().iter().find(|thread| thread.free.get()).cloned();
             free.unwrap_or_else(|| {
-                let new = Thread::new(&self.sim, thread.core, &self.spec);
-                threads.push(new.clone());
+                let new = self.new_thread(thread.core);
                 fresh = Some(new.clone());
                 new
             })
@@ -340,7 +357,7 @@ impl Hpus {
         begins: bool,
         on: impl FnOnce() -> Rc<Thread>,
     ) {
-        let core = &self.cores[index];
+        let core = self.core(index);
         let mut parked = core.parked.borrow_mut();
         if let Some(first) = queue.parked_first(&parked, now, begins) {
             let Parked { thread, flow, .. } = parked.remove(first).expect("just seen");
@@ -354,7 +371,7 @@ impl Hpus {
             core.serving.set(flow.map(|flow| (flow, now)));
             on().assign(run);
         } else {
-            self.idle.borrow_mut()[index] = true;
+            core.idle.set(true);
         }
     }
 }

@@ -244,7 +244,7 @@ impl Card {
             atomics: Atomics::new(sim),
             replies: Cell::new(0),
             answers: Answers::new(sim),
-            hpus: Hpus::new(sim, &spec.hpu),
+            hpus: Hpus::new(sim, spec.clone()),
             attachments: Attachments::new(&spec.hpu),
             contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
             held: RefCell::default(),
@@ -270,9 +270,6 @@ impl Card {
         sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
         sim.spawn(card.clone().watch_answers());
-        for core in 0..card.spec.hpu.cores {
-            sim.spawn(card.clone().serve_thread(card.hpus.first_thread(core)));
-        }
         card
     }
 

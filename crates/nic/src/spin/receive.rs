@@ -10,7 +10,9 @@ use super::hpus::{Kind, Run};
 use nicety_fabric::Packet;
 use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, OperationHandle, Reply};
 use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Resource, Stage, Time};
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 /// The outcome of a message of which nobody knows yet what it will be.
@@ -71,6 +73,8 @@ pub(super) struct Incoming {
     completion_started: bool,
     /// The message is done and waits only for those before it.
     done: bool,
+    /// The message that completes next after it, where one has matched.
+    behind: Option<usize>,
 }
 
 /// A packet that transfers of ended handlers still work on.
@@ -139,9 +143,10 @@ impl Incoming {
 pub(super) struct IncomingTable {
     places: Vec<Incoming>,
     free: Vec<usize>,
-    by_message: HashMap<MessageId, usize>,
-    /// Messages of one initiator at one portal table entry complete in the order in which they matched.
-    order: HashMap<(NodeId, u32), VecDeque<usize>>,
+    by_message: FxHashMap<MessageId, usize>,
+    /// Messages of one initiator at one portal table entry complete in the order in which they matched: the first and the
+    /// last of those that have not, where there are any.
+    order: FxHashMap<(NodeId, u32), (usize, usize)>,
 }
 
 impl IncomingTable {
@@ -166,9 +171,29 @@ impl IncomingTable {
         };
         self.by_message.insert(message, place);
         if matched {
-            self.order.entry((header.source, header.pt)).or_default().push_back(place);
+            match self.order.entry((header.source, header.pt)) {
+                Entry::Vacant(vacant) => _ = vacant.insert((place, place)),
+                Entry::Occupied(mut line) => {
+                    let last = std::mem::replace(&mut line.get_mut().1, place);
+                    self.places[last].behind = Some(place);
+                }
+            }
         }
         place
+    }
+
+    /// Takes the first message of those that complete in order out of their line, if it is done. Returns its place.
+    fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
+        let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
+        let first = line.get().0;
+        if !self.places[first].done {
+            return None;
+        }
+        match self.places[first].behind.take() {
+            Some(next) => line.get_mut().0 = next,
+            None => _ = line.remove(),
+        }
+        Some(first)
     }
 
     /// The reply to this operation ends where it is, and has failed. Returns its place.
@@ -401,6 +426,7 @@ impl Card {
             path: packet.path,
             completion_started: false,
             done: false,
+            behind: None,
         })
     }
 
@@ -575,11 +601,8 @@ impl Card {
         loop {
             let (place, message, delivery, fail, pending, path) = {
                 let mut table = self.incoming.borrow_mut();
-                let Some(&first) = table.order.get(&key).and_then(VecDeque::front) else { return };
+                let Some(first) = table.next_done(key) else { return };
                 let incoming = &table.places[first];
-                if !incoming.done {
-                    return;
-                }
                 let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path);
                 if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
                     // What asks for more than a deposit has no part that could be left out.
@@ -590,7 +613,6 @@ impl Card {
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
                 // Handlers' writes are over by now, and the bus takes what is given to it in order: the event is behind them.
                 path.advance(Stage::InOrder, self.sim.now());
-                table.order.get_mut(&key).expect("just looked at").pop_front();
                 (first, message, delivery, fail, pending, path)
             };
             let attachment = self.attachment_of(place);

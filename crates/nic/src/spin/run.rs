@@ -59,13 +59,15 @@ pub(super) fn space<'a>(
     stack: &'a mut [u8],
     run: &'a mut RunMemory,
 ) -> AddressSpace<'a> {
-    AddressSpace::new()
-        .with(Region::memory("the state", attachment.state_address(), state))
-        .with(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD))
-        .with(Region::memory("the packet", map::PACKET, &mut run.packet))
-        .with(Region::read_only("the header", map::ARGUMENTS, &run.arguments))
-        .with(Region::read_only("program memory", map::CODE, &attachment.program.code))
-        .with(Region::memory("the program's data", map::MEMORY, data))
+    // Pushed in place: a space is large to move, and there is one for each slice.
+    let mut space = AddressSpace::new();
+    space.push(Region::memory("the state", attachment.state_address(), state));
+    space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
+    space.push(Region::memory("the packet", map::PACKET, &mut run.packet));
+    space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
+    space.push(Region::read_only("program memory", map::CODE, &attachment.program.code));
+    space.push(Region::memory("the program's data", map::MEMORY, data));
+    space
 }
 
 impl Running {
@@ -105,11 +107,14 @@ impl Card {
     }
 
     /// A handler is ready to run.
-    pub(super) fn ready(&self, run: Run) {
-        self.hpus.ready(run, self.sim.now(), |run| {
+    pub(super) fn ready(self: &Rc<Card>, run: Run) {
+        let new = self.hpus.ready(run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
             attachment.application().clone()
         });
+        if let Some(new) = new {
+            self.sim.spawn(self.clone().serve_thread(new));
+        }
     }
 
     async fn run(self: &Rc<Card>, thread: &Rc<Thread>, mut run: Run) {
@@ -289,8 +294,8 @@ impl Card {
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
-                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory)
-                    .with_ordered_words(&words);
+                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                space.order_words(&words);
                 let until = context.cycle().saturating_add(SLICE);
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };

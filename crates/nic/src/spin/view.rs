@@ -4,8 +4,9 @@
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
 use nicety_types::{MessageId, Path};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// How something came into the host's view.
 #[derive(Clone, Copy)]
@@ -31,8 +32,8 @@ type Queue = VecDeque<Slot>;
 
 /// The host's copy of counters and event queues. Waiting programs are told at every change.
 pub struct HostView {
-    counters: RefCell<HashMap<CtHandle, (CtEvent, Seen)>>,
-    queues: RefCell<HashMap<EqHandle, Queue>>,
+    counters: RefCell<FxHashMap<CtHandle, (CtEvent, Seen)>>,
+    queues: RefCell<FxHashMap<EqHandle, Queue>>,
     pub(super) changed: Signal,
 }
 
