@@ -16,7 +16,8 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 def test_help_is_quick_to_load() -> None:
-    heavy = ("numpy", "rich", "platformdirs", "nicety.build.compiler", "nicety.bench.messages", "nicety.program.cluster")
+    own = ("nicety.build.compiler", "nicety.bench.messages", "nicety.program.cluster")
+    heavy = ("numpy", "rich", "platformdirs", *own)
     code = f"import sys, nicety.cli.app; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

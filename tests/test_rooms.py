@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python/nicety"
-MOST = 23
+MOST = 14
 """Most files and folders that a room shows."""
 
 

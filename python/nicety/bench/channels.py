@@ -228,15 +228,19 @@ def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[s
     return list(tables.items())
 
 
-def channel_figure(report: ChannelBenchReport, *, percentiles: bool = False) -> Figure:
+def channel_figure(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> Figure:
     """A report as a picture: the figure over the message size, a line for each card and kind of message.
 
-    With `percentiles` the points of a latency have whiskers from minimum to maximum and from median to p99.
+    With `percentiles` the points of a latency have whiskers from minimum to maximum and from median to p99. With
+    `breakdown` it is of stages instead.
     """
     from nicety.show.axes import time_unit
+    from nicety.show.bars import stages_figure
     from nicety.show.curves import figure_of, spread_of
     from nicety.show.lines import Curve
 
+    if breakdown:
+        return stages_figure(report)
     # A colour for each kind of message, a line style for each card and number of processes.
     rows = report["rows"]
     latency = report["benchmark"] == "channel-latency"

@@ -398,17 +398,20 @@ _FIGURE_TITLES = {
 }
 
 
-def report_figure(report: Report, *, percentiles: bool = False) -> Figure:
+def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> Figure:
     """A benchmark as a picture: the figure over the message size, a line for each card and mode.
 
     With `percentiles` a thin whisker at each point goes from the minimum to the maximum of the iterations, and a thick
-    one from the median to the 99th percentile.
+    one from the median to the 99th percentile. With `breakdown` it is of stages instead.
     """
     import matplotlib as mpl
 
     from nicety.show.axes import RC, empty_figure, size_axis, time_unit, value_axis
+    from nicety.show.bars import stages_figure
     from nicety.show.curves import mode_lines, spread_of
 
+    if breakdown:
+        return stages_figure(report)
     rows = report["rows"]
     value, label = _quantity(report)
     scale, _ = time_unit(max((row["max_ns"] for row in rows), default=0.0))

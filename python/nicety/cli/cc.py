@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from nicety.build.compiler import compile_handlers
-from nicety.errors import InputError
+import typer
+
+from nicety.cli.options import Compiler, Defines, IncludeDirs
 
 
-def compile_files(
-    files: Sequence[Path],
-    output: Path | None,
-    include_dirs: Sequence[Path],
-    defines: Sequence[str],
-    isa: str,
-    cc: str | None,
+def _cc(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.c...", help="C or assembler sources.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE.elf", help="Where to write it; by default FILE.elf in this folder."),
+    ] = None,
+    include_dirs: IncludeDirs = None,
+    defines: Defines = None,
+    isa: Annotated[
+        str, typer.Option(metavar="ISA", help="The processor's extensions, as a card's hpu.isa has them.")
+    ] = "rv32imac_zicsr",
+    cc: Compiler = None,
 ) -> None:
-    """Compile sources to `output`, or to a file in this folder named after the first of them."""
+    """Compile C handlers, or a bare program, to an RV32 ELF file."""
+    from nicety.build.compiler import compile_handlers
+    from nicety.errors import InputError
+
     if output is None:
         output = Path(files[0].name).with_suffix(".elf")
     if any(output.absolute() == file.absolute() for file in files):
         raise InputError(f"-o {output}: this would overwrite the source; name another file")
-    compile_handlers(files, include_dirs=include_dirs, defines=defines, cc=cc, isa=isa, output=output)
+    compile_handlers(files, include_dirs=include_dirs or [], defines=defines or [], cc=cc, isa=isa, output=output)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("cc")(_cc)

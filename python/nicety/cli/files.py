@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,13 +14,6 @@ from nicety.show.tables import check_arrow, csv_text, report_table, write_arrow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from nicety.bench.channels import ChannelBenchReport
-    from nicety.bench.contexts import ContextReport
-    from nicety.bench.interfaces import FairnessReport, RegistrationReport
-    from nicety.bench.line_rate import LineRateReport
-    from nicety.bench.messages import Report
-    from nicety.usecases import UseCaseReport
 
 
 @dataclass(frozen=True)
@@ -58,22 +52,12 @@ class Files:
         """What a tick of the timeline is."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
-    def write(
-        self,
-        report: Report
-        | ChannelBenchReport
-        | ContextReport
-        | FairnessReport
-        | LineRateReport
-        | RegistrationReport
-        | UseCaseReport,
-        *,
-        breakdown: bool = False,
-        percentiles: bool = False,
-    ) -> None:
+    def write(self, report: Mapping[str, Any], figure: Callable[[], Figure]) -> None:
         """Write what is made from a report; the timeline is written by the benchmark.
 
-        With `breakdown` the picture is of stages, with `percentiles` it has the spread of each point.
+        Args:
+            report: its rows are written as tables.
+            figure: draws it.
         """
         if self.csv is not None:
             write_whole(self.csv, csv_text(report_table(report)).encode())
@@ -82,38 +66,7 @@ class Files:
         if self.plot is not None:
             from nicety.show.axes import save
 
-            save(_figure(report, breakdown=breakdown, percentiles=percentiles), self.plot)
-
-
-def _figure(report: Any, *, breakdown: bool, percentiles: bool) -> Figure:
-    """A report as a picture, by the room that its benchmark is in."""
-    if breakdown:
-        from nicety.show.bars import stages_figure
-
-        return stages_figure(report)
-    if "axis" in report:
-        from nicety.usecases.report import usecase_figure
-
-        return usecase_figure(report, percentiles=percentiles)
-    if report["benchmark"] == "handlers":
-        from nicety.bench.line_rate import line_rate_figure
-
-        return line_rate_figure(report)
-    if report["benchmark"] == "pcsa":
-        from nicety.bench.contexts import context_figure
-
-        return context_figure(report)
-    if report["benchmark"] in ("channel-latency", "channel-bandwidth"):
-        from nicety.bench.channels import channel_figure
-
-        return channel_figure(report, percentiles=percentiles)
-    if report["benchmark"] in ("registration", "fairness"):
-        from nicety.bench.interfaces import interface_figure
-
-        return interface_figure(report)
-    from nicety.bench.messages import report_figure
-
-    return report_figure(report, percentiles=percentiles)
+            save(figure(), self.plot)
 
 
 def _check_place(option: str, path: Path) -> None:

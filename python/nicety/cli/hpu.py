@@ -1,4 +1,4 @@
-"""`nicety hpu run`."""
+"""`nicety hpu`: handler processors on their own."""
 
 from __future__ import annotations
 
@@ -6,19 +6,43 @@ import codecs
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from nicety import _native
-from nicety.cli.output import note, print_json
-from nicety.cli.progress import progress
-from nicety.errors import InputError
-from nicety.shared.text import printable_text
-from nicety.show.columns import align
+from nicety.cli.options import Json, group
+from nicety.shared.checks import U64
+
+hpu = group("Handler processors on their own.")
+
+_REPORTED = ("exit_code", "instructions", "cycles", "trap")
 
 
-def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str | None, *, as_json: bool) -> None:
-    """Run a bare program and report what it came to; leave with status 1 where it trapped or its exit code is not 0."""
+@hpu.command("run")
+def _run(
+    file: Annotated[Path, typer.Argument(metavar="FILE.elf", help="An RV32 program, as nicety cc writes it.")],
+    entry: Annotated[
+        str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
+    ] = None,
+    max_cycles: Annotated[
+        int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these. Default 1000000000.")
+    ] = None,
+    spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card whose processor it runs on.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
+
+    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 where the program trapped, used up its
+    cycles or ended with another exit code than 0; what a function named with --entry returns is no exit code. With
+    --json the program's output goes to stderr.
+    """
+    from nicety import _native
+    from nicety.cli.output import note, print_json
+    from nicety.cli.progress import progress
+    from nicety.errors import InputError
+    from nicety.shared.text import printable_text
+    from nicety.show.columns import align
+
     try:
         elf = file.read_bytes()
     except OSError as error:
@@ -62,6 +86,3 @@ def run_program(file: Path, entry: str | None, max_cycles: int | None, spec: str
     if entry is None and report["exit_code"] != 0:
         note(f"{file}: it ended with exit code {report['exit_code']}")
         raise typer.Exit(1)
-
-
-_REPORTED = ("exit_code", "instructions", "cycles", "trap")

@@ -10,14 +10,13 @@ from typing import Any, TypeVar, cast
 from nicety.cli.streams import can_write
 from nicety.errors import InputError, RunError
 from nicety.program.failures import HandlerFailure
+from nicety.shared.ranges import parse_ranges
 from nicety.shared.text import printable_json, printable_text
 
 R = TypeVar("R")
 
 
-def with_report(
-    _kind: type[R], act: Callable[..., R], *arguments: Any, **options: Any
-) -> tuple[R, HandlerFailure | None]:
+def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, HandlerFailure | None]:
     """What something reports, and what failed in it where its report is whole all the same."""
     try:
         return act(*arguments, **options), None
@@ -68,3 +67,11 @@ def parse_names(items: Sequence[str], option: str) -> list[str]:
     if not all(names):
         raise InputError(f"{option} {','.join(items)!r}: an empty name; write names between commas")
     return list(dict.fromkeys(names))
+
+
+def parse_one(text: str, option: str, wanted: str = "one number, as in 1Ki") -> int:
+    """A number, with the suffixes of ranges."""
+    numbers = parse_ranges(text, option)
+    if len(numbers) != 1:
+        raise InputError(f"{option} {text}: {wanted}")
+    return numbers[0]

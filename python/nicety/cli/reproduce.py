@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from nicety.cli.output import note, print_json
-from nicety.cli.progress import progress
-from nicety.studies import reproduce
-from nicety.studies.report import study_text
+import typer
+
+from nicety.cli.options import Json, Seed
 
 
-def reproduce_study(name: str, report: Path | None, only: list[str], *, quick: bool, seed: int, as_json: bool) -> None:
-    """Run a study, print its claims, and write its report."""
-    with progress(f"reproducing {name}") as bar:
-        found = reproduce(
-            name,
-            report=report,
-            quick=quick,
-            only=only,
-            seed=seed,
-            progress=bar.advance,
-        )
+def _reproduce(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms or qnix.")],
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SECTION", help="Measure this section of the report alone; several by several of it."),
+    ] = None,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure what a paper claims, and print claim by claim what it says and what comes out.
+
+    The status is 0 also where a claim is not met: that is a result.
+    """
+    from nicety.cli.output import note, print_json
+    from nicety.cli.progress import progress
+    from nicety.studies import reproduce
+    from nicety.studies.report import study_text
+
+    with progress(f"reproducing {study}") as bar:
+        found = reproduce(study, report=report, quick=quick, only=only or [], seed=seed, progress=bar.advance)
     if as_json:
         print_json(found)
     else:
         sys.stdout.write(study_text(found))
     if report is not None:
         note(f"the report is {report / 'report.html'}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("reproduce")(_reproduce)

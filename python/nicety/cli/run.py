@@ -5,78 +5,81 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nicety.cli.files import Files
-from nicety.cli.output import note, print_json, with_report
-from nicety.cli.progress import progress
-from nicety.errors import InputError, RunError
-from nicety.program.script import ProgramReport, program_csv, program_text, run_program
-from nicety.shared.files import write_whole
-from nicety.show.traces import RecordingWarning
+import typer
+
+from nicety.cli.options import AllowFailures, Csv, Faults, Json, Noise, Overrides, Seed, TopologyName, TraceScale
+from nicety.shared.checks import U32
+
+if TYPE_CHECKING:
+    from nicety.program.script import ProgramReport
 
 _MOST = 8
 """Ranks whose dropped messages are told."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+def _run(
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM.py", help="A file with 'async def main(host)', or programs = {0: ...}.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ARGS]...", help="The program's own, in sys.argv; behind -- where they begin with a dash."
+        ),
+    ] = None,
+    nic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files. Default spin-discrete."),
+    ] = None,
+    overrides: Overrides = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, max=U32, metavar="N", help="Hosts, instead of what the file says.")
+    ] = None,
+    topology: TopologyName = None,
+    noise: Noise = None,
+    faults: Faults = None,
+    allow_failures: AllowFailures = None,
+    seed: Seed = 1,
+    csv: Csv = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
+    ] = None,
+    trace_scale: TraceScale = None,
+    as_json: Json = False,
+) -> None:
+    """Run a program on one card or several, and tabulate what it returns."""
+    from nicety.cli.files import Files
+    from nicety.cli.output import parse_names, print_json, with_report
+    from nicety.cli.progress import progress
+    from nicety.errors import InputError, RunError
+    from nicety.program.script import program_csv, program_text, run_program
+    from nicety.shared.files import write_whole
 
-    program: Path
-    nics: Sequence[str]
-    overrides: Sequence[str]
-    nodes: int | None
-    topology: str | None
-    seed: int
-    noise: str | None
-    faults: str | None
-    arguments: Sequence[str]
-    allow_failures: str
-
-
-@contextlib.contextmanager
-def _notes() -> Iterator[None]:
-    """Tells of a recording that is not whole as a note; the program's own warnings are shown as ever."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RecordingWarning)
-        usual = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, RecordingWarning):
-                note(str(message))
-            else:
-                usual(message, category, *place, **more)
-
-        warnings.showwarning = show
-        yield
-
-
-def run(request: Request, files: Files, *, as_json: bool) -> None:
-    """Run the programs of a file, print what they report, and write the files."""
+    nics = parse_names(nic or ["spin-discrete"], "--nic")
+    files = Files(csv=csv, trace=trace, trace_scale=trace_scale)
     files.check()
-    if files.trace is not None and len(request.nics) > 1:
+    if files.trace is not None and len(nics) > 1:
         raise InputError(f"--trace {files.trace}: a timeline is of one card; name one with --nic")
     # Stdout is the document's alone.
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with _notes(), progress("running") as bar, prints:
         try:
             report, failed = with_report(
-                ProgramReport,
                 run_program,
-                request.program,
-                nics=request.nics,
-                overrides=request.overrides,
-                nodes=request.nodes,
-                topology=request.topology,
-                seed=request.seed,
-                noise=request.noise,
-                faults=request.faults,
-                arguments=request.arguments,
-                allow_failures=request.allow_failures,
+                program,
+                nics=nics,
+                overrides=overrides or [],
+                nodes=nodes,
+                topology=topology,
+                seed=seed,
+                noise=noise,
+                faults=faults,
+                arguments=arguments or [],
+                allow_failures=allow_failures or "",
                 trace=files.trace,
                 trace_scale=files.scale,
                 progress=lambda done, total, nic: bar.advance(done, total, f"running on {nic}"),
@@ -96,8 +99,30 @@ def run(request: Request, files: Files, *, as_json: bool) -> None:
         raise failed
 
 
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Tells of a recording that is not whole as a note; the program's own warnings are shown as ever."""
+    from nicety.cli.output import note
+    from nicety.show.traces import RecordingWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RecordingWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, RecordingWarning):
+                note(str(message))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def _tell_lost(report: ProgramReport) -> None:
     """Messages and frames that nobody took."""
+    from nicety.cli.output import note
+
     drops = report["messages_dropped"]
     for dropped in drops[:_MOST]:
         count, first = dropped["messages"], dropped["first"]
@@ -112,3 +137,8 @@ def _tell_lost(report: ProgramReport) -> None:
         note(f"{lost['nic']}: the port of rank {lost['rank']} has lost {' and '.join(frames)}")
     if (more := len(report["frames_lost"]) - _MOST) > 0:
         note(f"the ports of {more} more ranks have lost frames")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(_run)

@@ -1,19 +1,26 @@
-"""`nicety specs`."""
+"""`nicety specs`: the cards."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from nicety import _native
-from nicety.cli.output import print_json
-from nicety.show.columns import align
+import typer
+
+from nicety.cli.options import Json, Overrides, group
+
+specs = group("The cards that nicety knows, and the user's own.")
 
 
-def list_specs(*, as_json: bool) -> None:
-    """Print the names of the cards that come with nicety."""
+@specs.callback()
+def _list(context: typer.Context, as_json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from nicety import _native
+    from nicety.cli.output import print_json
+    from nicety.show.columns import align
+
     known = json.loads(_native.specs())
     if as_json:
         print_json(known)
@@ -21,9 +28,18 @@ def list_specs(*, as_json: bool) -> None:
     sys.stdout.write("\n".join(align([[spec["name"], spec["title"]] for spec in known])) + "\n")
 
 
-def show_spec(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
-    """Print every value of a card, with its source and kind."""
-    spec = json.loads(_native.spec_show(name, list(overrides)))
+@specs.command("show")
+def _show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A card's name, or the path of a spec file.")],
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Print every value of a card, its source and how well it is founded."""
+    from nicety import _native
+    from nicety.cli.output import print_json
+    from nicety.show.columns import align
+
+    spec = json.loads(_native.spec_show(name, overrides or []))
     if as_json:
         print_json(spec)
         return
@@ -47,7 +63,12 @@ def _source(parameter: dict[str, Any]) -> str:
     return f"{source} ({'; '.join(extra)})" if extra else source
 
 
-def check_spec(file: str) -> None:
-    """Check a spec file, and say so where nothing is wrong with it."""
+@specs.command("check")
+def _check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The path of a spec file.")],
+) -> None:
+    """Check a spec file; say where it is wrong and what to write."""
+    from nicety import _native
+
     _native.spec_check(file)
     sys.stdout.write(f"{file}: ok\n")

@@ -1,106 +1,90 @@
-"""`nicety bench` of use cases: their commands and options."""
+"""`nicety bench` of use cases."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicety.cli.measure import Output, add, signature, take
 from nicety.cli.options import (
     AllowFailures,
-    Arrow,
     Compiler,
-    Csv,
     Faults,
     Iterations,
-    Json,
     Nics,
     Noise,
     Overrides,
     OwnHandlers,
-    Plot,
     Seed,
     TopologyName,
-    Trace,
-    TraceScale,
 )
 
-
-def _shared(
-    *,
-    nic: Nics,
-    mode: Annotated[
-        list[str] | None, typer.Option(metavar="M[,N]", help="Who does the work; all modes if left out.")
-    ] = None,
-    iterations: Iterations = None,
-    handlers: OwnHandlers = None,
-    cc: Compiler = None,
-    overrides: Overrides = None,
-    topology: TopologyName = None,
-    noise: Noise = None,
-    faults: Faults = None,
-    allow_failures: AllowFailures = None,
-    seed: Seed = 1,
-    percentiles: Annotated[
-        bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
-    ] = False,
-    plot: Plot = None,
-    csv: Csv = None,
-    arrow: Arrow = None,
-    trace: Trace = None,
-    trace_scale: TraceScale = None,
-    as_json: Json = False,
-) -> tuple[Any, Any, dict[str, bool]]:
-    """The options of every use case, as the request, the files, and what is shown."""
-    from nicety.cli.files import Files
-    from nicety.cli.usecase import Request
-
-    request = Request(
-        nics=nic,
-        modes=mode,
-        iterations=iterations,
-        handlers=handlers,
-        cc=cc,
-        overrides=overrides or [],
-        topology=topology,
-        noise=noise,
-        faults=faults,
-        allow_failures=allow_failures or "",
-        seed=seed,
-    )
-    files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
-    return request, files, {"percentiles": percentiles, "as_json": as_json}
+if TYPE_CHECKING:
+    from nicety.usecases import UseCase
 
 
-def register(bench: typer.Typer, name: str, text: str, build: Callable[..., Any]) -> None:
-    """Add a use case's command: its options are those of `build`, which makes a `UseCase`, and of `_shared`."""
-    own = inspect.signature(build, eval_str=True).parameters
-    shared = inspect.signature(_shared, eval_str=True).parameters
+def _add(bench: typer.Typer, name: str, text: str, build: Callable[..., UseCase]) -> None:
+    """Add a use case's command: its options are those of `build`, which makes it, and of all use cases."""
+    own = signature(build)
 
-    def command(**given: Any) -> None:
-        from nicety.cli.usecase import usecase
+    def act(
+        *,
+        nic: Nics,
+        mode: Annotated[
+            list[str] | None, typer.Option(metavar="M[,N]", help="Who does the work; all modes if left out.")
+        ] = None,
+        iterations: Iterations = None,
+        handlers: OwnHandlers = None,
+        cc: Compiler = None,
+        overrides: Overrides = None,
+        topology: TopologyName = None,
+        noise: Noise = None,
+        faults: Faults = None,
+        allow_failures: AllowFailures = None,
+        seed: Seed = 1,
+        percentiles: Annotated[
+            bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
+        ] = False,
+        output: Output,
+        **parameters: Any,
+    ) -> None:
+        from nicety.cli.output import failed, note, parse_names
+        from nicety.usecases import run_usecase
+        from nicety.usecases.driver import failure_text
+        from nicety.usecases.report import report_text, usecase_figure
 
-        case = build(**{option: given.pop(option) for option in own})
-        request, files, shown = _shared(**given)
-        usecase(case, request, files, **shown)
+        case = build(**parameters)
+        report = output.of(
+            lambda progress: run_usecase(
+                case,
+                nics=parse_names(nic, "--nic"),
+                modes=None if mode is None else parse_names(mode, "--mode"),
+                overrides=overrides or [],
+                topology=topology,
+                noise=noise,
+                faults=faults,
+                seed=seed,
+                allow_failures=allow_failures or "",
+                iterations=iterations or 1,
+                handlers=handlers,
+                cc=cc,
+                trace=output.trace,
+                trace_scale=output.scale,
+                note=note,
+                progress=progress,
+            ),
+            report_text,
+            usecase_figure,
+            percentiles=percentiles,
+        )
+        if report["failures"]:
+            raise failed([failure_text(failure) for failure in report["failures"]])
 
-    nic, *others = shared.values()
-    parameters = [nic, *own.values(), *others]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    bench.command(name, help=text)(command)
-
-
-def _one(text: str, option: str, wanted: str = "one number, as in 1Ki") -> int:
-    from nicety.errors import InputError
-    from nicety.shared.ranges import parse_ranges
-
-    numbers = parse_ranges(text, option)
-    if len(numbers) != 1:
-        raise InputError(f"{option} {text}: {wanted}")
-    return numbers[0]
+    nic, *others = (parameter for name, parameter in signature(act).items() if name != "parameters")
+    take(act, [nic, *own.values(), *others])
+    add(bench, name, act, text=text)
 
 
 def _broadcast(
@@ -139,12 +123,13 @@ def _datatype(
         str, typer.Option(metavar="vector|list", help="Blocks twice their length apart, or of random lengths anywhere.")
     ] = "vector",
 ) -> Any:
+    from nicety.cli.output import parse_one
     from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Datatype
 
     lengths = None if blocks is None else parse_ranges(blocks, "--blocks")
     return Datatype(
-        size=_one(size, "--size", "one size, as in 4Mi; a range is for --blocks"), blocks=lengths, layout=layout
+        size=parse_one(size, "--size", "one size, as in 4Mi; a range is for --blocks"), blocks=lengths, layout=layout
     )
 
 
@@ -161,13 +146,13 @@ def _matching(
         bool, typer.Option("--overlap", help="How much of a transfer computing at the receiver hides.")
     ] = False,
 ) -> Any:
-    from nicety.cli.output import parse_names
+    from nicety.cli.output import parse_names, parse_one
     from nicety.shared.ranges import parse_ranges
     from nicety.usecases import Matching, Overlap
 
     return (Overlap if overlap else Matching)(
         sizes=parse_ranges(sizes, "--sizes"),
-        eager_bytes=0 if eager == "0" else _one(eager, "--eager", "one number of bytes, as in 8Ki"),
+        eager_bytes=0 if eager == "0" else parse_one(eager, "--eager", "one number of bytes, as in 8Ki"),
         arrivals=parse_names([arrival], "--arrival"),
     )
 
@@ -202,7 +187,7 @@ def _kv(
         str | None, typer.Option(metavar="N", help="Of the table, as in 1Ki; four a key if left out.")
     ] = None,
 ) -> Any:
-    from nicety.cli.output import parse_names
+    from nicety.cli.output import parse_names, parse_one
     from nicety.shared.ranges import parse_ranges
     from nicety.usecases import KeyValue
 
@@ -210,17 +195,17 @@ def _kv(
         clients=parse_ranges(clients, "--clients"),
         operations=parse_names([operation], "--operation"),
         requests=requests,
-        key_bytes=_one(key_bytes, "--key-bytes"),
-        value_bytes=_one(value_bytes, "--value-bytes"),
-        buckets=None if buckets is None else _one(buckets, "--buckets"),
+        key_bytes=parse_one(key_bytes, "--key-bytes"),
+        value_bytes=parse_one(value_bytes, "--value-bytes"),
+        buckets=None if buckets is None else parse_one(buckets, "--buckets"),
     )
 
 
-def register_all(bench: typer.Typer) -> None:
+def register(bench: typer.Typer) -> None:
     """Add the commands of all use cases."""
-    register(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
-    register(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
-    register(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
-    register(bench, "matching", "A message with a tag: who matches it, and who gets its bytes.", _matching)
-    register(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)
-    register(bench, "kv", "Inserts into a hash table on a server, updates, and lookups.", _kv)
+    _add(bench, "broadcast", "Bytes of one process to all others, along a binomial tree.", _broadcast)
+    _add(bench, "accumulate", "An arriving array multiplied into one in host memory.", _accumulate)
+    _add(bench, "datatype", "Blocks of a message to places of their own in host memory.", _datatype)
+    _add(bench, "matching", "A message with a tag: who matches it, and who gets its bytes.", _matching)
+    _add(bench, "storage", "Blocks written to a RAID-5 array, read, and rebuilt.", _storage)
+    _add(bench, "kv", "Inserts into a hash table on a server, updates, and lookups.", _kv)
