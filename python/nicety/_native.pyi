@@ -213,7 +213,7 @@ class Simulation:
     def __new__(
         cls,
         nodes: int,
-        nic: str,
+        nics: list[str],
         topology: str,
         seed: int,
         overrides: list[str],

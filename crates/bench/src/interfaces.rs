@@ -5,6 +5,7 @@ use super::latency::{self, Measured};
 use super::pattern::Direction;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
+use nicety::cards::Card;
 use nicety::{Buffer, Error, Host, PendingRecv, Time};
 use nicety_kernel::Rng;
 use nicety_nic::qnix::{How, Operation, QnixSpec};
@@ -303,14 +304,17 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
 
 /// Messages that a sender, or a receiver, may have under way.
 fn depth(point: &Point<'_>) -> u64 {
-    let Ok(spec) = point.cluster.card.spec.of::<QnixSpec>() else { return point.window };
-    let limit = u64::from(spec.limits.sends.min(spec.limits.receives));
-    // A copy takes a piece of the Buffer Pool, which a host may need for both directions.
-    let pieces = (spec.limits.pool / (2 * point.size.max(64).next_multiple_of(64))).max(1);
-    match point.mode {
-        Mode::Copy | Mode::Auto => point.window.min(limit).min(pieces),
-        _ => point.window.min(limit),
-    }
+    let of_card = |card: &Card| {
+        let spec = card.spec.of::<QnixSpec>().ok()?;
+        let limit = u64::from(spec.limits.sends.min(spec.limits.receives));
+        // A copy takes a piece of the Buffer Pool, which a host may need for both directions.
+        let pieces = (spec.limits.pool / (2 * point.size.max(64).next_multiple_of(64))).max(1);
+        Some(match point.mode {
+            Mode::Copy | Mode::Auto => limit.min(pieces),
+            _ => limit,
+        })
+    };
+    point.cluster.cards.iter().filter_map(of_card).fold(point.window, u64::min)
 }
 
 struct Sender {

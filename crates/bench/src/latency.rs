@@ -291,7 +291,7 @@ impl Ponger {
         let peer = |&rank: &u32| {
             let memory = host.alloc(point.size)?;
             let pings = portals.ct_alloc()?;
-            let handlers = match point.handlers {
+            let handlers = match point.handlers(host.rank()) {
                 None => None,
                 Some(handlers) => Some(portals.attach(handlers, &initial_state(&portals, rank), None)?),
             };

@@ -32,7 +32,7 @@ pub use mode::Mode;
 use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
-use request::{Chosen, Resolved};
+use request::{Chosen, Resolved, Side, answering};
 
 use figures::Spread;
 use nicety::cards::{self, Card};
@@ -46,6 +46,7 @@ use nicety_nic::qnix::QnixSpec;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::iter;
 use std::rc::Rc;
 
 /// A part of a latency.
@@ -148,7 +149,10 @@ pub struct Row {
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
+    /// The card of every host but rank 0, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerManifest>,
+    /// `--set` overrides, as given; the peer's card has none.
     pub overrides: Vec<String>,
     /// Who sends to whom.
     pub pattern: String,
@@ -159,6 +163,16 @@ pub struct Manifest {
     /// What goes wrong in the network, as given, where anything does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+}
+
+/// The card of the hosts that the card under study speaks with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeerManifest {
+    /// Its name.
+    pub nic: String,
+    /// What identifies it.
+    #[serde(flatten)]
+    pub card: CardManifest,
 }
 
 /// Something that failed on a card while a point was measured.
@@ -197,7 +211,8 @@ struct Point<'p> {
     pattern: Pattern,
     mode: Mode,
     size: u64,
-    handlers: Option<&'p Handlers>,
+    /// Those of the card that runs them: of rank 0 and of the others.
+    handlers: [Option<&'p Handlers>; 2],
     users_handlers: bool,
     iterations: u64,
     warmup: u64,
@@ -209,6 +224,11 @@ struct Point<'p> {
 }
 
 impl Point<'_> {
+    /// The handlers that a rank's card runs, where the mode has any.
+    fn handlers(&self, rank: u32) -> Option<&Handlers> {
+        self.handlers[usize::from(rank > 0)]
+    }
+
     fn cluster(&self) -> Result<Cluster, Error> {
         Cluster::new(self.cluster.clone())
     }
@@ -305,12 +325,16 @@ fn measure(
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
     let benchmark = request.benchmark;
-    let Resolved { cards, pattern, topology, noise, faults } = request.resolve()?;
-    let mut handlers: Vec<Vec<Option<Handlers>>> = Vec::new();
-    for Chosen { nic, card, modes } in &cards {
-        let of_mode = |mode: &Mode| load_handlers(nic, card, *mode, request, environment);
+    let Resolved { cards, peer, pattern, topology, noise, faults } = request.resolve()?;
+    let mut handlers: Vec<Vec<Loaded>> = Vec::new();
+    for Chosen { card, modes, .. } in &cards {
+        let answering = answering(card, peer.as_ref(), pattern);
+        let of_mode = |mode: &Mode| load_handlers(&answering, *mode, request, environment);
         handlers.push(modes.iter().map(of_mode).collect::<Result<_, _>>()?);
     }
+    let has_size = |card: &Card, mode, size| {
+        has_size(card, mode, size) && peer.iter().all(|peer| has_size(peer, mode, size))
+    };
     let sizes = |card: &Card, mode| request.sizes.iter().filter(|&&size| has_size(card, mode, size)).count();
     let of_card =
         |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
@@ -331,14 +355,14 @@ fn measure(
                     log: environment.log.clone(),
                     allowed: Allowed::ALL,
                     recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
-                    ..ClusterConfig::new(pattern.nodes(), card.clone())
+                    ..cluster_of(card, peer.as_ref(), pattern.nodes())
                 };
                 let point = Point {
                     cluster,
                     pattern,
                     mode: mode.on(card.spec.design()),
                     size,
-                    handlers: handlers.as_ref(),
+                    handlers: [0, 1].map(|rank| handlers.of(Side::of(rank, peer.is_some()))),
                     users_handlers: request.handlers,
                     iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
                     warmup: request.warmup.unwrap_or(1),
@@ -354,7 +378,7 @@ fn measure(
                         stream::measure(&point, benchmark)
                     }
                 };
-                let row = row.map_err(|error| at_point(error, nic, mode, size))?;
+                let row = row.map_err(|error| at_point(error, &with_peer(nic, peer.as_ref()), mode, size))?;
                 rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
                 failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
                     nic: nic.clone(),
@@ -365,16 +389,16 @@ fn measure(
             }
         }
     }
-    let manifest_of = |Chosen { nic, card, .. }: &Chosen| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
+    let manifest_of = |Chosen { nic, card, .. }: &Chosen| (nic.clone(), CardManifest::from(card));
     Ok(Report {
         benchmark: benchmark.name(),
         version: VERSION,
         seed: request.seed,
         manifest: Manifest {
             specs: cards.iter().map(manifest_of).collect(),
+            peer: peer
+                .as_ref()
+                .map(|card| PeerManifest { nic: card.listing.name.clone(), card: card.into() }),
             overrides: request.overrides.clone(),
             pattern: pattern.to_string(),
             topology: topology.to_string(),
@@ -394,6 +418,14 @@ fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
     }
 }
 
+/// A card, and whose it speaks with where that is another one.
+fn with_peer(nic: &str, peer: Option<&Card>) -> String {
+    match peer {
+        Some(peer) => format!("{nic} with {}", peer.listing.name),
+        None => nic.to_owned(),
+    }
+}
+
 fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {
     error.inside(&format!("{nic}, {}", point_name(mode, size)))
 }
@@ -402,24 +434,47 @@ fn point_name(mode: Mode, size: u64) -> String {
     format!("mode {}, {size} B", mode.name())
 }
 
+/// Rank 0 with a card, and the others with the peer's or the same.
+fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> ClusterConfig {
+    match peer {
+        None => ClusterConfig::new(nodes, card.clone()),
+        Some(peer) => {
+            let others = (1..nodes).map(|_| peer.clone());
+            ClusterConfig::of(iter::once(card.clone()).chain(others).collect())
+        }
+    }
+}
+
+/// The handlers of a mode, on the cards that run them.
+#[derive(Default)]
+struct Loaded(Vec<(Side, Handlers)>);
+
+impl Loaded {
+    fn of(&self, side: Side) -> Option<&Handlers> {
+        self.0.iter().find(|(of, _)| *of == side).map(|(_, handlers)| handlers)
+    }
+}
+
 fn load_handlers(
-    nic: &str,
-    card: &Card,
+    answering: &[(Side, &Card)],
     mode: Mode,
     request: &Request,
     environment: &Environment<'_>,
-) -> Result<Option<Handlers>, Error> {
+) -> Result<Loaded, Error> {
     if mode.handlers(request.benchmark).is_none() {
-        return Ok(None);
+        return Ok(Loaded::default());
     }
-    let key = request::compiled_key(nic, mode);
-    let elf = environment.compiled.get(&key).ok_or_else(|| {
-        Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
-    })?;
-    let spec = card.spec.of::<SpinSpec>()?;
-    let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
-    handlers.check(&spec.hpu)?;
-    Ok(Some(handlers))
+    let load = |&(side, card): &(Side, &Card)| {
+        let key = request::compiled_key(&card.listing.name, mode, side);
+        let elf = environment.compiled.get(&key).ok_or_else(|| {
+            Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
+        })?;
+        let spec = card.spec.of::<SpinSpec>()?;
+        let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
+        handlers.check(&spec.hpu)?;
+        Ok((side, handlers))
+    };
+    Ok(Loaded(answering.iter().map(load).collect::<Result<_, Error>>()?))
 }
 
 /// Reads the cards of a request; their names in results are those of their specs.

@@ -1,7 +1,7 @@
 //! What a benchmark is asked for.
 
 use super::{Mode, Pattern, load_cards};
-use nicety::cards::Card;
+use nicety::cards::{self, Card};
 use nicety::{Error, Faults, Noise, Topology, faults};
 use nicety_nic::SpinSpec;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,9 @@ pub struct Request {
     pub benchmark: Benchmark,
     /// Cards, by name or path.
     pub nics: Vec<String>,
+    /// The card of every host but rank 0, by name or path, as its file has it; the card itself where none is named.
+    #[serde(default)]
+    pub peer: Option<String>,
     /// Modes; all of the card's where none is named.
     #[serde(default)]
     pub modes: Option<Vec<String>>,
@@ -110,6 +113,8 @@ pub(super) struct Chosen {
 /// What the names in a request stand for.
 pub(super) struct Resolved {
     pub(super) cards: Vec<Chosen>,
+    /// The card of every host but rank 0, where that is another one.
+    pub(super) peer: Option<Card>,
     pub(super) pattern: Pattern,
     pub(super) topology: Topology,
     pub(super) noise: Option<Noise>,
@@ -122,6 +127,7 @@ impl Request {
         Request {
             benchmark,
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            peer: None,
             modes: None,
             sizes: sizes.to_vec(),
             iterations: None,
@@ -165,6 +171,10 @@ impl Request {
                     "two of the cards are called {name}; give one another name in its file"
                 ));
             }
+        }
+        let peer = self.peer.as_deref().map(|name| cards::load(name, &[])).transpose()?;
+        for (_, card) in peer.iter().flat_map(|_| &cards) {
+            cards::check([card].into_iter().chain(&peer)).map_err(|error| error.inside("with --peer"))?;
         }
         let first = cards[0].1.spec.design();
         let mixed = cards.iter().any(|(_, card)| card.spec.design() != first);
@@ -213,11 +223,17 @@ impl Request {
                     _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
                 })
             })?;
-            let Ok(spec) = card.spec.of::<SpinSpec>() else { continue };
+            if card.spec.of::<SpinSpec>().is_err() {
+                continue;
+            }
+            let depth_of =
+                |card: &Card| Some(u64::from(card.spec.of::<SpinSpec>().ok()?.limits.event_queue_depth));
             // RDMA's receiver has an event of every message of a window.
             let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
-            let (window, depth) =
-                (self.window.unwrap_or(DEFAULT_WINDOW), u64::from(spec.limits.event_queue_depth));
+            let window = self.window.unwrap_or(DEFAULT_WINDOW);
+            let depths =
+                answering(card, peer.as_ref(), pattern).into_iter().filter_map(|(_, card)| depth_of(card));
+            let depth = depths.min().unwrap_or(u64::MAX);
             let polled = self.benchmark != Benchmark::Latency
                 && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
             if polled && window * senders > depth {
@@ -229,7 +245,7 @@ impl Request {
                 ));
             }
         }
-        Ok(Resolved { cards, pattern, topology, noise, faults })
+        Ok(Resolved { cards, peer, pattern, topology, noise, faults })
     }
 }
 
@@ -291,8 +307,41 @@ pub struct Plan {
     pub compile: Vec<PlannedHandlers>,
 }
 
-pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
-    format!("{nic}/{}", mode.name())
+/// Under which name the program of the handlers of a card is looked for, whose name in results is `nic`; of the peer's card
+/// where that is said, which may have the same name and be another one.
+pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
+    match side {
+        Side::Own => format!("{nic}/{}", mode.name()),
+        Side::Peer => format!("peer {nic}/{}", mode.name()),
+    }
+}
+
+/// Whose card it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// That of rank 0, and of all others where there is no peer.
+    Own,
+    /// That of the others.
+    Peer,
+}
+
+impl Side {
+    /// That of a rank.
+    pub(super) const fn of(rank: u32, has_peer: bool) -> Side {
+        if has_peer && rank > 0 { Side::Peer } else { Side::Own }
+    }
+}
+
+/// The cards to which messages of a pattern come.
+pub(super) fn answering<'c>(
+    own: &'c Card,
+    peer: Option<&'c Card>,
+    pattern: Pattern,
+) -> Vec<(Side, &'c Card)> {
+    let directions = pattern.directions();
+    let of = |side| directions.iter().any(|to| Side::of(to.target, peer.is_some()) == side);
+    let both = [(Side::Own, Some(own)), (Side::Peer, peer)];
+    both.into_iter().filter(|(side, _)| of(*side)).filter_map(|(side, card)| Some((side, card?))).collect()
 }
 
 /// Says which handlers a request needs, after checking it.
@@ -300,18 +349,18 @@ pub(super) fn compiled_key(nic: &str, mode: Mode) -> String {
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let Resolved { cards, .. } = request.resolve()?;
-    let mut compile = Vec::new();
-    for Chosen { nic, card, modes } in &cards {
+    let Resolved { cards, peer, pattern, .. } = request.resolve()?;
+    let mut compile: Vec<PlannedHandlers> = Vec::new();
+    for Chosen { card, modes, .. } in &cards {
         for &mode in modes {
-            if let Some(source) = mode.handlers(request.benchmark) {
-                compile.push(PlannedHandlers {
-                    key: compiled_key(nic, mode),
-                    nic: nic.clone(),
-                    mode: mode.name(),
-                    source,
-                    isa: card.spec.isa().unwrap_or_default().to_owned(),
-                });
+            let Some(source) = mode.handlers(request.benchmark) else { continue };
+            for (side, card) in answering(card, peer.as_ref(), pattern) {
+                let nic = card.listing.name.clone();
+                let key = compiled_key(&nic, mode, side);
+                if compile.iter().all(|planned| planned.key != key) {
+                    let isa = card.spec.isa().unwrap_or_default().to_owned();
+                    compile.push(PlannedHandlers { key, nic, mode: mode.name(), source, isa });
+                }
             }
         }
     }

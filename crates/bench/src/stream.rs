@@ -210,7 +210,7 @@ impl Receiver {
         let incoming = |(direction, windows): (Direction, Shared)| {
             let memory = host.alloc(point.size)?;
             let counter = portals.ct_alloc()?;
-            let handlers = match point.handlers {
+            let handlers = match point.handlers(host.rank()) {
                 None => None,
                 Some(handlers) => Some(portals.attach(handlers, &[], None)?),
             };

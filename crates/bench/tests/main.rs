@@ -6,6 +6,7 @@ mod load;
 mod natural;
 mod own_design;
 mod pcie;
+mod peer;
 mod recording;
 mod star;
 mod worked;

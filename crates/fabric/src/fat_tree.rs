@@ -15,9 +15,10 @@
 //! buffers further up or on the way down, one on its way down for buffers further down, and at the end of every way is
 //! a card: nothing waits in a circle, so a fat tree cannot lock up, however small its buffers.
 
+use crate::topology::card;
 use crate::{
-    Delivery, LinkEnd, NetworkSpec, Port, Routing, Switch, SwitchSpec, Symbol, Terminal, TopologyError,
-    Transit, link,
+    Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Routing, Switch, SwitchSpec, Symbol, Terminal,
+    TopologyError, Transit, link,
 };
 use nicety_kernel::World;
 use nicety_types::NodeId;
@@ -189,7 +190,7 @@ impl FatTree {
         self,
         shape: Shape,
         world: &mut World<Symbol>,
-        hosts: &[NodeId],
+        hosts: &[(NodeId, LinkSpec)],
         spec: &NetworkSpec,
     ) -> (Vec<Port>, Vec<Switch>) {
         let terminal = |node| Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
@@ -200,10 +201,9 @@ impl FatTree {
         let mut ends: Vec<Vec<Vec<LinkEnd>>> =
             levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
-        for (rank, &node) in (0..).zip(hosts) {
+        for (rank, host) in (0..).zip(hosts) {
             let leaf = (rank / shape.below(0)) as usize;
-            let card = Terminal { node, buffer: spec.link.buffer, delivery: Delivery::Whole };
-            let (near, far) = link(world, card, terminal(levels[0][leaf]), spec.link);
+            let (near, far) = link(world, card(host), terminal(levels[0][leaf]), host.1);
             ports.push(Port::new(near));
             ends[0][leaf].push(far);
         }
@@ -264,10 +264,10 @@ fn check_ports(ports: u32) -> Result<(), TopologyError> {
 }
 
 /// Ranks of nodes, by node.
-fn ranks(hosts: &[NodeId]) -> Rc<[u32]> {
-    let mut ranks = vec![u32::MAX; hosts.iter().map(|host| host.0 as usize + 1).max().unwrap_or(0)];
+fn ranks(hosts: &[(NodeId, LinkSpec)]) -> Rc<[u32]> {
+    let mut ranks = vec![u32::MAX; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
     for (rank, host) in (0..).zip(hosts) {
-        ranks[host.0 as usize] = rank;
+        ranks[host.0.0 as usize] = rank;
     }
     ranks.into()
 }

@@ -26,7 +26,7 @@ pub use faults::{
     Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates,
 };
 pub use launcher::{Barrier, Launcher};
-pub use link::{Delivery, LinkEnd, Terminal, link};
+pub use link::{Delivery, LinkEnd, Terminal, link, link_between};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{Channel, HeaderBytes, Packet, Symbol};
 pub use parcel::Parcel;

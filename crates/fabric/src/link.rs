@@ -106,7 +106,10 @@ impl Line {
 /// A node's end of a link, to be made into a port of a card or of a switch.
 pub struct LinkEnd {
     pub(crate) sim: Sim,
+    /// The way out.
     pub(crate) spec: LinkSpec,
+    /// Bytes of header and framing of what comes in.
+    pub(crate) header_in: u64,
     /// What this end sends to.
     pub(crate) far: Terminal,
     /// Packets that this end's buffer holds.
@@ -120,19 +123,33 @@ pub struct LinkEnd {
 /// # Panics
 /// When the latency is zero or a buffer holds nothing.
 pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec) -> (LinkEnd, LinkEnd) {
-    assert!(!spec.latency.is_zero(), "a link takes time");
+    link_between(world, (a, spec), (b, spec))
+}
+
+/// Joins two nodes that differ: each direction has the latency, gap and header of the end that sends, and the buffer of the
+/// other.
+///
+/// # Panics
+/// As [`link`].
+pub fn link_between(
+    world: &mut World<Symbol>,
+    (a, of_a): (Terminal, LinkSpec),
+    (b, of_b): (Terminal, LinkSpec),
+) -> (LinkEnd, LinkEnd) {
+    assert!(!of_a.latency.is_zero() && !of_b.latency.is_zero(), "a link takes time");
     assert!(a.buffer > 0 && b.buffer > 0, "a link without a buffer never carries a packet");
-    let (a_to_b, b_from_a) = world.wire(a.node, b.node, spec.latency);
-    let (b_to_a, a_from_b) = world.wire(b.node, a.node, spec.latency);
-    let end = |near: Terminal, far, outgoing, incoming| LinkEnd {
+    let (a_to_b, b_from_a) = world.wire(a.node, b.node, of_a.latency);
+    let (b_to_a, a_from_b) = world.wire(b.node, a.node, of_b.latency);
+    let end = |near: Terminal, spec, far, header_in, outgoing, incoming| LinkEnd {
         sim: world.sim(near.node),
         spec,
+        header_in,
         far,
         buffer: near.buffer,
         outgoing,
         incoming,
     };
-    (end(a, b, a_to_b, a_from_b), end(b, a, b_to_a, b_from_a))
+    (end(a, of_a, b, of_b.header, a_to_b, a_from_b), end(b, of_b, a, of_a.header, b_to_a, b_from_a))
 }
 
 /// A port's cable that ends in the port itself.
@@ -143,5 +160,13 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
     assert!(!spec.latency.is_zero(), "a link takes time");
     assert!(at.buffer > 0, "a link without a buffer never carries a packet");
     let (outgoing, incoming) = world.wire(at.node, at.node, spec.latency);
-    LinkEnd { sim: world.sim(at.node), spec, far: at, buffer: at.buffer, outgoing, incoming }
+    LinkEnd {
+        sim: world.sim(at.node),
+        spec,
+        header_in: spec.header,
+        far: at,
+        buffer: at.buffer,
+        outgoing,
+        incoming,
+    }
 }

@@ -47,7 +47,12 @@ impl Turn {
 /// symbol on its own direction of the link, which takes the link's latency and no bandwidth.
 pub struct Port {
     sim: Sim,
+    /// The way out.
     spec: LinkSpec,
+    /// Bytes of header and framing of what comes in.
+    header_in: u64,
+    /// Packets that the buffer at this end holds.
+    buffer: u32,
     link: RefCell<Stream>,
     credits: Credits,
     outgoing: Line,
@@ -61,10 +66,12 @@ pub struct Port {
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let LinkEnd { sim, spec, far, outgoing, incoming, .. } = end;
+        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming } = end;
         incoming.reserve_units(far.buffer as usize);
         Port {
             spec,
+            header_in,
+            buffer,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::Link, Stage::LinkQueued)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
             outgoing: Line::new(outgoing, far.delivery),
@@ -84,7 +91,7 @@ impl Port {
 
     /// Packets that the buffer at this end of the link holds.
     pub fn buffer(&self) -> u32 {
-        self.spec.buffer
+        self.buffer
     }
 
     /// When the link's serialiser is free again.
@@ -212,7 +219,7 @@ impl Port {
                     if !packet.is_control() {
                         self.in_buffer.set(self.in_buffer.get() + 1);
                     }
-                    let bytes = packet.payload.len() + self.spec.header;
+                    let bytes = packet.payload.len() + self.header_in;
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet.open();
                 }

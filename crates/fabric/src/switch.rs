@@ -68,6 +68,8 @@ struct SwitchPort {
 /// A link's end without its incoming wire, whose symbols come to [`Inside::symbol`].
 struct Outgoing {
     spec: crate::LinkSpec,
+    /// Bytes of header and framing of what comes in by the same port.
+    header_in: u64,
     line: Line,
 }
 
@@ -131,10 +133,10 @@ impl Switch {
         let ports = RefCell::new(Vec::with_capacity(ends.len()));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
         for (number, end) in (0..).zip(ends) {
-            let LinkEnd { spec, far, buffer, outgoing, incoming, .. } = end;
+            let LinkEnd { spec, header_in, far, buffer, outgoing, incoming, .. } = end;
             incoming.reserve_units(far.buffer as usize);
             let port = SwitchPort {
-                end: Outgoing { spec, line: Line::new(outgoing, far.delivery) },
+                end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery) },
                 buffer: InputBuffer {
                     size: buffer,
                     used: 0,
@@ -250,7 +252,7 @@ impl Inside {
         let input = &mut ports[from];
         let control = packet.is_control();
         let in_buffer = if control { input.buffer.used } else { input.buffer.take(now) };
-        input.meter.received(packet.bytes + input.end.spec.header, in_buffer);
+        input.meter.received(packet.bytes + input.end.header_in, in_buffer);
 
         // A stage with a latency and no gap: every byte comes out as much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };

@@ -1,7 +1,7 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
 use crate::faults::{Cause, FaultStatistics, Faults, FaultsError, Injector, LostPacket, Place};
-use crate::link::loopback;
+use crate::link::{link_between, loopback};
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
 use nicety_kernel::World;
@@ -28,7 +28,8 @@ pub enum Topology {
 /// What a network's parts are described by.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkSpec {
-    /// Every link. Its buffer is that of a card; at a switch, the switch's own stands in its place.
+    /// Every link, but for what [`Topology::build_for`] is told of those of hosts. Its buffer is that of a card; at a switch,
+    /// the switch's own stands in its place.
     pub link: LinkSpec,
     /// Every switch.
     pub switch: SwitchSpec,
@@ -98,26 +99,45 @@ impl Topology {
         hosts: &[NodeId],
         spec: &NetworkSpec,
     ) -> Result<(Vec<Port>, Network), TopologyError> {
+        let hosts: Vec<_> = hosts.iter().map(|&host| (host, spec.link)).collect();
+        self.build_for(world, &hosts, spec)
+    }
+
+    /// Joins hosts whose cards differ, each with its own link. Of a cable between two hosts each direction is as its sender
+    /// has it; a cable between a host and a switch is as the host has it, both ways; between switches, it is
+    /// [`NetworkSpec::link`].
+    ///
+    /// # Errors
+    /// As [`Topology::check`].
+    ///
+    /// # Panics
+    /// As [`Topology::build`].
+    pub fn build_for(
+        self,
+        world: &mut World<Symbol>,
+        hosts: &[(NodeId, LinkSpec)],
+        spec: &NetworkSpec,
+    ) -> Result<(Vec<Port>, Network), TopologyError> {
         self.check(hosts.len(), &spec.switch)?;
-        let host = |&node| Terminal { node, buffer: spec.link.buffer, delivery: Delivery::Whole };
         let mut ports = Vec::with_capacity(hosts.len());
         let mut switches = Vec::new();
         match self {
-            Topology::Alone => ports.push(Port::new(loopback(world, host(&hosts[0]), spec.link))),
+            Topology::Alone => ports.push(Port::new(loopback(world, card(&hosts[0]), hosts[0].1))),
             Topology::Pair => {
-                let (a, b) = link(world, host(&hosts[0]), host(&hosts[1]), spec.link);
+                let (a, b) =
+                    link_between(world, (card(&hosts[0]), hosts[0].1), (card(&hosts[1]), hosts[1].1));
                 ports.extend([Port::new(a), Port::new(b)]);
             }
             Topology::Star => {
                 let node = world.add_node();
                 let switch = Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
                 let mut ends = Vec::with_capacity(hosts.len());
-                for at in hosts {
-                    let (card, end) = link(world, host(at), switch, spec.link);
-                    ports.push(Port::new(card));
+                for host in hosts {
+                    let (near, end) = link(world, card(host), switch, host.1);
+                    ports.push(Port::new(near));
                     ends.push(end);
                 }
-                let routing = RoutingTable::new(hosts.iter().enumerate().map(|(port, &host)| (host, port)));
+                let routing = RoutingTable::new(hosts.iter().enumerate().map(|(port, host)| (host.0, port)));
                 switches.push(Switch::install(&spec.switch, ends, Box::new(routing)));
             }
             Topology::FatTree(tree) => {
@@ -128,6 +148,11 @@ impl Topology {
         let meters = ports.iter().map(Port::meter).collect();
         Ok((ports, Network { hosts: meters, switches, faults: Vec::new() }))
     }
+}
+
+/// A card, as an end of its link.
+pub(crate) fn card((node, link): &(NodeId, LinkSpec)) -> Terminal {
+    Terminal { node: *node, buffer: link.buffer, delivery: Delivery::Whole }
 }
 
 impl fmt::Display for Topology {

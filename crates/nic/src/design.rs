@@ -89,6 +89,16 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What it puts on its link, to follow 'sends'. Cards of one network have the same, or do not understand each other.
+    fn protocol(&self) -> String {
+        format!("packets of design {}", self.design().name())
+    }
+
+    /// Most payload of a packet that it sends or takes, in bytes; none where others need not know.
+    fn packet_payload(&self) -> Option<u64> {
+        None
+    }
+
     /// Puts a card on a node.
     ///
     /// # Errors
@@ -125,6 +135,8 @@ pub struct Seat<'s> {
     pub cpus: &'s Rc<Cpus>,
     /// The link; of a node that is alone it leads nowhere.
     pub port: Port,
+    /// Most payload of a packet that every card of the network takes, in bytes, where they have said.
+    pub packet_payload: Option<u64>,
     /// On behalf of which user the host's operations are.
     pub uid: u32,
     /// Takes what programs on the card print.

@@ -55,6 +55,51 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     Ok(Card { spec, listing })
 }
 
+/// Reads several cards, one of the same name or path once.
+///
+/// # Errors
+/// As [`load`]; when none is named.
+pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<Card>, Error> {
+    let mut known: Vec<(&String, Card)> = Vec::new();
+    let mut cards = Vec::with_capacity(names_or_paths.len());
+    for name in names_or_paths {
+        let card = match known.iter().find(|(other, _)| *other == name) {
+            Some((_, card)) => card.clone(),
+            None => {
+                let card = load(name, overrides)?;
+                known.push((name, card.clone()));
+                card
+            }
+        };
+        cards.push(card);
+    }
+    match cards.is_empty() {
+        true => Err(Error::Input("no card named; name one for all hosts, or one for each rank".to_owned())),
+        false => Ok(cards),
+    }
+}
+
+/// Whether cards, by rank, understand each other.
+///
+/// # Errors
+/// [`Error::Input`] with the first that does not understand that of rank 0.
+pub fn check<'c>(cards: impl IntoIterator<Item = &'c Card>) -> Result<(), Error> {
+    let mut cards = cards.into_iter();
+    let Some(first) = cards.next() else { return Ok(()) };
+    let own = first.spec.protocol();
+    for (rank, other) in (1..).zip(cards) {
+        let theirs = other.spec.protocol();
+        if theirs != own {
+            let (one, another) = (&first.listing.name, &other.listing.name);
+            return Err(Error::Input(format!(
+                "rank 0 has card {one}, which sends {own}, and rank {rank} has {another}, which sends {theirs}: they do not \
+                 understand each other; name cards of one design, which send the same"
+            )));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

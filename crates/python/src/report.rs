@@ -128,6 +128,7 @@ pub fn report(run: &Run) -> String {
         let qnix = node.of::<qnix::Report>();
         let kernel = node.card.of::<nfp::Report>().map_or(qnix.kernel, |report| report.kernel);
         json!({
+            "nic": &*node.nic,
             "messages_matched": spin.portals.matched,
             "messages_dropped": spin.portals.dropped_total(),
             "first_dropped": spin.portals.first_dropped().map(|message| message.to_string()),

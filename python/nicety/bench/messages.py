@@ -125,6 +125,7 @@ def run_benchmark(
     benchmark: BenchmarkName,
     *,
     nics: Names,
+    peer: Path | str | None = None,
     modes: Names | None = None,
     sizes: Numbers,
     iterations: int | None = None,
@@ -149,6 +150,8 @@ def run_benchmark(
         benchmark: `latency` is half a round trip of send and receive, `bandwidth` and `message-rate` are a window of
             messages one way, from the first post to the last completion.
         nics: cards: names of specs, or paths of spec files.
+        peer: the card of every host but rank 0, as its file has it: `overrides` do not change it; the card itself
+            where it is left out.
         modes: who answers, for example `rdma` or `spin-stream`; all that a card has where it is left out.
         sizes: message sizes in bytes.
         iterations: how many round trips, or windows, are measured.
@@ -189,6 +192,7 @@ def run_benchmark(
         {
             "benchmark": benchmark,
             "nics": names(nics, "a card", "spin-discrete"),
+            "peer": None if peer is None else str(peer),
             "modes": None if modes is None else names(modes, "a mode", "rdma"),
             "sizes": numbers(sizes, "a size"),
             "iterations": iterations,
@@ -278,6 +282,8 @@ def _circumstances(report: Report) -> list[str]:
     manifest = report["manifest"]
     pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
     lines = []
+    if "peer" in manifest:
+        lines.append(f"# the other hosts have card {manifest['peer']['nic']}")
     if pattern == "bidirectional":
         lines.append("# bidirectional: ranks 0 and 1 send to each other at once; figures are of both together")
     elif pattern != "pair":

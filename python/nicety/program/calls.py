@@ -9,7 +9,7 @@ from nicety import _native
 if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
-Loaded = dict["Handlers | Processes", int]
+Loaded = dict[tuple["Handlers | Processes", str], int]
 """Programs for cards that a run has, and the numbers that commands know them by."""
 
 

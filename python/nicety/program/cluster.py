@@ -42,12 +42,14 @@ class Cluster:
 
     Args:
         nodes: how many hosts.
-        nic: the card: the name of a spec, or the path of a TOML file.
+        nic: the card: the name of a spec, or the path of a TOML file. A list names one for each rank: cards of one
+            design, which understand each other. Each direction of a cable is as its sender's card has it, packets are
+            as long as all cards take, and switches and launcher are as the card of rank 0 has them.
         topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; or `fat-tree:36`,
             levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out). A pair
             if left out, and `alone` for one host.
         seed: of every random stream; the same seed gives the same run to the last bit.
-        set: changes to the card, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+        set: changes to the cards, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
         recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
             `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
@@ -71,7 +73,7 @@ class Cluster:
     def __init__(
         self,
         nodes: int,
-        nic: str | PathLike[str],
+        nic: str | PathLike[str] | Sequence[str | PathLike[str]],
         *,
         topology: str | None = None,
         seed: int = 1,
@@ -87,8 +89,6 @@ class Cluster:
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
-        if not isinstance(nic, str | PathLike):
-            raise InputError(f"nic is the name of a card or the path of its file, not {nic!r}")
         topology = ("alone" if self._nodes == 1 else "pair") if topology is None else topology
         for name, value, example in (("topology", topology, "star"), ("recording", recording, "packets")):
             text(value, name, example)
@@ -97,7 +97,7 @@ class Cluster:
         if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
-        fixed = (self._nodes, fspath(nic), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
+        fixed = (self._nodes, _cards(nic, self._nodes), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
         arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
         # What faults of the network did in the last run where cards did not make up for it.
         self._fault_notes = ""
@@ -147,3 +147,18 @@ class Cluster:
         if not isinstance(coroutine, Coroutine):
             raise InputError(wrong)
         return calls, coroutine
+
+
+def _cards(nic: object, nodes: int) -> list[str]:
+    """The names or paths of cards: one for all hosts, or one for each rank."""
+    if isinstance(nic, str | PathLike):
+        return [fspath(nic)]
+    if isinstance(nic, Mapping | bytes) or not isinstance(nic, Sequence):
+        raise InputError(f"nic is the name of a card or the path of its file, or a list of one for each rank, not {nic!r}")
+    for card in nic:
+        if not isinstance(card, str | PathLike):
+            raise InputError(f"nic names a card for each rank, by name or by the path of its file, not {card!r}")
+    if len(nic) != nodes:
+        cards = "1 card" if len(nic) == 1 else f"{len(nic)} cards"
+        raise InputError(f"nic names {cards} for {nodes} hosts; name one for each rank, or one for all without a list")
+    return [fspath(card) for card in nic]

@@ -116,6 +116,12 @@ impl CardSpec for NfpSpec {
         Some(self.node.host.memory / 4)
     }
 
+    fn protocol(&self) -> String {
+        // Its processes cut messages into frames that the other card has to take, and into as many as they know of.
+        let (frame, message) = (self.port.payload, self.channels.message);
+        format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
         let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
         let linked = ((nodes > 1).then_some(port), nodes);

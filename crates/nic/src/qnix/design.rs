@@ -168,10 +168,22 @@ impl CardSpec for QnixSpec {
         Some(self.limits.message.min(self.limits.pool))
     }
 
+    fn protocol(&self) -> String {
+        "QNIX packets".to_owned()
+    }
+
+    fn packet_payload(&self) -> Option<u64> {
+        Some(self.packet)
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
+        let Seat { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = seat;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
-        let card = Card::install(sim, self, memory.clone(), kernel, port, nodes, recorder);
+        let spec = match packet_payload {
+            Some(packet) if packet < self.packet => Arc::new(QnixSpec { packet, ..QnixSpec::clone(&self) }),
+            _ => self,
+        };
+        let card = Card::install(sim, spec, memory.clone(), kernel, port, nodes, recorder);
         Ok(Rc::new(Node::set_up(card)?))
     }
 }

@@ -88,9 +88,24 @@ impl CardSpec for SpinSpec {
         Some(&self.hpu.isa)
     }
 
+    fn protocol(&self) -> String {
+        let reliable = if self.transport.reliable { " with reliable transport" } else { "" };
+        format!("Portals 4 packets{reliable}")
+    }
+
+    fn packet_payload(&self) -> Option<u64> {
+        Some(self.packet_payload)
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, port, uid, log, recorder, .. } = seat;
-        let card = Card::install(sim, self, memory.clone(), port, nodes, log.clone(), recorder);
+        let Seat { sim, nodes, memory, port, packet_payload, uid, log, recorder, .. } = seat;
+        let spec = match packet_payload {
+            Some(packet_payload) if packet_payload < self.packet_payload => {
+                Arc::new(SpinSpec { packet_payload, ..SpinSpec::clone(&self) })
+            }
+            _ => self,
+        };
+        let card = Card::install(sim, spec, memory.clone(), port, nodes, log.clone(), recorder);
         card.set_uid(uid);
         Ok(Rc::new(Node::set_up(card)?))
     }

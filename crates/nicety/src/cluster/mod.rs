@@ -1,11 +1,13 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 //!
+//! - `mix.rs`: which host has which card, and whether they understand each other.
 //! - `machine.rs`: whether this machine has the memory for it.
 //! - `noise.rs`: background noise on the hosts' CPUs.
 //! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: how a run ended: messages that the network did not deliver, commands
 //!   that cards refused, and whether what failed was allowed to.
 
 mod machine;
+mod mix;
 mod noise;
 mod refusals;
 mod undelivered;
@@ -21,6 +23,7 @@ use crate::error::{END_OF_TIME, fault_lines};
 use crate::host::{Failed, Host, HostParts};
 use crate::record::Recording;
 use machine::Gauge;
+use mix::Mix;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, World};
@@ -38,8 +41,8 @@ pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Top
 pub struct ClusterConfig {
     /// Hosts.
     pub nodes: u32,
-    /// The card in each of them.
-    pub card: LoadedCard,
+    /// The card in each of them, by rank; one alone is in all.
+    pub cards: Vec<LoadedCard>,
     /// How they are joined.
     pub topology: Topology,
     /// On behalf of which user each host's operations are, by rank; of user 0 on every host where there are none.
@@ -76,7 +79,7 @@ impl ClusterConfig {
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
-            card,
+            cards: vec![card],
             topology: if nodes == 1 { Topology::Alone } else { Topology::Pair },
             uids: Vec::new(),
             noise: None,
@@ -91,11 +94,31 @@ impl ClusterConfig {
             recorded_rows: RECORDED_ROWS,
         }
     }
+
+    /// As [`ClusterConfig::new`], of a host for each of these cards.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn of(cards: Vec<LoadedCard>) -> ClusterConfig {
+        let first = cards.first().expect("a cluster has a host").clone();
+        let nodes = cards.len() as u32;
+        ClusterConfig { cards, ..ClusterConfig::new(nodes, first) }
+    }
+
+    /// The card of a rank.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn card(&self, rank: u32) -> &LoadedCard {
+        &self.cards[if self.cards.len() == 1 { 0 } else { rank as usize }]
+    }
 }
 
 /// What happened on a node during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
+    /// The name of its card.
+    pub nic: Arc<str>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
     /// Handlers and processes that failed.
@@ -134,6 +157,7 @@ pub struct Run {
 pub struct Cluster {
     world: World<Symbol>,
     network: Network,
+    mix: Mix,
     recording: Level,
     /// What each node keeps, by node.
     recorders: Vec<(NodeId, Recorder)>,
@@ -163,7 +187,7 @@ impl Cluster {
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
-            card,
+            cards,
             topology,
             uids,
             noise,
@@ -177,7 +201,9 @@ impl Cluster {
             recording,
             recorded_rows,
         } = config;
-        let around = card.spec.node();
+        let mix = Mix::of(cards, nodes)?;
+        // Of what is around all hosts, the first one's card says how it is.
+        let around = mix.card(0).spec.node();
         topology.check(nodes as usize, &around.switch)?;
         if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
             return Err(Error::Input(format!(
@@ -186,7 +212,7 @@ impl Cluster {
             )));
         }
         if !uids.is_empty() {
-            card.spec.of::<SpinSpec>()?;
+            (0..nodes).try_for_each(|rank| mix.card(rank).spec.of::<SpinSpec>().map(drop))?;
         }
         if !uids.is_empty() && uids.len() != nodes as usize {
             let many = uids.len();
@@ -194,7 +220,7 @@ impl Cluster {
                 "{many} user ids for {nodes} hosts; give one for each rank, or none"
             )));
         }
-        let gauge = Gauge::new(nodes, &card.listing.name, large)?;
+        let gauge = Gauge::new(nodes, &mix.names(), large)?;
         // More shards than hosts would only be empty.
         let mut world = World::new(Config {
             seed,
@@ -204,7 +230,8 @@ impl Cluster {
         });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: around.link, switch: around.switch };
-        let (mut ports, mut network) = topology.build(&mut world, &ids, &parts)?;
+        let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
+        let (mut ports, mut network) = topology.build_for(&mut world, &links, &parts)?;
         network.inject(&faults, &mut ports)?;
         let barriers = Launcher::install(&mut world, &ids, around.barrier);
         let mut recorders = Vec::new();
@@ -221,8 +248,10 @@ impl Cluster {
             }
             let sim = world.sim(id);
             let recorder = recorder_of(id);
-            let memory = Rc::new(Memory::new(around.host.memory));
-            let mut cpus = Cpus::new(&sim, around.host, &recorder);
+            let (spec, rank) = (&mix.card(id.0).spec, id.0);
+            let host = spec.node().host;
+            let memory = Rc::new(Memory::new(host.memory));
+            let mut cpus = Cpus::new(&sim, host, &recorder);
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
             }
@@ -234,11 +263,12 @@ impl Cluster {
                 memory: &memory,
                 cpus: &cpus,
                 port,
+                packet_payload: mix.packet_payload(),
                 uid,
                 log: &log,
                 recorder: &recorder,
             };
-            let card = card.spec.clone().install(seat)?;
+            let card = spec.clone().install(seat).map_err(|error| mix.about(rank, error.into()))?;
             cards.push(card.clone());
             memories.push(memory.clone());
             let failed = failed.clone();
@@ -247,7 +277,19 @@ impl Cluster {
             gauge.built(hosts.len() as u32)?;
         }
         network.record(recorder_of);
-        Ok(Cluster { world, network, recording, recorders, hosts, cards, memories, failed, log, allowed })
+        Ok(Cluster {
+            world,
+            network,
+            mix,
+            recording,
+            recorders,
+            hosts,
+            cards,
+            memories,
+            failed,
+            log,
+            allowed,
+        })
     }
 
     /// A host, for set-up before the run.
@@ -273,7 +315,7 @@ impl Cluster {
     {
         let running = program(self.hosts[rank as usize].clone());
         let failed = self.failed.clone();
-        self.world.sim(NodeId(rank)).spawn_program(format!("rank {rank}"), async move {
+        self.world.sim(NodeId(rank)).spawn_program(self.mix.label(rank), async move {
             if let Err(error) = running.await {
                 failed.borrow_mut().push((rank, error));
             }
@@ -306,8 +348,10 @@ impl Cluster {
         match outcome {
             Ok(_) if undelivered.is_some() => Err(Error::Undelivered(undelivered.unwrap_or_default())),
             Ok(summary) => {
-                let nodes: Vec<NodeReport> = self.cards.iter().zip(&self.memories).map(node_report).collect();
-                verdict::check(&nodes, self.allowed)?;
+                let found = self.cards.iter().zip(&self.memories).zip(0..);
+                let report = |(node, rank)| node_report(node, self.mix.name(rank));
+                let nodes: Vec<NodeReport> = found.map(report).collect();
+                verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
                 Ok(Run {
                     end: summary.end,
                     events: summary.events,
@@ -346,13 +390,14 @@ impl Cluster {
         faults: &[Fault],
         undelivered: Option<String>,
     ) -> Error {
+        let rank = self.mix.label(rank);
         let because = |text: &str| match faults {
-            [] => format!("rank {rank}: {text}"),
-            faults => format!("{}\nso that rank {rank} failed: {text}", fault_lines(faults)),
+            [] => format!("{rank}: {text}"),
+            faults => format!("{}\nso that {rank} failed: {text}", fault_lines(faults)),
         };
         match error {
             Error::Program(text) if faults.is_empty() => match undelivered {
-                Some(cause) => Error::Undelivered(format!("{cause}\nso that rank {rank} failed: {text}")),
+                Some(cause) => Error::Undelivered(format!("{cause}\nso that {rank} failed: {text}")),
                 None => Error::Program(because(&text) + &self.fault_notes()),
             },
             Error::Program(text) => Error::HandlerTrap(because(&text)),
@@ -364,8 +409,9 @@ impl Cluster {
     }
 }
 
-fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>)) -> NodeReport {
+fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> NodeReport {
     NodeReport {
+        nic,
         memory: memory.traffic(),
         faults: card.faults(),
         refused_commands: card.refused_commands(),

@@ -92,11 +92,15 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
 }
 
-/// Refuses a run that ended well but for these nodes' failures.
+/// Refuses a run that ended well but for these nodes' failures; `label` is what texts call a rank.
 ///
 /// # Errors
 /// [`Error::HandlerTrap`] with what failed and was not asked for.
-pub(crate) fn check(nodes: &[NodeReport], allowed: Allowed) -> Result<(), Error> {
+pub(crate) fn check(
+    nodes: &[NodeReport],
+    allowed: Allowed,
+    label: impl Fn(u32) -> String,
+) -> Result<(), Error> {
     let all = (0..).zip(nodes).flat_map(|(rank, node)| failures(rank, node));
     let failed: Vec<Failure> = all.filter(|failure| !allowed.has(failure.kind)).collect();
     if failed.is_empty() {
@@ -111,8 +115,8 @@ pub(crate) fn check(nodes: &[NodeReport], allowed: Allowed) -> Result<(), Error>
     let told = |failure: &&Failure| faults.iter().all(|fault| fault.text != failure.text);
     let others: Vec<&Failure> = failed.iter().filter(told).collect();
     let line = |failure: &&Failure| match failure.times {
-        1 => format!("rank {}: {}", failure.rank, failure.text),
-        times => format!("rank {}: {} ({times} times)", failure.rank, failure.text),
+        1 => format!("{}: {}", label(failure.rank), failure.text),
+        times => format!("{}: {} ({times} times)", label(failure.rank), failure.text),
     };
     let mut lines: Vec<String> = (!faults.is_empty()).then(|| fault_lines(&faults)).into_iter().collect();
     lines.extend(others.iter().take(LISTED).map(line));

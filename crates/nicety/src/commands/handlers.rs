@@ -1,6 +1,6 @@
 //! What a program asks for its handlers: applications, HPU memory, and programs with their state.
 
-use super::{Carried, Outcome, Part, Program, nothing, numbered};
+use super::{Carried, OnCards, Outcome, Part, Program, nothing, numbered};
 use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host, HpuMemoryId, State};
 
 /// [`Portals`](crate::Portals)'s functions under the same names.
@@ -50,7 +50,8 @@ impl Program {
         match setup {
             HandlerSetup::Load { elf, names } => {
                 let handlers = portals.load_handlers(&elf, &names)?;
-                Ok(numbered(&self.0.loaded.handlers, handlers))
+                let program = OnCards::new((elf, names), portals.spec_address(), handlers);
+                Ok(numbered(&self.0.loaded.handlers, program))
             }
             HandlerSetup::Application { config } => Ok(Outcome::Word(portals.application(config)?.0.into())),
             HandlerSetup::HpuAlloc { application, contents } => {
@@ -60,7 +61,9 @@ impl Program {
             HandlerSetup::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.0.loaded.handlers.borrow();
                 let unknown = || Error::Program(format!("there are no handlers {handlers}"));
-                let handlers = loaded.get(handlers as usize).ok_or_else(unknown)?;
+                let program = loaded.get(handlers as usize).ok_or_else(unknown)?;
+                let load = |(elf, names): &(Vec<u8>, HandlerNames)| portals.load_handlers(elf, names);
+                let handlers = &program.on(portals.spec_address(), load)?;
                 let memory = memory.map(|part| self.part(part)).transpose()?;
                 let state = shared.map_or(State::Own(&state), State::Shared);
                 let memory = memory.map(|buffer| (buffer.address(), buffer.len()));

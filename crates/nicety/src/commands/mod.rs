@@ -24,7 +24,9 @@ pub use messages::{Extent, MessageCall};
 pub use portals::{PortalsCall, PortalsSetup, Trigger};
 pub use processes::{ProcessCall, ProcessSetup};
 
-use crate::{Buffer, Channel, Error, Handlers, Host, PendingRecv, Process, Processes, Received};
+use crate::{
+    Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
+};
 use nicety_host::HostBytes;
 use nicety_nic::qnix::Completed;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event, Limits};
@@ -142,12 +144,39 @@ pub trait Thread: 'static {
 /// a thread would that receives.
 type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 
-/// Compiled programs that were loaded for a cluster's cards, which are all of one kind: what one host has loaded, the others
-/// attach by its number. Cheap to clone; a clone is the same list.
+/// Compiled programs that were loaded for a cluster's cards: what one host has loaded, the others attach by its number.
+/// Cheap to clone; a clone is the same list.
 #[derive(Clone, Default)]
 pub struct Loaded {
-    handlers: Rc<RefCell<Vec<Handlers>>>,
-    processes: Rc<RefCell<Vec<Processes>>>,
+    handlers: Rc<RefCell<Vec<OnCards<(Vec<u8>, HandlerNames), Handlers>>>>,
+    processes: Rc<RefCell<Vec<OnCards<Vec<u8>, Processes>>>>,
+}
+
+/// A compiled program, and how it is on the cards that it was loaded for. All cards of one specification share that.
+struct OnCards<S, T> {
+    source: S,
+    /// By the address of the card's specification, which lives as long as the run.
+    loaded: RefCell<Vec<(usize, T)>>,
+}
+
+impl<S, T: Clone> OnCards<S, T> {
+    /// The program `source`, as it is on cards of this specification.
+    fn new(source: S, spec: usize, loaded: T) -> OnCards<S, T> {
+        OnCards { source, loaded: RefCell::new(vec![(spec, loaded)]) }
+    }
+
+    /// How it is on cards of a specification.
+    ///
+    /// # Errors
+    /// When it has not been loaded for one, and does not fit it.
+    fn on(&self, spec: usize, load: impl FnOnce(&S) -> Result<T, Error>) -> Result<T, Error> {
+        if let Some((_, loaded)) = self.loaded.borrow().iter().find(|(known, _)| *known == spec) {
+            return Ok(loaded.clone());
+        }
+        let loaded = load(&self.source)?;
+        self.loaded.borrow_mut().push((spec, loaded.clone()));
+        Ok(loaded)
+    }
 }
 
 /// A program on its host, and all that it has numbers for; its threads share it. Cheap to clone; a clone is the same one.

@@ -1,6 +1,6 @@
 //! What a program asks about processes on the card.
 
-use super::{Outcome, Program, nothing, numbered};
+use super::{OnCards, Outcome, Program, nothing, numbered};
 use crate::{CardMemory, Error, Host, Start};
 
 /// [`Channels`](crate::Channels)'s functions under the same names.
@@ -50,12 +50,14 @@ impl Program {
         match setup {
             ProcessSetup::Load { elf } => {
                 let processes = channels.load(&elf)?;
-                Ok(numbered(&self.0.loaded.processes, processes))
+                let program = OnCards::new(elf, channels.spec_address(), processes);
+                Ok(numbered(&self.0.loaded.processes, program))
             }
             ProcessSetup::Start { processes, name, microengine, context, contexts, arguments } => {
                 let loaded = self.0.loaded.processes.borrow();
                 let unknown = || Error::Program(format!("there are no processes {processes}"));
-                let processes = loaded.get(processes as usize).ok_or_else(unknown)?;
+                let program = loaded.get(processes as usize).ok_or_else(unknown)?;
+                let processes = &program.on(channels.spec_address(), |elf| channels.load(elf))?;
                 let start = Start {
                     name: &name,
                     microengine: microengine as usize,

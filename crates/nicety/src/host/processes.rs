@@ -5,6 +5,7 @@ use super::{Buffer, Device, Host};
 use crate::Error;
 use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, Start};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The processes on a host's card and the channels to them, in the hands of one thread of the host's program. Cheap to
 /// clone.
@@ -28,6 +29,11 @@ impl Channels {
     /// The card's microengines.
     pub fn spec(&self) -> &NfpSpec {
         self.table.spec()
+    }
+
+    /// Tells specifications of cards apart, while there are the cards.
+    pub(crate) fn spec_address(&self) -> usize {
+        Arc::as_ptr(self.table.card().spec()).addr()
     }
 
     /// Opens the device through which this thread reaches the processes; set-up, takes no virtual time.

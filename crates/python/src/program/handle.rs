@@ -186,7 +186,7 @@ impl Calls {
     /// The instruction set that programs for the card are compiled for.
     fn isa(&self) -> PyResult<String> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
-        running.run.isa()
+        running.run.isa(self.0.rank)
     }
 
     /// Memory of the host, of zeros.

@@ -46,11 +46,14 @@ impl Drop for Turn {
     }
 }
 
+/// An instruction set, or what is wrong with asking for it.
+pub type Isa = Result<String, String>;
+
 /// What the programs of a run share.
 pub struct Run {
     pub watch: Arc<Watch>,
-    /// The instruction set that its cards have, or what is wrong with asking for it.
-    isa: Result<String, String>,
+    /// The instruction set that the cards have, by rank; or of all, where there is one alone.
+    isas: Vec<Isa>,
     /// The coroutines that have not ended, in the order in which they began.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
@@ -60,10 +63,10 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(watch: Arc<Watch>, isa: Result<String, String>) -> Run {
+    pub fn new(watch: Arc<Watch>, isas: Vec<Isa>) -> Run {
         Run {
             watch,
-            isa,
+            isas,
             alive: RefCell::default(),
             begun: Cell::default(),
             failures: RefCell::default(),
@@ -71,8 +74,10 @@ impl Run {
         }
     }
 
-    pub fn isa(&self) -> PyResult<String> {
-        self.isa.clone().map_err(InputError::new_err)
+    /// The instruction set that programs for a rank's card are compiled for.
+    pub fn isa(&self, rank: u32) -> PyResult<String> {
+        let isa = if self.isas.len() == 1 { &self.isas[0] } else { &self.isas[rank as usize] };
+        isa.clone().map_err(InputError::new_err)
     }
 
     /// A thread begins; gives its number.

@@ -2,14 +2,15 @@
 //! a moment every few milliseconds.
 
 use super::handle::Calls;
-use super::running::{Run, Running, Watch};
+use super::running::{Isa, Run, Running, Watch};
 use super::thread::{Coroutine, End};
 use crate::calls::{print_line, tell_large};
 use crate::errors::{RunError, broken, guarded, raised};
 use crate::report::report;
 use crate::tables::Recording;
+use nicety::cards::{self, Card};
 use nicety::commands::{Loaded, Program, drive};
-use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology, cards};
+use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,10 +57,10 @@ type Ended = (String, Recording, Vec<Py<PyAny>>);
 impl Simulation {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
-    #[pyo3(signature = (nodes, nic, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new()))]
+    #[pyo3(signature = (nodes, nics, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new()))]
     fn new(
         nodes: u32,
-        nic: &str,
+        nics: Vec<String>,
         topology: &str,
         seed: u64,
         overrides: Vec<String>,
@@ -72,9 +73,9 @@ impl Simulation {
     ) -> PyResult<Self> {
         let watch = Watch::new();
         let built = guarded(|| {
-            let card = cards::load(nic, &overrides)?;
-            let default = ClusterConfig::new(nodes, card);
+            let default = ClusterConfig::of(cards::load_all(&nics, &overrides)?);
             let config = ClusterConfig {
+                nodes,
                 recording: recording.parse().map_err(Error::Input)?,
                 recorded_rows: recorded_rows.unwrap_or(default.recorded_rows),
                 topology: topology.parse::<Topology>()?,
@@ -106,7 +107,7 @@ impl Simulation {
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
-        let run = Rc::new(Run::new(watch.clone(), self.isa()));
+        let run = Rc::new(Run::new(watch.clone(), self.isas()));
         let begun = programs.into_iter().map(|(calls, coroutine)| {
             let number = run.begin(coroutine.clone_ref(py));
             (calls.0.clone(), coroutine, number, End::default())
@@ -170,13 +171,15 @@ impl Drop for Simulation {
 }
 
 impl Simulation {
-    /// The instruction set that programs for the card are compiled for.
-    fn isa(&self) -> Result<String, String> {
-        let card = &self.config.card;
-        card.spec.isa().map(str::to_owned).ok_or_else(|| {
-            let name = &card.listing.name;
-            format!("card {name} runs no programs of its own, so there is nothing to compile for")
-        })
+    /// The instruction sets that programs for the cards are compiled for.
+    fn isas(&self) -> Vec<Isa> {
+        let isa = |card: &Card| {
+            card.spec.isa().map(str::to_owned).ok_or_else(|| {
+                let name = &card.listing.name;
+                format!("card {name} runs no programs of its own, so there is nothing to compile for")
+            })
+        };
+        self.config.cards.iter().map(isa).collect()
     }
 }
 

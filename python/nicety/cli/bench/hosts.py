@@ -34,6 +34,12 @@ def _benchmark(benchmark: BenchmarkName, usual: str) -> Callable[..., None]:
 
     def act(
         nic: Nics,
+        peer: Annotated[
+            str | None,
+            typer.Option(
+                metavar="NIC", help="The card of every host but rank 0, which --set does not change; the same if left out."
+            ),
+        ] = None,
         mode: Annotated[
             list[str] | None,
             typer.Option(metavar="M[,N]", help="Who answers; all modes of the card if left out."),
@@ -84,6 +90,7 @@ def _benchmark(benchmark: BenchmarkName, usual: str) -> Callable[..., None]:
             lambda progress: run_benchmark(
                 benchmark,
                 nics=parse_names(nic, "--nic"),
+                peer=peer,
                 modes=None if mode is None else parse_names(mode, "--mode"),
                 sizes=parse_ranges(usual if sizes is None else sizes, "--sizes"),
                 iterations=iterations,

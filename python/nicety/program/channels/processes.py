@@ -220,10 +220,11 @@ class ProcessCalls(Caller):
             raise InputError(f"start takes nicety.Processes, not {type(processes).__name__}")
         microengine, context = whole(microengine, "microengine", U32), whole(context, "context", U32)
         arguments = [_word(value) for value in args]
-        number = self._loaded.get(processes)
+        isa = self._calls.isa()
+        number = self._loaded.get((processes, isa))
         if number is None:
-            number = self._processes.load(processes.compile(isa=self._calls.isa()).elf)
-            self._loaded[processes] = number
+            number = self._processes.load(processes.compile(isa=isa).elf)
+            self._loaded[processes, isa] = number
         place = (microengine, context, None if contexts is None else whole(contexts, "contexts", U32))
         made = self._processes.start(number, name, place, arguments)
         return Process(self._processes, self.rank, made, name, microengine, context)

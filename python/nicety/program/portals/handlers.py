@@ -179,11 +179,12 @@ class HandlerCalls(Caller):
         shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
         own = b"" if isinstance(state, HpuMemory) else bytes(state)
         owner = self._application(application or (shared.application if shared else None))
-        number = self._loaded.get(handlers)
+        isa = self._calls.isa()
+        number = self._loaded.get((handlers, isa))
         if number is None:
-            elf = handlers.compile(isa=self._calls.isa()).elf
+            elf = handlers.compile(isa=isa).elf
             number = self._handlers.load(elf, handlers.header, handlers.payload, handlers.completion)
-            self._loaded[handlers] = number
+            self._loaded[handlers, isa] = number
         return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
 
     def detach(self, handlers: int) -> None:

@@ -1,0 +1,84 @@
+//! Which host has which card, and whether cards that differ understand each other.
+
+use crate::Error;
+use crate::cards::{self, Card};
+use std::sync::Arc;
+
+/// Most names of cards in one text.
+const NAMED: usize = 4;
+
+/// The cards of a cluster's hosts.
+pub(crate) struct Mix {
+    /// By rank; one alone is in all hosts.
+    cards: Vec<Card>,
+    /// Their names.
+    names: Vec<Arc<str>>,
+    /// Most payload of a packet that all of them take.
+    packet_payload: Option<u64>,
+}
+
+impl Mix {
+    /// The cards of so many hosts.
+    ///
+    /// # Errors
+    /// When there is neither one for all nor one for each, or two of them do not understand each other.
+    pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
+        if cards.len() != 1 && cards.len() != hosts as usize {
+            let many = cards.len();
+            return Err(Error::Input(format!(
+                "{many} cards for {hosts} hosts; name one for each rank, or one for all"
+            )));
+        }
+        cards::check(&cards)?;
+        let packet_payload = cards.iter().filter_map(|card| card.spec.packet_payload()).min();
+        let names = cards.iter().map(|card| card.listing.name.as_str().into()).collect();
+        Ok(Mix { cards, names, packet_payload })
+    }
+
+    /// The card of a rank.
+    pub(crate) fn card(&self, rank: u32) -> &Card {
+        &self.cards[self.index(rank)]
+    }
+
+    /// The name of a rank's card.
+    pub(crate) fn name(&self, rank: u32) -> Arc<str> {
+        self.names[self.index(rank)].clone()
+    }
+
+    /// Most payload of a packet that all cards take.
+    pub(crate) fn packet_payload(&self) -> Option<u64> {
+        self.packet_payload
+    }
+
+    /// The names of all of them, each once.
+    pub(crate) fn names(&self) -> String {
+        let mut different: Vec<&str> = Vec::new();
+        for name in &self.names {
+            if !different.contains(&&**name) {
+                different.push(name);
+            }
+        }
+        let named = different.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match different.len().saturating_sub(NAMED) {
+            0 => named,
+            more => format!("{named} and {more} more"),
+        }
+    }
+
+    /// A rank in texts: with its card, where not all have the same.
+    pub(crate) fn label(&self, rank: u32) -> String {
+        match self.names.iter().any(|name| *name != self.names[0]) {
+            true => format!("rank {rank} ({})", self.name(rank)),
+            false => format!("rank {rank}"),
+        }
+    }
+
+    /// What is wrong with the card of a rank.
+    pub(crate) fn about(&self, rank: u32, error: Error) -> Error {
+        if self.cards.len() == 1 { error } else { error.inside(&self.label(rank)) }
+    }
+
+    fn index(&self, rank: u32) -> usize {
+        if self.cards.len() == 1 { 0 } else { rank as usize }
+    }
+}
