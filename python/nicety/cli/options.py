@@ -74,7 +74,8 @@ OwnHandlers = Annotated[
     Path | None, typer.Option("--handlers", metavar="FILE.c", help="Your own handlers, instead of nicety's.")
 ]
 Nics = Annotated[
-    list[str], typer.Option("--nic", metavar="A[,B]", help="Cards to compare: names of nicety specs, or paths of files.")
+    list[str],
+    typer.Option("--nic", metavar="A[,B]", help="Cards to compare: names of specs, or paths of files."),
 ]
 Iterations = Annotated[
     int | None,

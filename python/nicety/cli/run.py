@@ -33,7 +33,7 @@ def _run(
     ] = None,
     nic: Annotated[
         list[str] | None,
-        typer.Option(metavar="A[,B]", help="Cards: names, or paths of spec files. Default spin-discrete."),
+        typer.Option(metavar="A[,B]", help="Cards to compare: names, or paths of spec files. Default spin-discrete."),
     ] = None,
     overrides: Overrides = None,
     nodes: Annotated[

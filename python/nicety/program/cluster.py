@@ -97,7 +97,14 @@ class Cluster:
         if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
-        fixed = (self._nodes, _cards(nic, self._nodes), topology, whole(seed, "seed"), changes(set), whole(shards, "shards"))
+        fixed = (
+            self._nodes,
+            _cards(nic, self._nodes),
+            topology,
+            whole(seed, "seed"),
+            changes(set),
+            whole(shards, "shards"),
+        )
         arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
         # What faults of the network did in the last run where cards did not make up for it.
         self._fault_notes = ""
@@ -154,7 +161,7 @@ def _cards(nic: object, nodes: int) -> list[str]:
     if isinstance(nic, str | PathLike):
         return [fspath(nic)]
     if isinstance(nic, Mapping | bytes) or not isinstance(nic, Sequence):
-        raise InputError(f"nic is the name of a card or the path of its file, or a list of one for each rank, not {nic!r}")
+        raise InputError(f"nic is the name of a card or the path of its file, or a list of these, not {nic!r}")
     for card in nic:
         if not isinstance(card, str | PathLike):
             raise InputError(f"nic names a card for each rank, by name or by the path of its file, not {card!r}")

@@ -65,8 +65,8 @@ class NodeReport:
     What a card of the run's design does not have is zero, and empty; `microengines` are those that were given a
     program, and `kernel` is the host's operating system.
 
-    Beside what is counted, `nic` is the name of the node's card, and `first_dropped` says of the first message that its card dropped what it was and why, where
-    there was one.
+    Beside what is counted, `nic` is the name of the node's card, and `first_dropped` says of the first message that its
+    card dropped what it was and why, where there was one.
     """
 
     nic: str

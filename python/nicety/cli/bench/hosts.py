@@ -37,7 +37,8 @@ def _benchmark(benchmark: BenchmarkName, usual: str) -> Callable[..., None]:
         peer: Annotated[
             str | None,
             typer.Option(
-                metavar="NIC", help="The card of every host but rank 0, which --set does not change; the same if left out."
+                metavar="NIC",
+                help="The card of every host but rank 0; --set does not change it.",
             ),
         ] = None,
         mode: Annotated[
