@@ -148,9 +148,12 @@ type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 /// Cheap to clone; a clone is the same list.
 #[derive(Clone, Default)]
 pub struct Loaded {
-    handlers: Rc<RefCell<Vec<OnCards<(Vec<u8>, HandlerNames), Handlers>>>>,
-    processes: Rc<RefCell<Vec<OnCards<Vec<u8>, Processes>>>>,
+    handlers: Shared<OnCards<(Vec<u8>, HandlerNames), Handlers>>,
+    processes: Shared<OnCards<Vec<u8>, Processes>>,
 }
+
+/// A list that all clones share.
+type Shared<T> = Rc<RefCell<Vec<T>>>;
 
 /// A compiled program, and how it is on the cards that it was loaded for. All cards of one specification share that.
 struct OnCards<S, T> {
