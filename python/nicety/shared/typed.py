@@ -22,9 +22,6 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 _OWN_CHECKS = ("Names", "Numbers", "Overrides", "Faults")
 """Annotations that a function reads by `_checks` or the like, which says more."""
 
-_WRITTEN = 30
-"""Characters of a text from which on an error does not write it out as bytes."""
-
 _WORDS: dict[object, str] = {
     str: "a text",
     int: "a whole number",
@@ -70,7 +67,7 @@ def _instead(value: object, wanted: object) -> str:
     try:
         bytes.fromhex(value)
     except ValueError:
-        return f"; write {value!r}.encode()" if len(value) < _WRITTEN else "; encode it"
+        return f"; write {_short(value)}.encode()"
     return f"; write bytes.fromhex({_short(value)})"
 
 
