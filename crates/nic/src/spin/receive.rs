@@ -560,7 +560,9 @@ impl Card {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
-            if !whole || incoming.fate == Fate::Undecided || incoming.done {
+            // Its header's packet is settled once the header handler has decided.
+            debug_assert!(!whole || incoming.fate != Fate::Undecided);
+            if !whole {
                 return;
             }
             if incoming.delivery.is_none() {
