@@ -9,45 +9,7 @@ use nicety_bench::{self as bench, Benchmark, Request};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-const SPEC: &str = r#"
-name = "two-rings"
-title = "A plain card with two rings of descriptors"
-design = "rings"
-
-[host]
-cores = 4
-clock = "2.5 GHz"
-post = "65 ns"
-notice = "65 ns"
-memory = "1 GiB"
-memory_latency = "50 ns"
-memory_gap = "150 GiB/s"
-cache = "8 MiB"
-
-[bus]
-latency = "250 ns"
-gap = "15.6 ps/B"
-
-[buffer]
-packets = 16
-
-[link]
-latency = "33.4 ns"
-gap = "20 ps/B"
-header = "16 B"
-
-[switch]
-latency = "50 ns"
-ports = 36
-buffer = 8
-
-[barrier]
-latency = "1 us"
-
-[rings]
-descriptors = 32
-packet = "4 KiB"
-"#;
+const SPEC: &str = include_str!("own_design/two-rings.toml");
 
 /// The spec in a file, its design registered.
 fn file() -> &'static Path {

@@ -1,6 +1,8 @@
 //! The Python extension module: what crosses the border, and nothing else. Requests and reports are JSON texts that the
 //! `nicety` crate reads and writes, and what host programs ask is its commands, made in `program`; what they mean is
 //! decided there.
+//!
+//! An extension module of a user's, with designs of its own, is built from this one: see [`stand_in`].
 
 mod calls;
 mod channels;
@@ -11,7 +13,28 @@ mod program;
 mod report;
 mod tables;
 
+use pyo3::exceptions::PyImportError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Has the extension module that calls this be nicety's own, so that `nicety` has the designs that it has registered. It is
+/// imported before `nicety` is.
+///
+/// # Errors
+///
+/// `nicety` has loaded an extension module before.
+pub fn stand_in(py: Python<'_>) -> PyResult<()> {
+    const NAME: &str = "nicety._native";
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
+    if modules.contains(NAME)? {
+        return Err(PyImportError::new_err(
+            "nicety was imported before; import the extension module with designs of its own first",
+        ));
+    }
+    let module = pyo3::wrap_pymodule!(_native)(py);
+    modules.set_item(NAME, module)
+}
 
 /// The extension module `nicety._native`.
 #[pymodule]
