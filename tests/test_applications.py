@@ -54,11 +54,11 @@ def run(receiver: Receiver, match_bits: list[int], *, first: bytes = b"\1" * 8, 
 
     async def sender(host: nicety.Host) -> None:
         buffer = host.alloc(8)
-        md = host.md_bind(buffer, options=["event_send_disable"])
+        md = host.portals.md_bind(buffer, options=["event_send_disable"])
         await host.barrier()
         for number, bits in enumerate(match_bits):
             buffer.array[:] = first[number] if number < len(first) else 1
-            await host.put(md, 8, to=1, pt=1, match_bits=bits)
+            await host.portals.put(md, 8, to=1, pt=1, match_bits=bits)
             await host.compute(ns=20_000)
 
     return nicety.Cluster(2, "spin-discrete", **options).run({0: sender, 1: receiver})
@@ -66,12 +66,12 @@ def run(receiver: Receiver, match_bits: list[int], *, first: bytes = b"\1" * 8, 
 
 async def entries(host: nicety.Host, attached: list[int]) -> tuple[int, list[nicety.Buffer]]:
     """An entry for each of these handlers, with match bits 0, 1, ...; their queue and memories."""
-    eq = host.eq_alloc(64)
-    host.pt_alloc(pt=1, eq=eq)
+    eq = host.portals.eq_alloc(64)
+    host.portals.pt_alloc(pt=1, eq=eq)
     buffers = [host.alloc(8) for _ in attached]
     for bits, (handlers, buffer) in enumerate(zip(attached, buffers, strict=True)):
         options = ["op_put", "event_link_disable"]
-        await host.me_append(buffer, pt=1, match_bits=bits, options=options, handlers=handlers)
+        await host.portals.me_append(buffer, pt=1, match_bits=bits, options=options, handlers=handlers)
     await host.barrier()
     return eq, buffers
 
@@ -80,18 +80,18 @@ def test_states_are_shared_on_request_and_globals_by_an_application(handlers: Ca
     count = handlers(COUNT)
 
     async def receiver(host: nicety.Host) -> list[list[int]]:
-        other = host.application("other")
-        shared = host.hpu_alloc(b"\5\0\0\0")
+        other = host.portals.application("other")
+        shared = host.portals.hpu_alloc(b"\5\0\0\0")
         attached = [
-            host.attach(count, state=shared),
-            host.attach(count, state=shared),
-            host.attach(count, state=bytes(4)),
-            host.attach(count, state=bytes(4), application=other),
+            host.portals.attach(count, state=shared),
+            host.portals.attach(count, state=shared),
+            host.portals.attach(count, state=bytes(4)),
+            host.portals.attach(count, state=bytes(4), application=other),
         ]
         eq, buffers = await entries(host, [*attached, attached[0]])
         seen = []
         for entry in [0, 1, 2, 3, 4, 3]:
-            await host.eq_wait(eq)
+            await host.portals.eq_wait(eq)
             seen.append(buffers[entry].view("<u4").tolist())
         return seen
 
@@ -110,10 +110,10 @@ def test_a_budget_stops_a_handler_and_harms_nobody_else(handlers: Callable) -> N
     loop, work = handlers(LOOP), handlers(WORK)
 
     async def receiver(host: nicety.Host) -> list[tuple[int, str]]:
-        looping = host.application("looping", cycles_per_run=3000, cycles=4000)
-        attached = [host.attach(loop, application=looping), host.attach(work)]
+        looping = host.portals.application("looping", cycles_per_run=3000, cycles=4000)
+        attached = [host.portals.attach(loop, application=looping), host.portals.attach(work)]
         eq, _ = await entries(host, attached)
-        events = [await host.eq_wait(eq) for _ in range(5)]
+        events = [await host.portals.eq_wait(eq) for _ in range(5)]
         return [(event.match_bits, event.fail) for event in events]
 
     result = run(receiver, [0, 1, 0, 0, 1], allow_failures="budget")
@@ -133,23 +133,23 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
     count = handlers(COUNT)
 
     async def receiver(host: nicety.Host) -> None:
-        other = host.application("other", hpu_memory_bytes=1024)
-        memory = host.hpu_alloc(700 << 10)
+        other = host.portals.application("other", hpu_memory_bytes=1024)
+        memory = host.portals.hpu_alloc(700 << 10)
         with pytest.raises(nicety.InputError, match=r"'default' asked for 716800 bytes of HPU memory, and 331776 are"):
-            host.hpu_alloc(700 << 10)
+            host.portals.hpu_alloc(700 << 10)
         with pytest.raises(nicety.InputError, match=r"'other' asked for 2000 bytes.*left of what it may have"):
-            host.hpu_alloc(2000, application=other)
+            host.portals.hpu_alloc(2000, application=other)
         with pytest.raises(nicety.InputError, match="applications share none"):
-            host.attach(count, state=memory, application=other)
-        attached = host.attach(count, state=memory)
+            host.portals.attach(count, state=memory, application=other)
+        attached = host.portals.attach(count, state=memory)
         with pytest.raises(nicety.InputError, match="the state of 1 attached handlers"):
-            host.hpu_free(memory)
-        host.detach(attached)
-        host.hpu_free(memory)
+            host.portals.hpu_free(memory)
+        host.portals.detach(attached)
+        host.portals.hpu_free(memory)
         with pytest.raises(nicety.InputError, match="it was freed"):
-            host.hpu_free(memory)
+            host.portals.hpu_free(memory)
         with pytest.raises(nicety.InputError, match="asked for 1048577 bytes"):
-            host.attach(count, state=bytes((1 << 20) + 1))
+            host.portals.attach(count, state=bytes((1 << 20) + 1))
 
     report = nicety.Cluster(2, "spin-discrete").run({1: receiver}).nodes[1].applications[0]
     assert (report.hpu_memory_bytes, report.hpu_memory_most_bytes) == (0, 716800 + 16)
@@ -159,20 +159,20 @@ def test_what_is_no_application_or_memory() -> None:
     async def main(host: nicety.Host) -> None:
         wrong: Any = 7
         for call, text in [
-            (lambda: host.hpu_free(wrong), r"made by host.hpu_alloc\(...\), not 7"),
-            (lambda: host.hpu_alloc(8, application=wrong), r"made by host.application\(...\), not 7"),
-            (lambda: host.application(""), "an application has a name"),
-            (lambda: host.application("default"), "there is an application 'default' already"),
-            (lambda: host.application("x", weight=0), "a weight is 1 to 1000000, not 0"),
-            (lambda: host.application("x", cycles=0), "at least one cycle"),
-            (lambda: host.hpu_alloc(0), "at least one byte"),
-            (lambda: host.detach(3), "no handlers were attached under number 3"),
+            (lambda: host.portals.hpu_free(wrong), r"made by host.portals.hpu_alloc\(...\), not 7"),
+            (lambda: host.portals.hpu_alloc(8, application=wrong), r"made by host.portals.application\(...\), not 7"),
+            (lambda: host.portals.application(""), "an application has a name"),
+            (lambda: host.portals.application("default"), "there is an application 'default' already"),
+            (lambda: host.portals.application("x", weight=0), "a weight is 1 to 1000000, not 0"),
+            (lambda: host.portals.application("x", cycles=0), "at least one cycle"),
+            (lambda: host.portals.hpu_alloc(0), "at least one byte"),
+            (lambda: host.portals.detach(3), "no handlers were attached under number 3"),
         ]:
             with pytest.raises(nicety.InputError, match=text):
                 call()
         foreign = nicety.Application("kv", 1, 1 - host.rank, 1)
         with pytest.raises(nicety.InputError, match=f"is on the card of rank {1 - host.rank}, not of {host.rank}"):
-            host.hpu_alloc(8, application=foreign)
+            host.portals.hpu_alloc(8, application=foreign)
 
     nicety.Cluster(2, "spin-discrete").run(main)
 
@@ -191,7 +191,7 @@ def test_a_misspelt_handler_is_refused(name: str, handlers: Callable) -> None:
     """
 
     async def main(host: nicety.Host) -> None:
-        host.attach(handlers(source))
+        host.portals.attach(handlers(source))
 
     meant = "payload_handler" if "load" in name else "header_handler"
     with pytest.raises(nicety.InputError, match=f"a function {name} and no {meant}; call it {meant}, choose it by"):
@@ -207,9 +207,9 @@ def test_the_host_hears_of_a_pending_message_when_a_later_one_ends(handlers: Cal
     """
 
     async def receiver(host: nicety.Host) -> tuple[float, list[int]]:
-        eq, (buffer,) = await entries(host, [host.attach(handlers(source))])
+        eq, (buffer,) = await entries(host, [host.portals.attach(handlers(source))])
         begun = host.now_ns
-        await host.eq_wait(eq)
+        await host.portals.eq_wait(eq)
         return host.now_ns - begun, buffer.array.tolist()
 
     result = run(receiver, [0, 0, 0], first=b"\7\7\0")
@@ -225,18 +225,18 @@ def test_shares_of_the_processors(handlers: Callable, scheduling: str, low: floa
     work = handlers(WORK)
 
     async def sender(host: nicety.Host) -> None:
-        md = host.md_bind(host.alloc(8), options=["event_send_disable"])
+        md = host.portals.md_bind(host.alloc(8), options=["event_send_disable"])
         await host.barrier()
         for _ in range(100):
             for bits in (0, 1):
-                await host.put(md, 8, to=1, pt=1, match_bits=bits)
+                await host.portals.put(md, 8, to=1, pt=1, match_bits=bits)
 
     async def receiver(host: nicety.Host) -> None:
-        light, heavy = (host.application(name, weight=weight) for name, weight in (("light", 1), ("heavy", 3)))
-        attached = [host.attach(work, application=light), host.attach(work, application=heavy)]
+        light, heavy = (host.portals.application(name, weight=weight) for name, weight in (("light", 1), ("heavy", 3)))
+        attached = [host.portals.attach(work, application=light), host.portals.attach(work, application=heavy)]
         eq, _ = await entries(host, attached)
         for _ in range(200):
-            await host.eq_wait(eq)
+            await host.portals.eq_wait(eq)
 
     changes = {"hpu.scheduling": scheduling, "host.post": "0 ns", "host.notice": "0 ns"}
     cluster = nicety.Cluster(2, "spin-discrete", set=changes, recording="packets")
@@ -252,25 +252,27 @@ def test_messages_that_wait_for_a_context_cannot_block_the_one_that_has_it(handl
     work = handlers(WORK)
 
     async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
-        eq = host.eq_alloc(64)
-        host.pt_alloc(pt=1, eq=eq)
+        eq = host.portals.eq_alloc(64)
+        host.portals.pt_alloc(pt=1, eq=eq)
         buffer = host.alloc(1 << 16)
         options = ["op_put", "event_link_disable"]
-        await host.me_append(buffer, pt=1, ignore_bits=0xFF, options=options, handlers=host.attach(work))
+        await host.portals.me_append(
+            buffer, pt=1, ignore_bits=0xFF, options=options, handlers=host.portals.attach(work)
+        )
         await host.barrier()
         await host.compute(ns=1_000_000)
-        event = await host.eq_wait(eq)
+        event = await host.portals.eq_wait(eq)
         return [(event.initiator, event.rlength_bytes)]
 
     async def sender(host: nicety.Host) -> None:
         length = 1 << 16 if host.rank == 1 else 8
-        md = host.md_bind(host.alloc(length), options=["event_send_disable"])
+        md = host.portals.md_bind(host.alloc(length), options=["event_send_disable"])
         await host.barrier()
         if host.rank == 2:
             # Behind the first packet of the long message, and before its last.
             await host.compute(ns=200)
         for _ in range(1 if host.rank == 1 else 20):
-            await host.put(md, length, to=0, pt=1)
+            await host.portals.put(md, length, to=0, pt=1)
 
     changes = {"hpu.contexts": 1, "buffer.packets": 4, "host.post": "1 ns"}
     cluster = nicety.Cluster(3, "spin-discrete", topology="star", set=changes)

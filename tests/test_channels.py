@@ -87,8 +87,8 @@ def alone(main: Any, **options: Any) -> nicety.Run:
 
 def test_direct_messages_go_both_ways(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        process = host.start(program, "plus_one", microengine=0, args=(7, 5, 3))
-        channel = await host.open().subscribe(7)
+        process = host.channels.start(program, "plus_one", microengine=0, args=(7, 5, 3))
+        channel = await host.channels.open().subscribe(7)
         assert channel.target == 7
         replies = []
         for message in (b"hello", b"there", b"\xff\0\1\2\3"):
@@ -114,8 +114,8 @@ def test_indirect_messages_of_any_size_and_place_arrive_whole(program: nicety.Pr
     contents = rng.integers(0, 256, size, dtype=np.uint8)
 
     async def main(host: nicety.Host) -> int:
-        process = host.start(program, "copy", microengine=0, args=(7, size, 0x8000_0000 + offset))
-        channel = await host.open().subscribe(7)
+        process = host.channels.start(program, "copy", microengine=0, args=(7, size, 0x8000_0000 + offset))
+        channel = await host.channels.open().subscribe(7)
         out, back = host.alloc(offset + size), host.alloc(offset + size + 1)
         out.array[offset:] = contents
         await channel.send_ind(out[offset:])
@@ -135,9 +135,9 @@ def test_indirect_messages_of_any_size_and_place_arrive_whole(program: nicety.Pr
 
 def test_neither_end_goes_on_before_the_other_has_come(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        late = host.start(program, "later", microengine=0, args=(1, 8, 60_000))  # 100 us
-        slow = host.start(program, "reads", microengine=1, args=(2, 8, 2**32 - 1))
-        device = host.open()
+        late = host.channels.start(program, "later", microengine=0, args=(1, 8, 60_000))  # 100 us
+        slow = host.channels.start(program, "reads", microengine=1, args=(2, 8, 2**32 - 1))
+        device = host.channels.open()
         first, second = await device.subscribe(1), await device.subscribe(2)
         message = await first.receive(8)
         received_ns = host.now_ns
@@ -157,9 +157,9 @@ def test_neither_end_goes_on_before_the_other_has_come(program: nicety.Processes
 
 def test_select_takes_whichever_process_writes_first(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        host.start(program, "later", microengine=0, args=(1, 8, 90_000))
-        host.start(program, "later", microengine=1, args=(2, 12, 60_000))
-        device = host.open()
+        host.channels.start(program, "later", microengine=0, args=(1, 8, 90_000))
+        host.channels.start(program, "later", microengine=1, args=(2, 12, 60_000))
+        device = host.channels.open()
         slow, fast = await device.subscribe(1), await device.subscribe(2)
         taken = [await device.select([slow.message(8), fast.message(12)]), await device.select([slow.message(8)])]
         with pytest.raises(nicety.TimedOut, match="select: the other end did not come"):
@@ -173,8 +173,8 @@ def test_select_takes_whichever_process_writes_first(program: nicety.Processes) 
 
 def test_a_process_selects_too(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
-        process = host.start(program, "either", microengine=0, args=(1, 2))
-        device = host.open()
+        process = host.channels.start(program, "either", microengine=0, args=(1, 2))
+        device = host.channels.open()
         first, second = await device.subscribe(1), await device.subscribe(2)
         await second.send(bytes(8))
         await first.send(bytes(8))
@@ -185,9 +185,9 @@ def test_a_process_selects_too(program: nicety.Processes) -> None:
 
 def test_a_timeout_ends_the_wait_and_the_channel_goes_on(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        host.start(program, "away", microengine=0, args=(1,))
-        process = host.start(program, "plus_one", microengine=0, context=1, args=(2, 8, 1))
-        device = host.open()
+        host.channels.start(program, "away", microengine=0, args=(1,))
+        process = host.channels.start(program, "plus_one", microengine=0, context=1, args=(2, 8, 1))
+        device = host.channels.open()
         channel, other = await device.subscribe(1), await device.subscribe(2)
         buffer = host.alloc(10_000)
         begun = host.now_ns
@@ -224,8 +224,8 @@ def test_both_ends_are_told_where_they_differ(
 ) -> None:
     async def main(host: nicety.Host) -> int:
         name, size = process
-        started = host.start(program, name, microengine=0, args=(1, size, 2**32 - 1 if name == "reads" else 0))
-        channel = await host.open().subscribe(1)
+        started = host.channels.start(program, name, microengine=0, args=(1, size, 2**32 - 1 if name == "reads" else 0))
+        channel = await host.channels.open().subscribe(1)
         given = {"send": bytes(8), "receive": 8}.get(call, host.alloc(8))
         with pytest.raises(nicety.RunError, match=f"target 1: {message}"):
             await getattr(channel, call)(given)
@@ -235,17 +235,17 @@ def test_both_ends_are_told_where_they_differ(
 
 
 async def _target(host: nicety.Host) -> None:
-    await host.open().subscribe(5)
+    await host.channels.open().subscribe(5)
 
 
 async def _twice(host: nicety.Host) -> None:
-    device = host.open()
+    device = host.channels.open()
     await device.subscribe(1)
     await device.subscribe(1)
 
 
 async def _closed(host: nicety.Host) -> None:
-    channel = await host.open().subscribe(1)
+    channel = await host.channels.open().subscribe(1)
     await channel.close()
     await channel.send(b"x")
 
@@ -260,7 +260,7 @@ async def _closed(host: nicety.Host) -> None:
 )
 def test_channels_that_are_none(program: nicety.Processes, main: Any, message: str) -> None:
     async def whole(host: nicety.Host) -> None:
-        host.start(program, "away", microengine=0, args=(1,))
+        host.channels.start(program, "away", microengine=0, args=(1,))
         await main(host)
 
     with pytest.raises(nicety.RunError, match=message):
@@ -279,19 +279,19 @@ def test_channels_that_are_none(program: nicety.Processes, main: Any, message: s
         (lambda channel, _: channel.send("text"), "a message is bytes"),
         (lambda channel, _: channel.send_ind(b"bytes"), "a buffer made by host.alloc"),
         (lambda channel, _: channel.send(b"x", timeout_ns=-1), "a time is a number of nanoseconds"),
-        (lambda channel, host: host.open().select([]), "at least one channel"),
-        (lambda channel, host: host.open().select([channel]), "select takes channel.message"),
+        (lambda channel, host: host.channels.open().select([]), "at least one channel"),
+        (lambda channel, host: host.channels.open().select([channel]), "select takes channel.message"),
         (
-            lambda channel, host: host.open().select([channel.message(1), channel.message(2)]),
+            lambda channel, host: host.channels.open().select([channel.message(1), channel.message(2)]),
             "guard 1 of the selection names a channel that an earlier one names",
         ),
-        (lambda channel, host: host.open().subscribe(-1), "target is a whole number"),
+        (lambda channel, host: host.channels.open().subscribe(-1), "target is a whole number"),
     ],
 )
 def test_messages_that_cannot_be(program: nicety.Processes, call: Any, message: str) -> None:
     async def main(host: nicety.Host) -> None:
-        host.start(program, "away", microengine=0, args=(1,))
-        await call(await host.open().subscribe(1), host)
+        host.channels.start(program, "away", microengine=0, args=(1,))
+        await call(await host.channels.open().subscribe(1), host)
 
     with pytest.raises(nicety.InputError, match=message):
         alone(main)
@@ -299,7 +299,7 @@ def test_messages_that_cannot_be(program: nicety.Processes, call: Any, message: 
 
 def test_a_card_without_channels_says_what_it_has() -> None:
     async def main(host: nicety.Host) -> None:
-        host.open()
+        host.channels.open()
 
     with pytest.raises(
         nicety.InputError, match="design portals has no processes and channels, but a Portals interface"
@@ -309,8 +309,8 @@ def test_a_card_without_channels_says_what_it_has() -> None:
 
 def test_a_process_that_never_comes_is_a_deadlock_that_says_so(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
-        host.start(program, "away", microengine=0, args=(1,))
-        await (await host.open().subscribe(1)).send(bytes(8))
+        host.channels.start(program, "away", microengine=0, args=(1,))
+        await (await host.channels.open().subscribe(1)).send(bytes(8))
 
     with pytest.raises(nicety.Deadlock, match=r"rank 0.*the process at target 1 to read 8 bytes") as raised:
         alone(main)
@@ -321,8 +321,8 @@ def test_a_process_that_never_comes_is_a_deadlock_that_says_so(program: nicety.P
 def test_a_process_that_has_ended_too_early_explains_a_deadlock(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
         for number in range(10):
-            host.start(program, "reads", microengine=number, args=(number, 8, 1000))
-        channel = await host.open().subscribe(1)
+            host.channels.start(program, "reads", microengine=number, args=(number, 8, 1000))
+        channel = await host.channels.open().subscribe(1)
         await host.compute(ns=100_000)
         await channel.send(bytes(8))
 
@@ -337,8 +337,8 @@ def test_dma_errors_are_made_up_for_or_told(program: nicety.Processes) -> None:
     size = 200_000
 
     async def main(host: nicety.Host) -> int:
-        process = host.start(program, "copy", microengine=0, args=(7, size, 0x8000_0000))
-        channel = await host.open().subscribe(7)
+        process = host.channels.start(program, "copy", microengine=0, args=(7, size, 0x8000_0000))
+        channel = await host.channels.open().subscribe(7)
         out, back = host.alloc(size), host.alloc(size)
         out.array[:] = np.arange(size) % 251
         await channel.send_ind(out)
@@ -361,10 +361,10 @@ def test_threads_use_channels_at_once(program: nicety.Processes) -> None:
         return await channel.receive(8)
 
     async def main(host: nicety.Host) -> Any:
-        device = host.open()
+        device = host.channels.open()
         channels = []
         for target in range(8):
-            host.start(program, "plus_one", microengine=target, args=(target, 8, 3))
+            host.channels.start(program, "plus_one", microengine=target, args=(target, 8, 3))
             channels.append(await device.subscribe(target))
         begun = host.now_ns
         alone = await talk(host, channels[3])
@@ -380,8 +380,8 @@ def test_threads_use_channels_at_once(program: nicety.Processes) -> None:
 
 def test_runs_with_channels_do_not_depend_on_shards(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        process = host.start(program, "plus_one", microengine=host.rank, args=(7, 5, 1))
-        channel = await host.open().subscribe(7)
+        process = host.channels.start(program, "plus_one", microengine=host.rank, args=(7, 5, 1))
+        channel = await host.channels.open().subscribe(7)
         await host.barrier()
         await channel.send(b"hello")
         return await channel.receive(5), await process.finished(), host.now_ps
@@ -395,9 +395,9 @@ def test_runs_with_channels_do_not_depend_on_shards(program: nicety.Processes) -
 
 def test_messages_are_recorded(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
-        host.start(program, "plus_one", microengine=0, args=(1, 8, 3))
-        host.start(program, "copy", microengine=1, args=(2, 50_000, 0x8000_0000))
-        device = host.open()
+        host.channels.start(program, "plus_one", microengine=0, args=(1, 8, 3))
+        host.channels.start(program, "copy", microengine=1, args=(2, 50_000, 0x8000_0000))
+        device = host.channels.open()
         short, long = await device.subscribe(1), await device.subscribe(2)
         for _ in range(3):
             await short.send(bytes(8))

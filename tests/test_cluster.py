@@ -53,10 +53,10 @@ def test_python_and_rust_ping_pong_take_the_same_time(nic: str, size: int) -> No
 
     async def prepare(host: nicety.Host, bits: int) -> tuple[int, int, nicety.Buffer]:
         out, back = host.alloc(size), host.alloc(size)
-        count, pt = host.ct_alloc(), host.pt_alloc(pt=1)
+        count, pt = host.portals.ct_alloc(), host.portals.pt_alloc(pt=1)
         options = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm"]
-        await host.me_append(back, pt=pt, match_bits=bits, options=options, ct=count)
-        md = host.md_bind(out, options=["event_send_disable"])
+        await host.portals.me_append(back, pt=pt, match_bits=bits, options=options, ct=count)
+        md = host.portals.md_bind(out, options=["event_send_disable"])
         await host.barrier()
         return count, md, out
 
@@ -65,16 +65,16 @@ def test_python_and_rust_ping_pong_take_the_same_time(nic: str, size: int) -> No
         half = []
         for round_ in range(1, 4):
             begun = host.now_ps
-            await host.put(md, size, to=1, pt=1, match_bits=pings)
-            await host.ct_wait(count, round_)
+            await host.portals.put(md, size, to=1, pt=1, match_bits=pings)
+            await host.portals.ct_wait(count, round_)
             half.append((host.now_ps - begun) / 2000)
         return half
 
     async def pong(host: nicety.Host) -> None:
         count, md, _ = await prepare(host, pings)
         for round_ in range(1, 4):
-            await host.ct_wait(count, round_)
-            await host.put(md, size, to=0, pt=1, match_bits=pongs)
+            await host.portals.ct_wait(count, round_)
+            await host.portals.put(md, size, to=0, pt=1, match_bits=pongs)
 
     row = nicety.run_benchmark("latency", nics=[nic], modes=["rdma"], sizes=[size], iterations=2)["rows"][0]
     half = cluster(nic).run({0: ping, 1: pong}).results[0]
@@ -123,15 +123,15 @@ __handler int twice(const ptl_payload_t p, void *state) {
         out = host.alloc(4 * words)
         out.view(np.uint32)[:] = range(words)
         await host.barrier()
-        await host.put(host.md_bind(out), len(out), to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(out), len(out), to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> list[int]:
-        back, count = host.alloc(4 * words), host.ct_alloc()
-        attached = host.attach(handlers, state=(3).to_bytes(4, "little"))
+        back, count = host.alloc(4 * words), host.portals.ct_alloc()
+        attached = host.portals.attach(handlers, state=(3).to_bytes(4, "little"))
         options = ["op_put", "event_ct_comm", "event_ct_bytes"]
-        await host.me_append(back, pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
+        await host.portals.me_append(back, pt=host.portals.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
         await host.barrier()
-        assert await host.ct_wait(count, 4 * words) == 4 * words
+        assert await host.portals.ct_wait(count, 4 * words) == 4 * words
         return back.view(np.uint32).tolist()
 
     run = cluster().run({0: sender, 1: receiver})
@@ -149,15 +149,15 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 
     async def sender(host: nicety.Host) -> None:
         await host.barrier()
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> None:
-        back, count = host.alloc(8), host.ct_alloc()
-        attached = host.attach(nicety.Handlers(source))
+        back, count = host.alloc(8), host.portals.ct_alloc()
+        attached = host.portals.attach(nicety.Handlers(source))
         options = ["op_put", "event_ct_comm"]
-        await host.me_append(back, pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
+        await host.portals.me_append(back, pt=host.portals.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
         await host.barrier()
-        await host.ct_wait(count, 1)
+        await host.portals.ct_wait(count, 1)
 
     with pytest.raises(nicety.HandlerTrap, match=r"(?s)payload_handler at wild.c:3 .*rank 1 waited for failed"):
         cluster().run({0: sender, 1: receiver})
@@ -322,7 +322,7 @@ def test_more_shards_than_hosts_are_no_more_work() -> None:
 
 def test_overrides_change_the_card() -> None:
     async def program(host: nicety.Host) -> float:
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
         return host.now_ns
 
     assert cluster(set={"host.post": "80 ns"}).run({0: program}).results[0] == 80
@@ -330,8 +330,8 @@ def test_overrides_change_the_card() -> None:
 
 def test_limits_of_the_card_are_enforced() -> None:
     async def program(host: nicety.Host) -> None:
-        host.ct_alloc()
-        host.ct_alloc()
+        host.portals.ct_alloc()
+        host.portals.ct_alloc()
 
     text = failure(nicety.RunError, program, set={"limits.counters": 1})
     assert text == "PTL_NO_SPACE: no counter is left of the card's 1; free one, or raise limits.counters"
@@ -359,7 +359,7 @@ def test_numbers_that_do_not_fit() -> None:
         return str(caught.value)
 
     assert "tag is a whole number from 0 to 2^32 - 1" in failure(lambda h: h.send(h.alloc(8), to=1, tag=2**70))
-    assert "threshold is a whole number from 0 to 2^64 - 1, not -1" in failure(lambda h: h.ct_wait(0, -1))
+    assert "threshold is a whole number from 0 to 2^64 - 1, not -1" in failure(lambda h: h.portals.ct_wait(0, -1))
     assert "length_bytes is a whole number" in failure(lambda h: h.alloc(2**70))
     assert "compute(ns=inf)" in failure(lambda h: h.compute(ns=float("inf")))
     assert "compute(ns=1e+300)" in failure(lambda h: h.compute(ns=1e300))

@@ -14,9 +14,9 @@ import nicety
 PROGRAM = """
 async def main(host):
     if host.rank == 0:
-        md = host.md_bind(host.alloc(8))
+        md = host.portals.md_bind(host.alloc(8))
         for bits in (5, 6):
-            await host.put(md, 8, to=1, pt=2, match_bits=bits)
+            await host.portals.put(md, 8, to=1, pt=2, match_bits=bits)
 """
 
 
@@ -65,7 +65,7 @@ def test_a_dropped_put_is_told_by_its_entry_and_bits(nicety: Callable[..., Any],
 def test_a_deadlock_for_a_dropped_put_says_which() -> None:
     async def main(host: nicety.Host) -> None:
         if host.rank == 0:
-            await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=2, match_bits=5)
+            await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=2, match_bits=5)
         else:
             await host.recv(host.alloc(8))
 
@@ -77,14 +77,14 @@ def test_a_deadlock_for_a_dropped_put_says_which() -> None:
 
 def test_a_get_that_an_entry_does_not_allow_is_told_as_such() -> None:
     async def main(host: nicety.Host) -> None:
-        memory, count = host.alloc(8), host.ct_alloc()
+        memory, count = host.alloc(8), host.portals.ct_alloc()
         if host.rank == 1:
-            await host.me_append(memory, pt=host.pt_alloc(pt=1), match_bits=3, options=["op_put"])
-        md = host.md_bind(memory, ct=count, options=["event_ct_reply"])
+            await host.portals.me_append(memory, pt=host.portals.pt_alloc(pt=1), match_bits=3, options=["op_put"])
+        md = host.portals.md_bind(memory, ct=count, options=["event_ct_reply"])
         await host.barrier()
         if host.rank == 0:
-            await host.get(md, 8, to=1, pt=1, match_bits=3)
-            await host.ct_wait(count, 1)
+            await host.portals.get(md, 8, to=1, pt=1, match_bits=3)
+            await host.portals.ct_wait(count, 1)
 
     failed = "an operation waited for failed: a get to rank 1, pt 1, match bits 0x3: PTL_NI_OP_VIOLATION, .* no op_get"
     with pytest.raises(nicety.RunError, match=failed):
@@ -93,13 +93,13 @@ def test_a_get_that_an_entry_does_not_allow_is_told_as_such() -> None:
 
 def test_of_several_failures_the_first_is_told() -> None:
     async def main(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        md = host.md_bind(host.alloc(8), ct=count, options=["event_ct_ack"])
+        count = host.portals.ct_alloc()
+        md = host.portals.md_bind(host.alloc(8), ct=count, options=["event_ct_ack"])
         if host.rank == 0:
             for bits in (7, 8):
-                await host.put(md, 8, to=1, pt=4, match_bits=bits, ack="ct_ack")
+                await host.portals.put(md, 8, to=1, pt=4, match_bits=bits, ack="ct_ack")
             await host.compute(ns=100_000)
-            await host.ct_wait(count, 1)
+            await host.portals.ct_wait(count, 1)
 
     failed = "2 of the operations waited for failed, the first of them a put to rank 1, pt 4, match bits 0x7: PTL_NI_DR"
     with pytest.raises(nicety.RunError, match=failed):
@@ -108,38 +108,40 @@ def test_of_several_failures_the_first_is_told() -> None:
 
 def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
     async def no_option(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        host.md_bind(host.alloc(8), ct=count)
-        await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), ct=count, options=["op_put"])
-        await host.ct_wait(count, 1)
+        count = host.portals.ct_alloc()
+        host.portals.md_bind(host.alloc(8), ct=count)
+        await host.portals.me_append(host.alloc(8), pt=host.portals.pt_alloc(pt=1), ct=count, options=["op_put"])
+        await host.portals.ct_wait(count, 1)
 
     async def no_ack(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        md = host.md_bind(host.alloc(8), ct=count, options=["event_ct_ack"])
+        count = host.portals.ct_alloc()
+        md = host.portals.md_bind(host.alloc(8), ct=count, options=["event_ct_ack"])
         if host.rank == 0:
-            await host.put(md, 8, to=1, pt=1)
-            await host.ct_wait(count, 1)
+            await host.portals.put(md, 8, to=1, pt=1)
+            await host.portals.ct_wait(count, 1)
 
     async def counted(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), ct=count, options=["op_put", "event_ct_comm"])
-        await host.ct_wait(count, 1)
+        count = host.portals.ct_alloc()
+        await host.portals.me_append(
+            host.alloc(8), pt=host.portals.pt_alloc(pt=1), ct=count, options=["op_put", "event_ct_comm"]
+        )
+        await host.portals.ct_wait(count, 1)
 
     source = tmp_path / "counting.c"
     source.write_text(COUNTING)
 
     async def by_handlers(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        pt = host.pt_alloc(pt=1)
-        handlers = host.attach(nicety.Handlers(source))
-        await host.me_append(host.alloc(8), pt=pt, ct=count, handlers=handlers, options=["op_put"])
+        count = host.portals.ct_alloc()
+        pt = host.portals.pt_alloc(pt=1)
+        handlers = host.portals.attach(nicety.Handlers(source))
+        await host.portals.me_append(host.alloc(8), pt=pt, ct=count, handlers=handlers, options=["op_put"])
         await host.barrier()
         if host.rank == 0:
-            await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
-            await host.ct_wait(count, 1)
+            await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
+            await host.portals.ct_wait(count, 1)
         else:
             # A handler counts one, and not two: it is known that something does.
-            await host.ct_wait(count, 2)
+            await host.portals.ct_wait(count, 2)
 
     told = stuck(by_handlers)
     assert "for a counter to reach 1; it is at 0, and handlers alone count into it: with PtlHandlerCTInc" in told
@@ -153,12 +155,12 @@ def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
 
 def test_a_triggered_operation_whose_time_has_not_come_is_told() -> None:
     async def main(host: nicety.Host) -> None:
-        count = host.ct_alloc()
-        md = host.md_bind(host.alloc(8))
+        count = host.portals.ct_alloc()
+        md = host.portals.md_bind(host.alloc(8))
         if host.rank == 0:
-            await host.ct_inc(count, 1)
-            await host.triggered_put(md, 8, to=1, pt=1, ct=count, threshold=2)
-            await host.triggered_ct_inc(count, 1, ct=count, threshold=3)
+            await host.portals.ct_inc(count, 1)
+            await host.portals.triggered_put(md, 8, to=1, pt=1, ct=count, threshold=2)
+            await host.portals.triggered_ct_inc(count, 1, ct=count, threshold=3)
         else:
             await host.recv(host.alloc(8))
 

@@ -30,7 +30,7 @@ def run(program: Any, nodes: int = 2, **options: Any) -> nicety.Run:
 
 def test_processes_exchange_messages_in_every_way() -> None:
     async def process(host: nicety.Host, number: int) -> list[int]:
-        me = host.vni_process(number)
+        me = host.vni.process(number)
         interface = await me.open()
         pool = await interface.register_pool(1 << 20)
         await host.compute(ns=2_000_000)
@@ -69,7 +69,7 @@ def test_what_is_not_ones_own_is_refused() -> None:
     async def main(host: nicety.Host) -> None:
         if host.rank == 1:
             return
-        stranger = host.vni_process(5)
+        stranger = host.vni.process(5)
         mine = host.alloc(64)
         with pytest.raises(nicety.RunError, match="interface 0 is process 0's; process 5 may not touch it"):
             await stranger.interface(0).send(stranger.alloc(8), to=(1, 0))
@@ -101,15 +101,15 @@ def test_what_is_not_ones_own_is_refused() -> None:
 def test_other_cards_have_no_interfaces() -> None:
     async def main(host: nicety.Host) -> None:
         with pytest.raises(nicety.InputError, match="no virtual network interfaces, but a Portals interface"):
-            await host.vni_process(1).open()
+            await host.vni.process(1).open()
 
     nicety.Cluster(2, "spin-discrete").run(main)
-    with pytest.raises(nicety.InputError, match="runs no programs of its own"):
+    with pytest.raises(nicety.InputError, match=r"^host.portals of rank 0: a card of design qnix has no Portals"):
         nicety.Cluster(1, "qnix").run(_load)
 
 
 async def _load(host: nicety.Host) -> None:
-    host.attach(nicety.Handlers("pingpong_stream.c"))
+    host.portals.attach(nicety.Handlers("pingpong_stream.c"))
 
 
 @examples(15)

@@ -111,12 +111,12 @@ def test_what_a_handler_publishes_is_seen_soon(tmp_path: Path, order: str) -> No
     )
 
     async def main(host: nicety.Host) -> None:
-        handlers = host.attach(nicety.Handlers(tmp_path / "publish.c"), state=host.hpu_alloc(8))
-        counter, entry = host.ct_alloc(), host.pt_alloc(pt=1)
+        handlers = host.portals.attach(nicety.Handlers(tmp_path / "publish.c"), state=host.portals.hpu_alloc(8))
+        counter, entry = host.portals.ct_alloc(), host.portals.pt_alloc(pt=1)
         options = ["op_put", "event_ct_comm"]
-        await host.me_append(host.alloc(16384), pt=entry, ct=counter, handlers=handlers, options=options)
-        await host.put(host.md_bind(host.alloc(16384)), 16384, to=0, pt=entry)
-        await host.ct_wait(counter, 1)
+        await host.portals.me_append(host.alloc(16384), pt=entry, ct=counter, handlers=handlers, options=options)
+        await host.portals.put(host.portals.md_bind(host.alloc(16384)), 16384, to=0, pt=entry)
+        await host.portals.ct_wait(counter, 1)
 
     cycles = nicety.Cluster(1, "spin-discrete").run(main).nodes[0].handler_cycles
     assert cycles < 4 * 2000, "a handler's work, and what a load that nothing orders may be late"

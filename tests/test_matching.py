@@ -97,7 +97,7 @@ async def _messenger(host: package.Host, mode: str) -> Messenger:
     if mode == "host":
         made = CpuMessenger(host, eager_bytes=EAGER, unexpected_bytes=4096, match_ns=65)
     else:
-        handlers = host.attach(package.Handlers(library_source("matching.c")))
+        handlers = host.portals.attach(package.Handlers(library_source("matching.c")))
         made = CardMessenger(host, eager_bytes=EAGER, unexpected_bytes=4096, handlers=handlers)
     await made.set_up()
     return made

@@ -104,11 +104,12 @@ def test_a_run_shows_its_faults(tmp_path: Path) -> None:
 
     async def sender(host: nicety.Host) -> None:
         await host.barrier()
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> None:
-        handlers = host.attach(nicety.Handlers(source))
-        await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), handlers=handlers)
+        portals = host.portals
+        handlers = portals.attach(nicety.Handlers(source))
+        await portals.me_append(host.alloc(8), pt=portals.pt_alloc(pt=1), handlers=handlers)
         await host.barrier()
 
     run = nicety.Cluster(2, "spin-discrete", allow_failures="fail").run({0: sender, 1: receiver})

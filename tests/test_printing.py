@@ -60,15 +60,17 @@ def run_printing(folder: Path, lines: int) -> nicety.Run:
 
     async def sender(host: nicety.Host) -> None:
         await host.barrier()
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> None:
-        count = host.ct_alloc()
+        count = host.portals.ct_alloc()
         options = ["op_put", "event_ct_comm"]
-        attached = host.attach(handlers)
-        await host.me_append(host.alloc(8), pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=attached)
+        attached = host.portals.attach(handlers)
+        await host.portals.me_append(
+            host.alloc(8), pt=host.portals.pt_alloc(pt=1), options=options, ct=count, handlers=attached
+        )
         await host.barrier()
-        await host.ct_wait(count, 1)
+        await host.portals.ct_wait(count, 1)
 
     return nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
 

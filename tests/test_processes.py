@@ -57,11 +57,11 @@ def alone(main: Any, **options: Any) -> nicety.Run:
 
 def test_a_process_computes_on_memory_that_the_host_wrote(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        table = host.card_memory("emem", 64, length_bytes=40)
+        table = host.channels.card_memory("emem", 64, length_bytes=40)
         table.write(b"".join(value.to_bytes(4, "little") for value in range(1, 11)))
         assert len(table) == 40
         assert table.address == 0x8000_0040
-        process = host.start(program, "sum", microengine=3, context=2, contexts=3, args=(table.address, 10))
+        process = host.channels.start(program, "sum", microengine=3, context=2, contexts=3, args=(table.address, 10))
         begun = host.now_ps
         total = await process.finished()
         return total, host.now_ps - begun, table.read()[:8]
@@ -84,9 +84,9 @@ def test_a_process_computes_on_memory_that_the_host_wrote(program: nicety.Proces
 
 def test_processes_wait_for_each_other_and_are_started_during_the_run(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> Any:
-        sleeping = host.start(program, "sleeper", microengine=0, args=(5,))
+        sleeping = host.channels.start(program, "sleeper", microengine=0, args=(5,))
         await host.compute(ns=1000)
-        waking = host.start(program, "waker", microengine=59, context=7, args=(0, 0, 5))
+        waking = host.channels.start(program, "waker", microengine=59, context=7, args=(0, 0, 5))
         return await sleeping.finished(), await waking.finished(), await sleeping.finished()
 
     run = alone(main)
@@ -98,7 +98,7 @@ def test_processes_wait_for_each_other_and_are_started_during_the_run(program: n
 
 def test_arguments_are_words_with_or_without_a_sign(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
-        return await host.start(program, "eight", microengine=0, args=(1, 2, 3, 4, 5, 6, 7, -8)).finished()
+        return await host.channels.start(program, "eight", microengine=0, args=(1, 2, 3, 4, 5, 6, 7, -8)).finished()
 
     assert alone(main).results[0] == sum(n * n for n in range(1, 9))
 
@@ -107,10 +107,10 @@ def test_a_context_is_used_again_when_its_process_has_ended(program: nicety.Proc
     async def main(host: nicety.Host) -> list[int]:
         results = []
         for signal in (1, 2):
-            process = host.start(program, "sum", microengine=0, args=(0x8000_0000, signal))
+            process = host.channels.start(program, "sum", microengine=0, args=(0x8000_0000, signal))
             results.append(await process.finished())
-        await host.start(program, "waker", microengine=1, args=(1, 0, 0)).finished()
-        runs = await host.start(program, "waker", microengine=0, args=(1, 0, 0)).finished()
+        await host.channels.start(program, "waker", microengine=1, args=(1, 0, 0)).finished()
+        runs = await host.channels.start(program, "waker", microengine=0, args=(1, 0, 0)).finished()
         return [*results, runs]
 
     assert alone(main).results[0] == [0, 0, 2], "a global variable is one for each microengine, and stays"
@@ -118,7 +118,7 @@ def test_a_context_is_used_again_when_its_process_has_ended(program: nicety.Proc
 
 def test_a_trap_is_told_with_its_line(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
-        process = host.start(program, "stray", microengine=4, context=1, args=(0x7000_0000,))
+        process = host.channels.start(program, "stray", microengine=4, context=1, args=(0x7000_0000,))
         with pytest.raises(nicety.HandlerTrap, match=f"process stray on microengine 4, context 1: .*:{STRAY_LINE}"):
             await process.finished()
 
@@ -135,8 +135,8 @@ def test_a_trap_is_told_with_its_line(program: nicety.Processes) -> None:
 
 def test_a_trap_explains_why_a_program_waits(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
-        host.start(program, "stray", microengine=0, args=(4,))
-        await host.start(program, "sleeper", microengine=1, args=(2,)).finished()
+        host.channels.start(program, "stray", microengine=0, args=(4,))
+        await host.channels.start(program, "sleeper", microengine=1, args=(2,)).finished()
 
     with pytest.raises(nicety.HandlerTrap, match=r"(?s)process stray .*so that there was a deadlock.*signals 2"):
         alone(main)
@@ -144,7 +144,7 @@ def test_a_trap_explains_why_a_program_waits(program: nicety.Processes) -> None:
 
 def test_waiting_for_a_process_that_never_ends_is_a_deadlock(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
-        await host.start(program, "sleeper", microengine=1, context=3, args=(2,)).finished()
+        await host.channels.start(program, "sleeper", microengine=1, context=3, args=(2,)).finished()
 
     with pytest.raises(nicety.Deadlock, match=r"microengine 1, context 3, which waits for all of its signals 2"):
         alone(main)
@@ -174,9 +174,9 @@ def test_waiting_for_a_process_that_never_ends_is_a_deadlock(program: nicety.Pro
 )
 def test_what_cannot_be_started(program: nicety.Processes, start: dict[str, Any], message: str) -> None:
     async def main(host: nicety.Host) -> None:
-        host.start(program, "sleeper", microengine=0, context=1, args=(0,))
+        host.channels.start(program, "sleeper", microengine=0, context=1, args=(0,))
         given = {"name": "sum", "microengine": start.get("microengine", 0 if "context" in start else 1), **start}
-        host.start(program, given.pop("name"), **given)
+        host.channels.start(program, given.pop("name"), **given)
 
     with pytest.raises(nicety.InputError, match=message):
         alone(main)
@@ -188,12 +188,12 @@ def test_another_program_takes_a_microengine_that_nobody_runs_on(program: nicety
     seven = nicety.Processes(other)
 
     async def main(host: nicety.Host) -> int:
-        sleeping = host.start(program, "sleeper", microengine=0, args=(0,))
+        sleeping = host.channels.start(program, "sleeper", microengine=0, args=(0,))
         with pytest.raises(nicety.InputError, match="stays set up with the program it has while sleeper runs"):
-            host.start(seven, "seven", microengine=0, context=1)
-        await host.start(program, "waker", microengine=1, args=(0, 0, 0)).finished()
+            host.channels.start(seven, "seven", microengine=0, context=1)
+        await host.channels.start(program, "waker", microengine=1, args=(0, 0, 0)).finished()
         await sleeping.finished()
-        result = await host.start(seven, "seven", microengine=0, context=1).finished()
+        result = await host.channels.start(seven, "seven", microengine=0, context=1).finished()
         with pytest.raises(nicety.RunError, match="another process was started"):
             await sleeping.finished()
         return result
@@ -217,7 +217,7 @@ def test_another_program_takes_a_microengine_that_nobody_runs_on(program: nicety
 )
 def test_memory_that_is_none(memory: dict[str, Any], message: str) -> None:
     async def main(host: nicety.Host) -> None:
-        host.card_memory(**{"length_bytes": 4, **memory})
+        host.channels.card_memory(**{"length_bytes": 4, **memory})
 
     with pytest.raises(nicety.InputError, match=message):
         alone(main)
@@ -225,22 +225,22 @@ def test_memory_that_is_none(memory: dict[str, Any], message: str) -> None:
 
 def test_more_bytes_than_a_part_of_memory_has() -> None:
     async def main(host: nicety.Host) -> None:
-        host.card_memory("ctm", length_bytes=4, island=4).write(bytes(5))
+        host.channels.card_memory("ctm", length_bytes=4, island=4).write(bytes(5))
 
     with pytest.raises(nicety.InputError, match="5 bytes for a part of a memory of 4 bytes"):
         alone(main)
 
 
 async def _counter(host: nicety.Host) -> None:
-    host.ct_alloc()
+    host.portals.ct_alloc()
 
 
 async def _put(host: nicety.Host) -> None:
-    await host.put(1, 8, to=0, pt=1)
+    await host.portals.put(1, 8, to=0, pt=1)
 
 
 async def _ct_get(host: nicety.Host) -> None:
-    host.ct_get(1)
+    host.portals.ct_get(1)
 
 
 @pytest.mark.parametrize("main", [_counter, _put, _ct_get])
@@ -252,8 +252,8 @@ def test_a_card_with_processes_has_no_portals(main: Any) -> None:
 def test_a_portals_card_has_no_processes(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
         with pytest.raises(nicety.InputError, match="design portals has no processes and channels"):
-            host.card_memory("cls", length_bytes=4)
-        host.start(program, "sum", microengine=0)
+            host.channels.card_memory("cls", length_bytes=4)
+        host.channels.start(program, "sum", microengine=0)
 
     with pytest.raises(nicety.Error):
         nicety.Cluster(1, "spin-discrete").run(main)
@@ -276,7 +276,7 @@ def test_one_host_is_alone() -> None:
 
 def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
-        process = host.start(program, "sum", microengine=host.rank, args=(0x8000_0000, 5 + host.rank))
+        process = host.channels.start(program, "sum", microengine=host.rank, args=(0x8000_0000, 5 + host.rank))
         await host.barrier()
         return await process.finished()
 
@@ -290,22 +290,22 @@ def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
 def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
         # Until the first message they are everybody's.
-        assert await host.start(program, "sum", microengine=59, args=(0x8000_0000, 1)).finished() == 0
+        assert await host.channels.start(program, "sum", microengine=59, args=(0x8000_0000, 1)).finished() == 0
         buffer = host.alloc(8)
         if host.rank == 0:
             await host.send(buffer, to=1)
             with pytest.raises(nicety.InputError, match="microengines 56 to 59 forward messages between the ranks"):
-                host.start(program, "sum", microengine=59, args=(0, 0))
+                host.channels.start(program, "sum", microengine=59, args=(0, 0))
         else:
             await host.recv(buffer)
-        return await host.start(program, "sum", microengine=55, args=(0x8000_0000, 1)).finished()
+        return await host.channels.start(program, "sum", microengine=55, args=(0x8000_0000, 1)).finished()
 
     assert nicety.Cluster(2, "nfp-4000").run(main).results == {0: 0, 1: 0}
 
 
 def test_messages_need_microengines_without_processes(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> None:
-        host.start(program, "sleeper", microengine=57, args=(1,))
+        host.channels.start(program, "sleeper", microengine=57, args=(1,))
         buffer = host.alloc(8)
         with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
             await host.send(buffer, to=1 - host.rank)
@@ -345,17 +345,17 @@ def test_frames_belong_to_who_receives_from_their_queue(tmp_path: Path, messages
 
     async def main(host: nicety.Host) -> Any:
         buffer = host.alloc(2000)
-        counters = host.card_memory("emem", length_bytes=40)
+        counters = host.channels.card_memory("emem", length_bytes=40)
         if host.rank == 1:
             for microengine, queue in enumerate((0, 0, 0, 2)):
-                host.start(program, "take", microengine=microengine, args=(queue, counters.address))
-            host.open_queue(4)
+                host.channels.start(program, "take", microengine=microengine, args=(queue, counters.address))
+            host.channels.open_queue(4)
             with pytest.raises(nicety.InputError, match="queues 0 to 254, and one for messages between hosts"):
-                host.open_queue(255)
+                host.channels.open_queue(255)
             if messages:
                 await host.recv(buffer)
         else:
-            await host.start(program, "scatter", microengine=3, args=(6,)).finished()
+            await host.channels.start(program, "scatter", microengine=3, args=(6,)).finished()
             if messages:
                 await host.send(buffer, to=1)
         await host.barrier()
@@ -420,11 +420,11 @@ def test_a_stack_ends_where_the_next_one_begins(
     first = 1 + DEEP.splitlines().index(line)
 
     async def main(host: nicety.Host) -> Any:
-        broken = host.start(program, name, microengine=0, context=context, args=(argument,))
+        broken = host.channels.start(program, name, microengine=0, context=context, args=(argument,))
         with pytest.raises(nicety.HandlerTrap) as trap:
             await broken.finished()
         # The data below the stacks is as it was.
-        return str(trap.value), await host.start(program, "look", microengine=0, context=3).finished()
+        return str(trap.value), await host.channels.start(program, "look", microengine=0, context=3).finished()
 
     text, shared = alone(main, allow_failures="trap").results[0]
     assert shared == 10

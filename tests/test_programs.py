@@ -77,7 +77,7 @@ def test_handlers_that_do_not_compile(tmp_path: Path, capfd: pytest.CaptureFixtu
     source.write_text("int payload_handler(void) { return undeclared; }\n")
 
     async def main(host: Host) -> None:
-        host.attach(Handlers(source))
+        host.portals.attach(Handlers(source))
 
     with pytest.raises(nicety.CompileError, match=r"wrong\.c: does not compile"):
         pair().run({0: main})
@@ -89,8 +89,8 @@ def test_a_handler_that_is_not_there(tmp_path: Path) -> None:
     source.write_text(HANDLER)
 
     async def main(host: Host) -> None:
-        host.attach(Handlers(source, payload="answer"))
+        host.portals.attach(Handlers(source, payload="answer"))
         with pytest.raises(nicety.InputError, match="reply"):
-            host.attach(Handlers(source, payload="reply"))
+            host.portals.attach(Handlers(source, payload="reply"))
 
     pair().run({0: main})

@@ -62,14 +62,16 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> nicety.Run:
     async def sender(host: nicety.Host) -> None:
         out = host.alloc(10_000)
         await host.barrier()
-        await host.put(host.md_bind(out), len(out), to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(out), len(out), to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> None:
-        back, count = host.alloc(10_000), host.ct_alloc()
+        back, count = host.alloc(10_000), host.portals.ct_alloc()
         options = ["op_put", "event_ct_comm"]
-        await host.me_append(back, pt=host.pt_alloc(pt=1), options=options, ct=count, handlers=host.attach(handlers))
+        await host.portals.me_append(
+            back, pt=host.portals.pt_alloc(pt=1), options=options, ct=count, handlers=host.portals.attach(handlers)
+        )
         await host.barrier()
-        await host.ct_wait(count, 1)
+        await host.portals.ct_wait(count, 1)
 
     return nicety.Cluster(2, "spin-discrete", recording="everything").run({0: sender, 1: receiver})
 
@@ -210,20 +212,22 @@ def test_what_a_handler_sends_names_its_cause() -> None:
     state = struct.pack("<QIIQ", 2, 0, 4096, 0)
 
     async def entry(host: nicety.Host, bits: int, **arguments: Any) -> int:
-        count = host.ct_alloc()
+        count = host.portals.ct_alloc()
         options = ["op_put", "event_ct_comm"]
         buffer = host.alloc(8)
-        await host.me_append(buffer, pt=host.pt_alloc(pt=1), match_bits=bits, options=options, ct=count, **arguments)
+        await host.portals.me_append(
+            buffer, pt=host.portals.pt_alloc(pt=1), match_bits=bits, options=options, ct=count, **arguments
+        )
         await host.barrier()
         return count
 
     async def ping(host: nicety.Host) -> None:
         count = await entry(host, 2)
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1, match_bits=1)
-        await host.ct_wait(count, 1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1, match_bits=1)
+        await host.portals.ct_wait(count, 1)
 
     async def pong(host: nicety.Host) -> None:
-        await entry(host, 1, handlers=host.attach(handlers, state=state))
+        await entry(host, 1, handlers=host.portals.attach(handlers, state=state))
 
     frame = pl.DataFrame(nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong}).messages)
     first, reply = frame.rows(named=True)

@@ -23,12 +23,12 @@ import nicety
 async def main(host):
     if host.rank == 0:
         await host.barrier()
-        md = host.md_bind(host.alloc(3 * 4096))
-        await host.put(md, 3 * 4096, to=1, pt=5, match_bits=1)
+        md = host.portals.md_bind(host.alloc(3 * 4096))
+        await host.portals.put(md, 3 * 4096, to=1, pt=5, match_bits=1)
     else:
-        host.pt_alloc(pt=5)
-        handlers = host.attach(nicety.Handlers("swallow.c"), state=bytes(64))
-        await host.me_append(host.alloc(3 * 4096), pt=5, match_bits=1, handlers=handlers)
+        host.portals.pt_alloc(pt=5)
+        handlers = host.portals.attach(nicety.Handlers("swallow.c"), state=bytes(64))
+        await host.portals.me_append(host.alloc(3 * 4096), pt=5, match_bits=1, handlers=handlers)
         await host.barrier()
         WAIT
 """

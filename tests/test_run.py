@@ -390,13 +390,13 @@ refusing = nicety.Handlers("refusing.c")
 
 async def main(host):
     memory = host.alloc(64)
-    host.pt_alloc(pt=1)
+    host.portals.pt_alloc(pt=1)
     if host.rank == 1:
-        await host.me_append(memory, pt=1, handlers=host.attach(refusing))
+        await host.portals.me_append(memory, pt=1, handlers=host.portals.attach(refusing))
     await host.barrier()
     if host.rank == 0:
-        await host.put(host.md_bind(memory), 64, to=1, pt=1)
-        await host.put(host.md_bind(memory), 64, to=1, pt=2)
+        await host.portals.put(host.portals.md_bind(memory), 64, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(memory), 64, to=1, pt=2)
 """
 
 
@@ -423,7 +423,7 @@ def test_frames_that_nobody_takes_are_told(program: Callable, tmp_path: Path) ->
     )
     ended = program(
         "import nicety\n\nasync def main(host):\n    if host.rank == 1:\n"
-        "        host.start(nicety.Processes('send.c'), 'send', microengine=0, args=[0])\n"
+        "        host.channels.start(nicety.Processes('send.c'), 'send', microengine=0, args=[0])\n"
         "    await host.compute(ns=100_000)\n    return {}\n",
         "--nic",
         "nfp-4000",

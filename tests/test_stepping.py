@@ -65,17 +65,17 @@ def run_for_long(folder: Path, begin: Callable[[], None]) -> None:
 
     async def sender(host: nicety.Host) -> None:
         await host.barrier()
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
 
     async def receiver(host: nicety.Host) -> None:
-        back, count = host.alloc(8), host.ct_alloc()
-        attached = host.attach(nicety.Handlers(source))
-        await host.me_append(
-            back, pt=host.pt_alloc(pt=1), options=["op_put", "event_ct_comm"], ct=count, handlers=attached
+        back, count = host.alloc(8), host.portals.ct_alloc()
+        attached = host.portals.attach(nicety.Handlers(source))
+        await host.portals.me_append(
+            back, pt=host.portals.pt_alloc(pt=1), options=["op_put", "event_ct_comm"], ct=count, handlers=attached
         )
         await host.barrier()
         begin()
-        await host.ct_wait(count, 1)
+        await host.portals.ct_wait(count, 1)
 
     cluster = nicety.Cluster(2, "spin-discrete", set={"hpu.cycle_limit": 10**12})
     cluster.run({0: sender, 1: receiver})

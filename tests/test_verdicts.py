@@ -106,12 +106,12 @@ def test_a_run_in_which_a_handler_failed(tmp_path: Path, kind: str, shards: int)
     async def main(host: package.Host) -> int:
         if host.rank == 0:
             await host.barrier()
-            await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=5, match_bits=1)
+            await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=5, match_bits=1)
         else:
-            host.pt_alloc(pt=5)
+            host.portals.pt_alloc(pt=5)
             state = (7).to_bytes(8, "little") + bytes(56)
-            attached = host.attach(handlers, state=state)
-            await host.me_append(host.alloc(8), pt=5, match_bits=1, handlers=attached)
+            attached = host.portals.attach(handlers, state=state)
+            await host.portals.me_append(host.alloc(8), pt=5, match_bits=1, handlers=attached)
             await host.barrier()
         return host.rank
 
@@ -138,14 +138,14 @@ import nicety
 async def main(host):
     if host.rank == 0:
         await host.barrier()
-        await host.put(host.md_bind(host.alloc(8)), 8, to=1, pt=5, match_bits=1)
+        await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=5, match_bits=1)
     else:
-        eq = host.eq_alloc(8)
-        host.pt_alloc(pt=5, eq=eq)
-        handlers = host.attach(nicety.Handlers("fails.c"))
-        await host.me_append(host.alloc(8), pt=5, match_bits=1, handlers=handlers)
+        eq = host.portals.eq_alloc(8)
+        host.portals.pt_alloc(pt=5, eq=eq)
+        handlers = host.portals.attach(nicety.Handlers("fails.c"))
+        await host.portals.me_append(host.alloc(8), pt=5, match_bits=1, handlers=handlers)
         await host.barrier()
-        return {"fail": (await host.eq_wait(eq)).fail}
+        return {"fail": (await host.portals.eq_wait(eq)).fail}
 """
     (tmp_path / "mine.py").write_text(text)
     result = nicety("run", "mine.py", "--json")

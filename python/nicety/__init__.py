@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.program.buffers import Buffer
+    from nicety.program.channels.card import Channels
     from nicety.program.channels.channel import Alternative, Channel, ChannelReport, Device
     from nicety.program.channels.processes import (
         CardMemory,
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
     from nicety.program.cluster import Cluster
     from nicety.program.failures import HandlerFailure
     from nicety.program.host import Host, PendingRecv, Received
+    from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
     from nicety.program.portals.handlers import Application, ApplicationReport, HpuMemory
     from nicety.program.reports import KernelReport, NodeReport
     from nicety.program.run import Run
-    from nicety.program.vni import Completed, Interface, InterfaceReport, Operation, VniProcess
+    from nicety.program.vni import Completed, Interface, InterfaceReport, Operation, Vni, VniProcess
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
     from nicety.studies import reproduce
@@ -59,6 +61,7 @@ __all__ = [
     "CardMemory",
     "Channel",
     "ChannelReport",
+    "Channels",
     "Cluster",
     "CompileError",
     "Compiled",
@@ -82,6 +85,7 @@ __all__ = [
     "Operation",
     "PendingRecv",
     "PortReport",
+    "Portals",
     "Process",
     "ProcessReport",
     "Processes",
@@ -91,6 +95,7 @@ __all__ = [
     "RunError",
     "Table",
     "TimedOut",
+    "Vni",
     "VniProcess",
     "__version__",
     "bench_channels",
@@ -116,6 +121,7 @@ _HOMES = {
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
     "ChannelReport": "nicety.program.channels.channel",
+    "Channels": "nicety.program.channels.card",
     "Cluster": "nicety.program.cluster",
     "CompileError": "nicety.errors",
     "Compiled": "nicety.build.compiler",
@@ -139,6 +145,7 @@ _HOMES = {
     "Operation": "nicety.program.vni",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
+    "Portals": "nicety.program.portals.card",
     "PortReport": "nicety.program.channels.processes",
     "ProcessReport": "nicety.program.channels.processes",
     "Processes": "nicety.build.sources",
@@ -148,6 +155,7 @@ _HOMES = {
     "RunError": "nicety.errors",
     "Table": "nicety.show.tables",
     "TimedOut": "nicety.errors",
+    "Vni": "nicety.program.vni",
     "VniProcess": "nicety.program.vni",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",

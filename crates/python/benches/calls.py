@@ -31,9 +31,9 @@ def compute(count: int) -> nicety.Run:
 
 async def ends(host: nicety.Host, bits: int, out: int, back: int) -> tuple[int, int]:
     """A counter that counts what comes into a buffer, and a descriptor of another."""
-    sent, came, count = host.alloc(out), host.alloc(back), host.ct_alloc()
-    await host.me_append(came, pt=host.pt_alloc(pt=1), match_bits=bits, options=COUNTED, ct=count)
-    md = host.md_bind(sent, options=["event_send_disable"])
+    sent, came, count = host.alloc(out), host.alloc(back), host.portals.ct_alloc()
+    await host.portals.me_append(came, pt=host.portals.pt_alloc(pt=1), match_bits=bits, options=COUNTED, ct=count)
+    md = host.portals.md_bind(sent, options=["event_send_disable"])
     await host.barrier()
     return count, md
 
@@ -46,10 +46,10 @@ def ping_pong(count: int) -> nicety.Run:
         came, md = await ends(host, own, 64, 64)
         for turn in range(1, count + 1):
             if own == 0:
-                await host.put(md, 64, to=other, pt=1, match_bits=other)
-            await host.ct_wait(came, turn)
+                await host.portals.put(md, 64, to=other, pt=1, match_bits=other)
+            await host.portals.ct_wait(came, turn)
             if own == 1:
-                await host.put(md, 64, to=other, pt=1, match_bits=other)
+                await host.portals.put(md, 64, to=other, pt=1, match_bits=other)
 
     return nicety.Cluster(2, "spin-discrete", recording="summary").run(main)
 
@@ -61,8 +61,8 @@ def all_to_all(count: int) -> nicety.Run:
         rank, ranks = host.rank, host.ranks
         came, md = await ends(host, 0, 8, 8 * ranks)
         for step in range(1, ranks):
-            await host.put(md, 8, to=(rank + step) % ranks, pt=1, remote_offset=8 * rank)
-        await host.ct_wait(came, ranks - 1)
+            await host.portals.put(md, 8, to=(rank + step) % ranks, pt=1, remote_offset=8 * rank)
+        await host.portals.ct_wait(came, ranks - 1)
 
     return nicety.Cluster(count, "spin-discrete", topology="fat-tree", recording="summary").run(main)
 

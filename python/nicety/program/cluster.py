@@ -150,7 +150,7 @@ class Cluster:
         name = getattr(program, "__name__", repr(program))
         wrong = f"the program of rank {rank} is no async function; write: async def {name}(host):"
         calls = _native.Calls(rank, self._nodes, wrong)
-        coroutine: object = program(Host(calls, self._uids[rank] if self._uids else 0, loaded))
+        coroutine: object = program(Host(calls, loaded, self._uids[rank] if self._uids else 0))
         if not isinstance(coroutine, Coroutine):
             raise InputError(wrong)
         return calls, coroutine

@@ -5,20 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety import _native
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
-from nicety.program.channels.channel import ChannelCalls
-from nicety.program.channels.processes import ProcessCalls
-from nicety.program.portals.handlers import HandlerCalls
-from nicety.program.portals.matching import Portals
-from nicety.program.portals.operations import Operations
-from nicety.program.vni import InterfaceCalls
+from nicety.program.channels.card import Channels
+from nicety.program.portals.card import Portals
+from nicety.program.vni import Vni
 
 if TYPE_CHECKING:
-    from nicety import _native
+    from nicety.program.calls import Loaded
 
 _T = TypeVar("_T")
 
@@ -27,6 +25,15 @@ ANY = None
 
 Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
 """Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a receive brought: the rank it came from, its tag, its length in bytes."""
+
+    source: int
+    tag: int
+    length_bytes: int
 
 
 class PendingRecv:
@@ -57,12 +64,28 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 """An async function of one host."""
 
 
-class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, InterfaceCalls):
-    """A host of a cluster, as its program sees it.
+class Host:
+    """A host of a cluster, as its program sees it: what a host has with any card.
 
-    What is awaited takes virtual time; what is not is set-up, and takes none. A Portals call that is refused raises
-    a `RunError` whose text begins with the return code of the specification, such as `PTL_IN_USE`.
+    What only cards of one design have is behind `portals`, `channels` and `vni`. What is awaited takes virtual time;
+    what is not is set-up, and takes none.
     """
+
+    def __init__(self, calls: _native.Calls, loaded: Loaded, uid: int) -> None:
+        self._calls = calls
+        self._messages = _native.MessageCalls(calls)
+        self._loaded = loaded
+        self._uid = uid
+
+    @property
+    def rank(self) -> int:
+        """This host's number."""
+        return self._calls.rank
+
+    @property
+    def ranks(self) -> int:
+        """How many hosts there are."""
+        return self._calls.ranks
 
     @property
     def now_ps(self) -> int:
@@ -73,6 +96,42 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
     def now_ns(self) -> float:
         """The current instant of virtual time in nanoseconds."""
         return self._calls.now_ps / 1000
+
+    @cached_property
+    def portals(self) -> Portals:
+        """Portals, and handlers on the card, where the card has them.
+
+        Raises:
+            InputError: where it does not; it says what the card has, and which cards have Portals.
+        """
+        self._require("portals")
+        return Portals(self._calls, self._loaded, self._uid)
+
+    @cached_property
+    def channels(self) -> Channels:
+        """Processes on the card and channels to them, where the card has them.
+
+        Raises:
+            InputError: where it does not; it says what the card has, and which cards have channels.
+        """
+        self._require("channels")
+        return Channels(self._calls, self._loaded)
+
+    @cached_property
+    def vni(self) -> Vni:
+        """Virtual network interfaces for processes of this host, where the card has them.
+
+        Raises:
+            InputError: where it does not; it says what the card has, and which cards have virtual network interfaces.
+        """
+        self._require("vni")
+        return Vni(self._calls)
+
+    def _require(self, handle: str) -> None:
+        try:
+            self._calls.has(handle)
+        except InputError as error:
+            raise InputError(f"host.{handle} of rank {self.rank}: {error}") from None
 
     def alloc(self, length_bytes: int) -> Buffer:
         """Allocate zeroed host memory.
@@ -175,14 +234,28 @@ class Host(Operations, Portals, HandlerCalls, ProcessCalls, ChannelCalls, Interf
                 raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
         return self._calls.gather(list(coroutines))
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(f"a Host has no {name!r}{_instead(name)}", name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<Host, rank {self.rank} of {self.ranks}>"
 
 
-@dataclass(frozen=True)
-class Received:
-    """What a receive brought: the rank it came from, its tag, its length in bytes."""
+_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni}
+"""What only cards of one design have, by the name that a host has for it."""
 
-    source: int
-    tag: int
-    length_bytes: int
+_RENAMED = {"vni_process": ("vni", "process")}
+
+
+def _instead(name: str) -> str:
+    """What to write instead, where what a host does not have is behind one of its handles."""
+    found = [(handle, name) for handle, kind in _HANDLES.items() if not name.startswith("_") and hasattr(kind, name)]
+    for handle, known in [_RENAMED[name]] if name in _RENAMED else found:
+        member = getattr(_HANDLES[handle], known)
+        if isinstance(member, property):
+            return f"; write host.{handle}.{known}"
+        awaited = str(inspect.signature(member).return_annotation).startswith("Awaitable")
+        return f"; write {'await ' if awaited else ''}host.{handle}.{known}(...)"
+    return ""

@@ -1,7 +1,7 @@
 """Processes of a host that share its card, each with a virtual network interface of its own.
 
     async def process(host, number):
-        process = host.vni_process(number)
+        process = host.vni.process(number)
         interface = await process.open()
         out, back = process.alloc(4096), process.alloc(4096)
         receive = await interface.receive(back, source=(1 - host.rank, interface.number))
@@ -20,15 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from nicety import _native
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
-from nicety.program.calls import Caller
 from nicety.shared.checks import U32, whole
-
-if TYPE_CHECKING:
-    from nicety import _native
 
 How = Literal["auto", "pio", "pool", "copy", "translate"]
 """How a message gets between a process and its card.
@@ -97,7 +94,7 @@ class Operation:
 
 
 class VniProcess:
-    """A process of a host, made by `host.vni_process`: it has memory of its own, and an interface once it opens one."""
+    """A process of a host, made by `host.vni.process`: it has memory of its own, and an interface once it opens one."""
 
     def __init__(self, calls: _native.InterfaceCalls, rank: int, number: int) -> None:
         self._calls = calls
@@ -220,13 +217,20 @@ def _endpoint(end: tuple[int, int], name: str) -> tuple[int, int]:
     return whole(rank, f"{name}'s rank", U32), whole(number, f"{name}'s interface", U32)
 
 
-class InterfaceCalls(Caller):
-    """The calls of a host that has virtual network interfaces."""
+class Vni:
+    """The virtual network interfaces of a host's card, one for each process of the host: `host.vni`."""
 
-    def vni_process(self, number: int) -> VniProcess:
+    def __init__(self, calls: _native.Calls) -> None:
+        self._calls = calls
+        self._interfaces = _native.InterfaceCalls(calls)
+
+    def process(self, number: int) -> VniProcess:
         """A process of this host, by a number of the program's choice.
 
         Number 0 is the one that `send` and `recv` belong to: it has interface 0 and the largest Buffer Pool from the
         beginning, and what the host allocates is its memory.
         """
-        return VniProcess(self._interfaces, self.rank, whole(number, "number", U32))
+        return VniProcess(self._interfaces, self._calls.rank, whole(number, "number", U32))
+
+    def __repr__(self) -> str:
+        return f"<Vni of rank {self._calls.rank}>"

@@ -100,7 +100,7 @@ class Accumulate(UseCase):
             numbers = host.alloc(size)
             numbers.view(np.complex64)[:] = present
             if trial.handlers is not None:
-                await arrival(host, numbers, host.attach(trial.handlers))
+                await arrival(host, numbers, host.portals.attach(trial.handlers))
                 return numbers
             temporary = host.alloc(size)
             await arrival(host, temporary)

@@ -103,14 +103,15 @@ class Broadcast(UseCase):
         content = trial.rng().integers(0, 256, size, "uint8")
 
         async def root(host: Host) -> int:
+            portals = host.portals
             out = host.alloc(size)
             out.array[:] = content
-            host.pt_alloc(pt=_PT)
-            md = host.md_bind(out, options=["event_send_disable"])
+            portals.pt_alloc(pt=_PT)
+            md = portals.md_bind(out, options=["event_send_disable"])
             await host.barrier()
             begun = host.now_ps
             for child in children(0, nodes):
-                await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
+                await portals.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
             return begun
 
         async def process(host: Host) -> tuple[Buffer, int]:
@@ -126,25 +127,26 @@ class Broadcast(UseCase):
 
 async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
     """Every process but the root: give its buffer, and when it has noticed that all bytes are there."""
+    portals = host.portals
     below = children(host.rank, host.ranks)
-    back, arrived = host.alloc(size), host.ct_alloc()
-    host.pt_alloc(pt=_PT)
+    back, arrived = host.alloc(size), portals.ct_alloc()
+    portals.pt_alloc(pt=_PT)
     # Who has no children has nothing to send on, and needs no handlers.
     handlers = trial.handlers if below else None
     state = _state(trial.card, host.rank, host.ranks)
-    attached = None if handlers is None else host.attach(handlers, state=state)
+    attached = None if handlers is None else portals.attach(handlers, state=state)
     # Bytes are counted, not messages: behind a card that streams, every packet is a message.
-    await host.me_append(back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached)
+    await portals.me_append(back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached)
     if below and trial.mode == "portals4":
-        md = host.md_bind(back, options=["event_send_disable"])
+        md = portals.md_bind(back, options=["event_send_disable"])
         for child in below:
-            await host.triggered_put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS, ct=arrived, threshold=size)
+            await portals.triggered_put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS, ct=arrived, threshold=size)
     await host.barrier()
-    await host.ct_wait(arrived, size)
+    await portals.ct_wait(arrived, size)
     if below and trial.mode == "rdma":
-        md = host.md_bind(back, options=["event_send_disable"])
+        md = portals.md_bind(back, options=["event_send_disable"])
         for child in below:
-            await host.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
+            await portals.put(md, size, to=child, pt=_PT, match_bits=_MATCH_BITS)
     return back, host.now_ps
 
 

@@ -220,7 +220,7 @@ class Datatype(UseCase):
             scattered = host.alloc(layout.span_bytes)
             scattered.array[:] = _UNTOUCHED
             if trial.handlers is not None:
-                await arrival(host, scattered, host.attach(trial.handlers, state=layout.state(self._layout)))
+                await arrival(host, scattered, host.portals.attach(trial.handlers, state=layout.state(self._layout)))
                 return scattered
             contiguous = host.alloc(size)
             await arrival(host, contiguous)

@@ -367,15 +367,16 @@ class _Store:
 
     async def client(self, host: Host) -> _Seen:
         """Insert, and do what is measured, one request after the other; check every reply against a dict."""
+        portals = host.portals
         requests, seen = self.requests(host.rank), _Seen({}, {name: [] for name in OPERATIONS})
         out, back = (
             host.alloc(self.point["key_bytes"] + self.point["value_bytes"]),
             host.alloc(self.point["value_bytes"]),
         )
-        md, eq = host.md_bind(out, options=["event_send_disable"]), host.eq_alloc(_EVENTS)
-        host.pt_alloc(pt=_PT, eq=eq)
+        md, eq = portals.md_bind(out, options=["event_send_disable"]), portals.eq_alloc(_EVENTS)
+        portals.pt_alloc(pt=_PT, eq=eq)
         options = ["op_put", "event_link_disable"]
-        await host.me_append(back, pt=_PT, match_bits=Message.REPLY, options=options)
+        await portals.me_append(back, pt=_PT, match_bits=Message.REPLY, options=options)
         own, measured = (md, eq, out, back), self.point["operation"]
         await host.barrier()
         await self._store(host, requests.inserts, own, seen, "insert")
@@ -425,32 +426,33 @@ class _Store:
         md, eq, out, back = own
         out.array[: len(request)] = np.frombuffer(request, np.uint8)
         begun = host.now_ps
-        await host.put(md, len(request), to=_SERVER, pt=_PT, match_bits=what, hdr_data=host.rank)
-        event = await host.eq_wait(eq)
+        await host.portals.put(md, len(request), to=_SERVER, pt=_PT, match_bits=what, hdr_data=host.rank)
+        event = await host.portals.eq_wait(eq)
         times.append((begun, host.now_ps))
         return event.hdr_data, back.array[: event.mlength_bytes].tobytes()
 
     async def server(self, host: Host) -> Buffer:
         """Have a table, and give it to the card, or keep it with the CPU."""
+        portals = host.portals
         key, value, clients = (self.point[name] for name in ("key_bytes", "value_bytes", "clients"))
         table = host.alloc(self.point["buckets"] * (_WORD + key + value))
         if self.trial.handlers is not None:
-            host.pt_alloc(pt=_PT)
+            portals.pt_alloc(pt=_PT)
             state = _state(self.trial.card, self.point)
-            attached = host.attach(self.trial.handlers, state=state, memory=table)
+            attached = portals.attach(self.trial.handlers, state=state, memory=table)
             options = ["op_put", "event_comm_disable", "event_link_disable"]
             # Any request: handlers take it out of the packet, and nothing goes to this memory.
             unused = host.alloc(key + value)
-            await host.me_append(unused, pt=_PT, ignore_bits=_ANYTHING, options=options, handlers=attached)
+            await portals.me_append(unused, pt=_PT, ignore_bits=_ANYTHING, options=options, handlers=attached)
             await host.barrier()
             await host.barrier()
             return table
-        eq, arrived = host.eq_alloc(2 * clients), {}
-        host.pt_alloc(pt=_PT, eq=eq)
+        eq, arrived = portals.eq_alloc(2 * clients), {}
+        portals.pt_alloc(pt=_PT, eq=eq)
         for rank in range(1, clients + 1):
             arrived[rank] = host.alloc(key + value)
             options = ["op_put", "event_link_disable"]
-            await host.me_append(arrived[rank], pt=_PT, ignore_bits=_ANYTHING, source=rank, options=options)
+            await portals.me_append(arrived[rank], pt=_PT, ignore_bits=_ANYTHING, source=rank, options=options)
         await host.barrier()
         await self._serve(host, eq, table, arrived)
         await host.barrier()
@@ -460,11 +462,12 @@ class _Store:
 
     async def _serve(self, host: Host, eq: int, table: Buffer, arrived: dict[int, Buffer]) -> None:
         """Serve the requests of one kind with the CPU."""
+        portals = host.portals
         length = self.point["key_bytes"]
         plain = Table(table.array, length, self.point["value_bytes"])
-        md = host.md_bind(table, options=["event_send_disable"])
+        md = portals.md_bind(table, options=["event_send_disable"])
         for _ in range(self.point["requests"] * self.point["clients"]):
-            event = await host.eq_wait(eq)
+            event = await portals.eq_wait(eq)
             request = arrived[event.initiator][: event.mlength_bytes]
             key, value = request.array[:length].tobytes(), request.array[length:].tobytes()
             word, size = 0, 0
@@ -480,7 +483,7 @@ class _Store:
             reads = [(bucket * plain.bucket_bytes, _WORD + length) for bucket in probed]
             written = [(bucket * plain.bucket_bytes, plain.bucket_bytes) for bucket in writes]
             await host.compute(cycles=cycles, reads=[request, (table, reads)], writes=[(table, written)])
-            await host.put(
+            await portals.put(
                 md, size, to=event.initiator, pt=_PT, match_bits=Message.REPLY, local_offset=word, hdr_data=answer
             )
 

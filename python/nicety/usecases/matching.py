@@ -146,7 +146,7 @@ async def messenger(host: Host, trial: Trial, *, eager_bytes: int, unexpected_by
     if trial.handlers is None:
         made = CpuMessenger(host, match_ns=trial.card.duration_ns("host.notice"), **room)
     else:
-        made = CardMessenger(host, handlers=host.attach(trial.handlers), **room)
+        made = CardMessenger(host, handlers=host.portals.attach(trial.handlers), **room)
     await made.set_up()
     return made
 

@@ -83,12 +83,12 @@ class Messenger(ABC):
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int) -> None:
-        self.host = host
+        self.host, self.portals = host, host.portals
         self.eager_bytes = eager_bytes
-        self.eq = host.eq_alloc(EVENTS)
+        self.eq = host.portals.eq_alloc(EVENTS)
         self.unexpected = host.alloc(unexpected_bytes)
         self.numbers = 0
-        host.pt_alloc(pt=_PT, eq=self.eq)
+        host.portals.pt_alloc(pt=_PT, eq=self.eq)
 
     @abstractmethod
     async def set_up(self) -> None:
@@ -104,15 +104,15 @@ class Messenger(ABC):
 
     async def send(self, buffer: Buffer, *, to: int, tag: int) -> Send:
         """Send a buffer, which must stay as it is until `sent`."""
-        host, size = self.host, len(buffer)
-        md = host.md_bind(buffer, options=["event_send_disable"])
+        portals, size = self.portals, len(buffer)
+        md = portals.md_bind(buffer, options=["event_send_disable"])
         if size <= self.eager_bytes:
-            await host.put(md, size, to=to, pt=_PT, match_bits=tag)
+            await portals.put(md, size, to=to, pt=_PT, match_bits=tag)
             return Send(None)
-        number, served = self.numbers, host.ct_alloc()
+        number, served = self.numbers, portals.ct_alloc()
         self.numbers += 1
         # The card takes commands in order, so the entry is there before the request leaves.
-        await host.me_append(
+        await portals.me_append(
             buffer,
             pt=_PT,
             match_bits=_DATA | number,
@@ -121,28 +121,28 @@ class Messenger(ABC):
             ct=served,
             wait=False,
         )
-        await host.put(md, 0, to=to, pt=_PT, match_bits=tag, hdr_data=number << 32 | size)
+        await portals.put(md, 0, to=to, pt=_PT, match_bits=tag, hdr_data=number << 32 | size)
         return Send(served)
 
     async def sent(self, send: Send) -> None:
         """Wait until the receiver has the bytes of a long message; of a short one the card has them."""
         if send.served is not None:
-            await self.host.ct_wait(send.served, 1)
+            await self.portals.ct_wait(send.served, 1)
 
     async def wait(self, receive: Receive) -> None:
         """Wait until a receive has its message."""
         while not receive.complete:
             if receive.getting is None:
-                await self.progress(await self.host.eq_wait(self.eq))
+                await self.progress(await self.portals.eq_wait(self.eq))
             else:
-                await self.host.ct_wait(receive.getting, 1)
+                await self.portals.ct_wait(receive.getting, 1)
                 receive.complete = True
 
     async def get(self, receive: Receive, event: Event) -> None:
         """Post the get that a request asks for."""
-        done = self.host.ct_alloc()
-        md = self.host.md_bind(receive.buffer, options=["event_ct_reply"], ct=done)
-        await self.host.get(
+        done = self.portals.ct_alloc()
+        md = self.portals.md_bind(receive.buffer, options=["event_ct_reply"], ct=done)
+        await self.portals.get(
             md, receive.length_bytes, to=event.initiator, pt=_PT, match_bits=_DATA | event.hdr_data >> 32
         )
         receive.getting = done
@@ -173,11 +173,11 @@ class CpuMessenger(Messenger):
     async def set_up(self) -> None:
         """Have an entry for everything that comes."""
         options = ["op_put", "manage_local", *_SILENT]
-        await self.host.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options)
+        await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options)
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
         """Post a receive: what has come is looked through first."""
-        while (event := await self.host.eq_get(self.eq)) is not None:
+        while (event := await self.portals.eq_get(self.eq)) is not None:
             await self.progress(event)
         receive = Receive(buffer, source, tag)
         await self.host.compute(ns=self.match_ns)
@@ -221,14 +221,14 @@ class CardMessenger(Messenger):
     async def set_up(self) -> None:
         """Have an entry on the overflow list for what comes before its receive."""
         options = ["op_put", "manage_local", "event_comm_disable", *_SILENT]
-        await self.host.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options, list="overflow")
+        await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options, list="overflow")
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
         """Post a receive as a match entry, and see whether its message was there already."""
-        host, receive, number = self.host, Receive(buffer, source, tag), len(self.receives)
+        portals, receive, number = self.portals, Receive(buffer, source, tag), len(self.receives)
         self.receives.append(receive)
-        self.counters.append(host.ct_alloc())
-        await host.me_append(
+        self.counters.append(portals.ct_alloc())
+        await portals.me_append(
             buffer,
             pt=_PT,
             match_bits=tag or 0,
@@ -240,7 +240,7 @@ class CardMessenger(Messenger):
             user_ptr=number,
         )
         while number not in self.linked:
-            await self.progress(await host.eq_wait(self.eq))
+            await self.progress(await portals.eq_wait(self.eq))
         return receive
 
     async def progress(self, event: Event) -> None:

@@ -257,21 +257,22 @@ class _Array:
 
     async def client(self, host: Host) -> None:
         """Write or read, and note how long it takes."""
-        plan, finished, done = self.plan, 0, host.ct_alloc()
+        portals = host.portals
+        plan, finished, done = self.plan, 0, portals.ct_alloc()
         longest = max((len(write.block) for round_ in plan.writes for write in round_), default=0)
         out = host.alloc(longest * len(plan.data))
         back = host.alloc(max((length for _, _, length in plan.reads), default=0))
-        md = host.md_bind(out, options=_SILENT)
-        host.pt_alloc(pt=_PT)
+        md = portals.md_bind(out, options=_SILENT)
+        portals.pt_alloc(pt=_PT)
         for bits, buffer in ((Message.DONE, out[:0]), (Message.BLOCK, back)):
-            await host.me_append(buffer, pt=_PT, match_bits=bits, options=_COUNTED, ct=done)
+            await portals.me_append(buffer, pt=_PT, match_bits=bits, options=_COUNTED, ct=done)
         await host.barrier()
         for round_ in plan.writes:
             for number, write in enumerate(round_):
                 out.array[number * longest :][: len(write.block)] = write.block
             begun = host.now_ps
             for number, write in enumerate(round_):
-                await host.put(
+                await portals.put(
                     md,
                     len(write.block),
                     to=write.server,
@@ -281,14 +282,14 @@ class _Array:
                     hdr_data=write.offset,
                 )
             finished += len(round_)
-            await host.ct_wait(done, finished)
+            await portals.ct_wait(done, finished)
             if plan.operation == "write":
                 self.times.append(host.now_ps - begun)
         for server, offset, length in plan.reads:
             begun = host.now_ps
             await _ask(host, md, server, offset, length)
             finished += 1
-            await host.ct_wait(done, finished)
+            await portals.ct_wait(done, finished)
             self.times.append(host.now_ps - begun)
             require_equal(back.array, plan.contents[server - 1, offset : offset + length], "the client has read")
         await host.barrier()
@@ -305,7 +306,7 @@ class _Array:
             await self._serve(host, cpu)
             return disk
         disk.array[:] = 0  # another disk, with nothing on it
-        md = host.md_bind(disk, options=_SILENT)
+        md = host.portals.md_bind(disk, options=_SILENT)
         others = [rank for rank in range(1, self.plan.parity + 1) if rank != host.rank]
         begun = host.now_ps
         for rank in others:
@@ -313,7 +314,7 @@ class _Array:
         if cpu is not None:
             await cpu.serve(len(others))
         elif arrived is not None:
-            await host.ct_wait(arrived, len(others))
+            await host.portals.ct_wait(arrived, len(others))
         self.times.append(host.now_ps - begun)
         return disk
 
@@ -328,23 +329,25 @@ class _Array:
 
     async def _set_up(self, host: Host, disk: Buffer, role: str, takes: Sequence[int], state: bytes) -> _Cpu | None:
         """Have handlers take a server's messages, or else give what does so on the CPU."""
+        portals = host.portals
         if self.trial.handlers is None:
             return await _Cpu.of(host, disk, self.plan.parity)
-        host.pt_alloc(pt=_PT)
-        attached = host.attach(_role(self.trial.handlers, role), state=state)
+        portals.pt_alloc(pt=_PT)
+        attached = portals.attach(_role(self.trial.handlers, role), state=state)
         for bits in takes:
-            await host.me_append(disk, pt=_PT, match_bits=bits, options=_QUIET, handlers=attached)
+            await portals.me_append(disk, pt=_PT, match_bits=bits, options=_QUIET, handlers=attached)
         return None
 
     async def _blocks_are_merged(self, host: Host, disk: Buffer) -> int | None:
         """Have handlers XOR blocks into the disk, as they do with the parity; give the counter of blocks."""
+        portals = host.portals
         if self.trial.handlers is None:
             return None
         attached, arrived = (
-            host.attach(_role(self.trial.handlers, "parity"), state=parity_state(self.trial.card)),
-            host.ct_alloc(),
+            portals.attach(_role(self.trial.handlers, "parity"), state=parity_state(self.trial.card)),
+            portals.ct_alloc(),
         )
-        await host.me_append(disk, pt=_PT, match_bits=Message.BLOCK, options=_COUNTED, ct=arrived, handlers=attached)
+        await portals.me_append(disk, pt=_PT, match_bits=Message.BLOCK, options=_COUNTED, ct=arrived, handlers=attached)
         return arrived
 
     async def _serve(self, host: Host, cpu: _Cpu | None, *, wait_for_client: bool = False) -> None:
@@ -382,20 +385,21 @@ class _Cpu:
     @staticmethod
     async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
         """Have entries for messages of everybody else."""
-        eq, changes = host.eq_alloc(_EVENTS), host.alloc(len(disk))
-        host.pt_alloc(pt=_PT, eq=eq)
+        portals = host.portals
+        eq, changes = portals.eq_alloc(_EVENTS), host.alloc(len(disk))
+        portals.pt_alloc(pt=_PT, eq=eq)
         arrived = {rank: host.alloc(len(disk)) for rank in range(host.ranks) if rank != host.rank}
         for rank, buffer in arrived.items():
             options = ["op_put", "event_link_disable"]
-            await host.me_append(buffer, pt=_PT, ignore_bits=(1 << 64) - 1, source=rank, options=options)
-        disk_md, changes_md = (host.md_bind(buffer, options=_SILENT) for buffer in (disk, changes))
+            await portals.me_append(buffer, pt=_PT, ignore_bits=(1 << 64) - 1, source=rank, options=options)
+        disk_md, changes_md = (portals.md_bind(buffer, options=_SILENT) for buffer in (disk, changes))
         return _Cpu(host, eq, parity, disk, disk_md, changes, changes_md, arrived)
 
     async def serve(self, messages: int) -> None:
         """Serve so many messages."""
         host = self.host
         for _ in range(messages):
-            event = await host.eq_wait(self.eq)
+            event = await host.portals.eq_wait(self.eq)
             sender, word, new = event.initiator, event.hdr_data, self.arrived[event.initiator][: event.mlength_bytes]
             match event.match_bits:
                 case Message.READ:
@@ -415,7 +419,7 @@ class _Cpu:
     async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
         """Post a message of a descriptor's bytes from an offset on, or without any."""
         md, offset, length = part or (self.disk_md, 0, 0)
-        await self.host.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
+        await self.host.portals.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
 
     async def _xor(self, new: Buffer, place: Buffer, *, keep_changes: bool = False) -> None:
         """XOR arrived bytes into a place of the disk; or store them there, and keep the XOR."""
@@ -431,7 +435,7 @@ class _Cpu:
 
 async def _ask(host: Host, md: int, server: int, offset: int, length: int) -> None:
     """Ask a server for a block."""
-    await host.put(md, 0, to=server, pt=_PT, match_bits=Message.READ, hdr_data=offset << 32 | length)
+    await host.portals.put(md, 0, to=server, pt=_PT, match_bits=Message.READ, hdr_data=offset << 32 | length)
 
 
 def _role(handlers: Handlers, role: str) -> Handlers:

@@ -17,11 +17,12 @@ _PT = 1
 
 async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None:
     """Have a match entry for the message, meet the sender, and wait until the message is there, handlers and all."""
-    arrived = host.ct_alloc()
+    portals = host.portals
+    arrived = portals.ct_alloc()
     options = ["op_put", "use_once", "event_comm_disable", "event_link_disable", "event_ct_comm"]
-    await host.me_append(into, pt=host.pt_alloc(pt=_PT), options=options, ct=arrived, handlers=handlers)
+    await portals.me_append(into, pt=portals.pt_alloc(pt=_PT), options=options, ct=arrived, handlers=handlers)
     await host.barrier()
-    await host.ct_wait(arrived, 1)
+    await portals.ct_wait(arrived, 1)
 
 
 def transfer(
@@ -30,13 +31,14 @@ def transfer(
     """Run it; give the time from the sender's post until the receiver is done, and the buffer that it gives."""
 
     async def sender(host: Host) -> int:
+        portals = host.portals
         out = host.alloc(content.nbytes)
         out.view(content.dtype)[:] = content
-        md = host.md_bind(out, options=["event_send_disable"])
-        host.pt_alloc(pt=_PT)
+        md = portals.md_bind(out, options=["event_send_disable"])
+        portals.pt_alloc(pt=_PT)
         await host.barrier()
         begun = host.now_ps
-        await host.put(md, len(out), to=1, pt=_PT)
+        await portals.put(md, len(out), to=1, pt=_PT)
         return begun
 
     async def receives(host: Host) -> tuple[Buffer, int]:

@@ -4,13 +4,6 @@ use super::{Outcome, Part, Program, nothing, numbered};
 use crate::{Alternative, Buffer, Channel, Error, Host};
 use nicety_types::Duration;
 
-/// What takes no virtual time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelSetup {
-    /// Whether the card has channels.
-    Open,
-}
-
 /// The calls of [`crate::Device`] under the same names. A channel is named as the outcome of `Subscribe` numbers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Device`, under the same names")]

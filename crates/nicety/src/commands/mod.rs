@@ -17,7 +17,7 @@ pub mod names;
 mod portals;
 mod processes;
 
-pub use channels::{ChannelCall, ChannelSetup, Wanted};
+pub use channels::{ChannelCall, Wanted};
 pub use handlers::{HandlerCall, HandlerSetup};
 pub use interfaces::{InterfaceCall, InterfaceSetup};
 pub use messages::{Extent, MessageCall};
@@ -52,10 +52,19 @@ pub enum Setup {
     Handlers(HandlerSetup),
     /// About processes of the card.
     Processes(ProcessSetup),
-    /// About channels to these.
-    Channels(ChannelSetup),
     /// About processes of the host with interfaces of their own.
     Interfaces(InterfaceSetup),
+    /// Asks whether the host's card has this: [`Outcome::Nothing`] where it does.
+    Has(Api),
+}
+
+/// What only cards of one design have, by the handle of [`Host`] that it is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the functions of `Host` that give them")]
+pub enum Api {
+    Portals,
+    Channels,
+    Vni,
 }
 
 /// A command that takes virtual time.
@@ -240,8 +249,10 @@ impl Program {
             Setup::Portals(setup) => self.set_up_portals(setup),
             Setup::Handlers(setup) => self.set_up_handlers(setup),
             Setup::Processes(setup) => self.set_up_processes(setup),
-            Setup::Channels(ChannelSetup::Open) => self.0.host.channels().map(|_| Outcome::Nothing),
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
+            Setup::Has(Api::Portals) => self.0.host.portals().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Channels) => self.0.host.channels().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Vni) => self.0.host.vni().map(|_| Outcome::Nothing),
         }
     }
 

@@ -4,7 +4,7 @@ use super::arguments::{timeout_of, u32_of};
 use super::call::Call;
 use super::handle::{Calls, Handle};
 use super::memory::HostMemory;
-use nicety::commands::{self, ChannelCall, ChannelSetup, Setup, Wanted};
+use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -29,10 +29,6 @@ impl ChannelCalls {
     /// Refuses what is no buffer of this host.
     fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.part(buffer).map(drop)
-    }
-
-    fn open(&self) -> PyResult<()> {
-        self.0.set_up(Setup::Channels(ChannelSetup::Open)).map(drop)
     }
 
     fn subscribe(&self, target: &Bound<'_, PyAny>, channel: Py<PyAny>) -> PyResult<Call> {

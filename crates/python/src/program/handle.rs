@@ -5,7 +5,7 @@ use super::call::{Call, Request};
 use super::memory::HostMemory;
 use super::running;
 use crate::errors::{InputError, guarded};
-use nicety::commands::{self, Outcome, Part, Setup};
+use nicety::commands::{self, Api, Outcome, Part, Setup};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashSet;
@@ -187,6 +187,17 @@ impl Calls {
     fn isa(&self) -> PyResult<String> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
         running.run.isa(self.0.rank)
+    }
+
+    /// Refuses to go on where the card does not have what a host has under this name.
+    fn has(&self, name: &str) -> PyResult<()> {
+        let api = match name {
+            "portals" => Api::Portals,
+            "channels" => Api::Channels,
+            "vni" => Api::Vni,
+            _ => return Err(InputError::new_err(format!("a host has no {name}"))),
+        };
+        self.0.set_up(Setup::Has(api)).map(drop)
     }
 
     /// Memory of the host, of zeros.

@@ -89,13 +89,13 @@ impl HandlerCalls {
     ) -> PyResult<Call> {
         let (offset, bytes) = (u64_of(offset, "offset_bytes")?, u32_of(length_bytes, "length_bytes")?);
         let call = HandlerCall::HpuRead { memory: HpuMemoryId(memory), offset, bytes: bytes.into() };
-        Ok(self.0.call(length_bytes.py(), "host.hpu_read", commands::Call::Handlers(call), None))
+        Ok(self.0.call(length_bytes.py(), "host.portals.hpu_read", commands::Call::Handlers(call), None))
     }
 
     fn hpu_write(&self, memory: u64, offset: &Bound<'_, PyAny>, contents: &[u8]) -> PyResult<Call> {
         let (memory, py) = (HpuMemoryId(memory), offset.py());
         let offset = u32_of(offset, "offset_bytes")?.into();
         let call = HandlerCall::HpuWrite { memory, offset, contents: contents.to_vec() };
-        Ok(self.0.call(py, "host.hpu_write", commands::Call::Handlers(call), None))
+        Ok(self.0.call(py, "host.portals.hpu_write", commands::Call::Handlers(call), None))
     }
 }

@@ -189,7 +189,12 @@ impl PortalsCalls {
     }
 
     fn put(&self, put: &Bound<'_, PyTuple>, trigger: Option<&Bound<'_, PyTuple>>) -> PyResult<Call> {
-        self.post(["host.put", "host.triggered_put"], Request::Put(put_of(put)?), trigger, put.py())
+        self.post(
+            ["host.portals.put", "host.portals.triggered_put"],
+            Request::Put(put_of(put)?),
+            trigger,
+            put.py(),
+        )
     }
 
     fn get(&self, get: &Bound<'_, PyTuple>, trigger: Option<&Bound<'_, PyTuple>>) -> PyResult<Call> {
@@ -200,7 +205,7 @@ impl PortalsCalls {
             user_ptr: put.user_ptr,
             ..GetRequest::new(put.md, put.length, put.target, put.pt, put.match_bits)
         };
-        self.post(["host.get", "host.triggered_get"], Request::Get(get_of), trigger, get.py())
+        self.post(["host.portals.get", "host.portals.triggered_get"], Request::Get(get_of), trigger, get.py())
     }
 
     fn atomic(
@@ -212,7 +217,7 @@ impl PortalsCalls {
     ) -> PyResult<Call> {
         let atomic = named(names::atomic(operator, datatype))?;
         let request = Request::Atomic(AtomicRequest { put: put_of(put)?, atomic });
-        self.post(["host.atomic", "host.triggered_atomic"], request, trigger, put.py())
+        self.post(["host.portals.atomic", "host.portals.triggered_atomic"], request, trigger, put.py())
     }
 
     fn fetch_atomic(
@@ -222,7 +227,12 @@ impl PortalsCalls {
         trigger: Option<&Bound<'_, PyTuple>>,
     ) -> PyResult<Call> {
         let request = Request::FetchAtomic(fetch_of(put, fetch)?);
-        self.post(["host.fetch_atomic", "host.triggered_fetch_atomic"], request, trigger, put.py())
+        self.post(
+            ["host.portals.fetch_atomic", "host.portals.triggered_fetch_atomic"],
+            request,
+            trigger,
+            put.py(),
+        )
     }
 
     fn swap(
@@ -232,7 +242,7 @@ impl PortalsCalls {
         trigger: Option<&Bound<'_, PyTuple>>,
     ) -> PyResult<Call> {
         let request = Request::Swap(fetch_of(put, fetch)?);
-        self.post(["host.swap", "host.triggered_swap"], request, trigger, put.py())
+        self.post(["host.portals.swap", "host.portals.triggered_swap"], request, trigger, put.py())
     }
 
     fn ct_inc(
@@ -242,7 +252,7 @@ impl PortalsCalls {
         failure: &Bound<'_, PyAny>,
         trigger: Option<&Bound<'_, PyTuple>>,
     ) -> PyResult<Call> {
-        let (name, trigger) = triggered(["host.ct_inc", "host.triggered_ct_inc"], trigger)?;
+        let (name, trigger) = triggered(["host.portals.ct_inc", "host.portals.triggered_ct_inc"], trigger)?;
         let call = PortalsCall::CtInc { ct: ct_of(ct)?, by: count_of(success, failure)?, trigger };
         Ok(self.call(ct.py(), name, call, None))
     }
@@ -254,19 +264,19 @@ impl PortalsCalls {
         failure: &Bound<'_, PyAny>,
         trigger: Option<&Bound<'_, PyTuple>>,
     ) -> PyResult<Call> {
-        let (name, trigger) = triggered(["host.ct_set", "host.triggered_ct_set"], trigger)?;
+        let (name, trigger) = triggered(["host.portals.ct_set", "host.portals.triggered_ct_set"], trigger)?;
         let call = PortalsCall::CtSet { ct: ct_of(ct)?, value: count_of(success, failure)?, trigger };
         Ok(self.call(ct.py(), name, call, None))
     }
 
     fn ct_cancel_triggered(&self, ct: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = PortalsCall::CtCancelTriggered { ct: ct_of(ct)? };
-        Ok(self.call(ct.py(), "host.ct_cancel_triggered", call, None))
+        Ok(self.call(ct.py(), "host.portals.ct_cancel_triggered", call, None))
     }
 
     fn ct_wait(&self, ct: &Bound<'_, PyAny>, threshold: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = PortalsCall::CtWait { ct: ct_of(ct)?, threshold: u64_of(threshold, "threshold")? };
-        Ok(self.call(ct.py(), "host.ct_wait", call, None))
+        Ok(self.call(ct.py(), "host.portals.ct_wait", call, None))
     }
 
     /// Of each counter its number and its threshold.
@@ -280,31 +290,36 @@ impl PortalsCalls {
         let counters = counters.iter().map(each).collect::<PyResult<_>>()?;
         let limit = timeout_of(timeout_ns, "timeout_ns=", "")?;
         let call = PortalsCall::CtPoll { counters, limit };
-        Ok(self.call(timeout_ns.py(), "host.ct_poll", call, Some(count)))
+        Ok(self.call(timeout_ns.py(), "host.portals.ct_poll", call, Some(count)))
     }
 
     fn eq_get(&self, eq: &Bound<'_, PyAny>, event: Py<PyAny>) -> PyResult<Call> {
-        Ok(self.call(eq.py(), "host.eq_get", PortalsCall::EqGet { eq: eq_of(eq)? }, Some(event)))
+        Ok(self.call(eq.py(), "host.portals.eq_get", PortalsCall::EqGet { eq: eq_of(eq)? }, Some(event)))
     }
 
     fn eq_wait(&self, eq: &Bound<'_, PyAny>, event: Py<PyAny>) -> PyResult<Call> {
-        Ok(self.call(eq.py(), "host.eq_wait", PortalsCall::EqWait { eq: eq_of(eq)? }, Some(event)))
+        Ok(self.call(eq.py(), "host.portals.eq_wait", PortalsCall::EqWait { eq: eq_of(eq)? }, Some(event)))
     }
 
     fn eq_poll(&self, eqs: Vec<u64>, timeout_ns: &Bound<'_, PyAny>, event: Py<PyAny>) -> PyResult<Call> {
         let eqs = eqs.into_iter().map(EqHandle::from_bits).collect();
         let limit = timeout_of(timeout_ns, "timeout_ns=", "")?;
-        Ok(self.call(timeout_ns.py(), "host.eq_poll", PortalsCall::EqPoll { eqs, limit }, Some(event)))
+        Ok(self.call(
+            timeout_ns.py(),
+            "host.portals.eq_poll",
+            PortalsCall::EqPoll { eqs, limit },
+            Some(event),
+        ))
     }
 
     fn pt_enable(&self, pt: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = PortalsCall::PtEnable { pt: u32_of(pt, "pt")?, enabled: true };
-        Ok(self.call(pt.py(), "host.pt_enable", call, None))
+        Ok(self.call(pt.py(), "host.portals.pt_enable", call, None))
     }
 
     fn pt_disable(&self, pt: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = PortalsCall::PtEnable { pt: u32_of(pt, "pt")?, enabled: false };
-        Ok(self.call(pt.py(), "host.pt_disable", call, None))
+        Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
     /// `entry` is as `entry_of` reads it; `more` is the list, the bytes to keep free, the handlers, and whether to wait.
@@ -323,12 +338,12 @@ impl PortalsCalls {
         };
         let (part, pt, wait) = (self.0.part(buffer)?, u32_of(pt, "pt")?, more.get_item(3)?.is_truthy()?);
         let call = PortalsCall::MeAppend { part, pt, me, list, wait };
-        Ok(self.call(buffer.py(), "host.me_append", call, None))
+        Ok(self.call(buffer.py(), "host.portals.me_append", call, None))
     }
 
     fn me_unlink(&self, me: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = PortalsCall::MeUnlink { me: MeHandle::from_bits(u64_of(me, "me")?) };
-        Ok(self.call(me.py(), "host.me_unlink", call, None))
+        Ok(self.call(me.py(), "host.portals.me_unlink", call, None))
     }
 
     fn me_search(
@@ -339,10 +354,10 @@ impl PortalsCalls {
     ) -> PyResult<Call> {
         let op = if delete.is_truthy()? { SearchOp::Delete } else { SearchOp::Only };
         let call = PortalsCall::MeSearch { pt: u32_of(pt, "pt")?, me: entry_of(entry)?, op };
-        Ok(self.call(pt.py(), "host.me_search", call, None))
+        Ok(self.call(pt.py(), "host.portals.me_search", call, None))
     }
 
     fn atomic_sync(&self, py: Python<'_>) -> Call {
-        self.call(py, "host.atomic_sync", PortalsCall::AtomicSync, None)
+        self.call(py, "host.portals.atomic_sync", PortalsCall::AtomicSync, None)
     }
 }

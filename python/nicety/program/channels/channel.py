@@ -1,8 +1,8 @@
 """Channels between a host and the processes on its card: synchronous messages, of up to 56 bytes or of any size.
 
     async def main(host):
-        host.start(nicety.Processes("echo.c"), "echo", microengine=0, args=(7,))
-        device = host.open()
+        host.channels.start(nicety.Processes("echo.c"), "echo", microengine=0, args=(7,))
+        device = host.channels.open()
         channel = await device.subscribe(7)
         await channel.send(b"a message")
         return await channel.receive(9)
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
-from nicety.program.calls import Caller
 from nicety.shared.checks import U32, whole
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Alternative:
 
 
 class Device:
-    """The device through which a host reaches the processes on its card, opened by `host.open()`."""
+    """The device through which a host reaches the processes on its card, opened by `host.channels.open()`."""
 
     def __init__(self, calls: _native.ChannelCalls, rank: int) -> None:
         self._calls = calls
@@ -171,19 +170,6 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"<Channel of rank {self._rank} to target {self.target}>"
-
-
-class ChannelCalls(Caller):
-    """The part of a host that is about channels."""
-
-    def open(self) -> Device:
-        """Open the device of this host's card. Takes no virtual time.
-
-        Raises:
-            InputError: where the card has no channels.
-        """
-        self._channels.open()
-        return Device(self._channels, self.rank)
 
 
 @dataclass(frozen=True)

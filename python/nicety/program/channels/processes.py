@@ -3,9 +3,9 @@
     worker = nicety.Processes("worker.c")
 
     async def main(host):
-        table = host.card_memory("emem", length_bytes=4096)
+        table = host.channels.card_memory("emem", length_bytes=4096)
         table.write(bytes(4096))
-        process = host.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
+        process = host.channels.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
         return await process.finished()
 
 Starting processes and reading or writing the card's memories is set-up and takes no virtual time.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nicety.build.sources import Processes
 from nicety.errors import InputError
-from nicety.program.calls import Caller
+from nicety.program.calls import CardCalls
 from nicety.shared.checks import U32, U64, text, whole
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MemoryName = Literal["cls", "ctm", "imem", "emem"]
 
 
 class Process:
-    """A process that was started, by `host.start`."""
+    """A process that was started, by `host.channels.start`."""
 
     def __init__(
         self, calls: _native.ProcessCalls, rank: int, number: int, name: str, microengine: int, context: int
@@ -56,7 +56,7 @@ class Process:
 
 
 class CardMemory:
-    """A part of a memory of a host's card, made by `host.card_memory`. Reading and writing take no virtual time."""
+    """A part of a memory of the card, made by `host.channels.card_memory`. Reading and writing take no virtual time."""
 
     def __init__(self, calls: _native.ProcessCalls, rank: int, part: tuple[str, int, int, int], address: int) -> None:
         self._calls = calls
@@ -185,8 +185,10 @@ class PortReport:
     queues: list[QueueReport]
 
 
-class ProcessCalls(Caller):
+class ProcessCalls(CardCalls):
     """The part of a host that is about processes."""
+
+    _processes: _native.ProcessCalls
 
     def start(
         self,
@@ -227,7 +229,7 @@ class ProcessCalls(Caller):
             self._loaded[processes, isa] = number
         place = (microengine, context, None if contexts is None else whole(contexts, "contexts", U32))
         made = self._processes.start(number, name, place, arguments)
-        return Process(self._processes, self.rank, made, name, microengine, context)
+        return Process(self._processes, self._calls.rank, made, name, microengine, context)
 
     def open_queue(self, queue: int) -> None:
         """Open a queue of the card's port: frames for it wait from now on until a process receives them.
@@ -261,7 +263,7 @@ class ProcessCalls(Caller):
             whole(offset, "offset", U32),
             whole(length_bytes, "length_bytes", U32),
         )
-        return CardMemory(self._processes, self.rank, part, self._processes.card_memory(part))
+        return CardMemory(self._processes, self._calls.rank, part, self._processes.card_memory(part))
 
 
 def _word(value: int) -> int:

@@ -1,9 +1,9 @@
 """What a host puts on its card for handlers: applications, HPU memory, and programs with their state.
 
-    kv = host.application("kv", weight=3, cycles_per_run=100_000)
-    table = host.hpu_alloc(4096, application=kv)
-    insert = host.attach(nicety.Handlers("insert.c"), state=table)
-    lookup = host.attach(nicety.Handlers("lookup.c"), state=table)
+    kv = host.portals.application("kv", weight=3, cycles_per_run=100_000)
+    table = host.portals.hpu_alloc(4096, application=kv)
+    insert = host.portals.attach(nicety.Handlers("insert.c"), state=table)
+    lookup = host.portals.attach(nicety.Handlers("lookup.c"), state=table)
 
 All of it is set-up and takes no virtual time, but for `hpu_read` and `hpu_write`.
 """
@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
-from nicety.program.calls import Caller
+from nicety.program.calls import CardCalls
 from nicety.shared.checks import U32, U64, text, whole
 
 if TYPE_CHECKING:
+    from nicety import _native
     from nicety.program.buffers import Buffer
 
 
 @dataclass(frozen=True)
 class Application:
-    """An application on a host's card, made by `host.application`."""
+    """An application on a host's card, made by `host.portals.application`."""
 
     name: str
     weight: int
@@ -35,7 +36,7 @@ class Application:
 
 @dataclass(frozen=True)
 class HpuMemory:
-    """HPU memory of an application, made by `host.hpu_alloc`."""
+    """HPU memory of an application, made by `host.portals.hpu_alloc`."""
 
     length_bytes: int
     application: Application
@@ -72,8 +73,10 @@ class ApplicationReport:
     hpu_memory_most_bytes: int
 
 
-class HandlerCalls(Caller):
-    """The part of a host that is about handlers."""
+class Offload(CardCalls):
+    """Handlers on the card, their memory, and their applications."""
+
+    _handlers: _native.HandlerCalls
 
     def application(
         self,
@@ -101,7 +104,7 @@ class HandlerCalls(Caller):
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
         checked = [None if value is None else whole(value, limit, U64) for limit, value in limits.items()]
         number = self._handlers.application(text(name, "name", "kv"), weight, *checked)
-        return Application(name, weight, self.rank, number)
+        return Application(name, weight, self._calls.rank, number)
 
     def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
         """Allocate HPU memory (`PtlHPUAllocMem`): so many zero bytes, or these bytes.
@@ -197,18 +200,18 @@ class HandlerCalls(Caller):
 
     def _application(self, application: Application | None) -> Application:
         if application is None:
-            return Application("default", 1, self.rank, 0)
+            return Application("default", 1, self._calls.rank, 0)
         if not isinstance(application, Application):
-            raise InputError(f"an application is made by host.application(...), not {application!r}")
-        if application.rank != self.rank:
+            raise InputError(f"an application is made by host.portals.application(...), not {application!r}")
+        if application.rank != self._calls.rank:
             raise InputError(
-                f"application '{application.name}' is on the card of rank {application.rank}, not of {self.rank}"
+                f"application '{application.name}' is on the card of rank {application.rank}, not of {self._calls.rank}"
             )
         return application
 
     def _hpu_memory(self, memory: HpuMemory) -> HpuMemory:
         if not isinstance(memory, HpuMemory):
-            raise InputError(f"HPU memory is made by host.hpu_alloc(...), not {memory!r}")
+            raise InputError(f"HPU memory is made by host.portals.hpu_alloc(...), not {memory!r}")
         self._application(memory.application)
         return memory
 

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from nicety.errors import InputError
-from nicety.program.calls import Caller
+from nicety.program.calls import CardCalls
 from nicety.program.portals.events import Count, Event
 from nicety.shared.checks import names, numbers, text
 
 if TYPE_CHECKING:
+    from nicety import _native
     from nicety.program.buffers import Buffer
 
 ListName = Literal["priority", "overflow"]
@@ -23,8 +24,10 @@ StatusRegister = Literal["drop_count", "permission_violations", "operation_viola
 that ask an entry for what it does not do."""
 
 
-class Portals(Caller):
+class Matching(CardCalls):
     """What a host keeps on its card."""
+
+    _portals: _native.PortalsCalls
 
     def ni_limits(self) -> dict[str, Any]:
         """How much there is of everything (`ptl_ni_limits_t`), by the names there; sizes in bytes.

@@ -9,10 +9,12 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Literal
 
 from nicety.errors import InputError
-from nicety.program.calls import Caller
+from nicety.program.calls import CardCalls
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from nicety import _native
 
 Ack = Literal["no_ack", "ack", "ct_ack", "oc_ack"]
 """What to hear of a put: nothing, a full event and a count, a count, or a count of what was asked for."""
@@ -21,8 +23,10 @@ _TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex",
 """Types of items: numpy's names, and what Portals calls them where it is something else."""
 
 
-class Operations(Caller):
+class Operations(CardCalls):
     """The operations that a host can start."""
+
+    _portals: _native.PortalsCalls
 
     def put(
         self,

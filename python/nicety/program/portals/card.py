@@ -1,0 +1,35 @@
+"""What a host has of a card with Portals: `host.portals`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicety import _native
+from nicety.program.portals.handlers import Offload
+from nicety.program.portals.matching import Matching
+from nicety.program.portals.operations import Operations
+
+if TYPE_CHECKING:
+    from nicety.program.calls import Loaded
+
+
+class Portals(Operations, Matching, Offload):
+    """The Portals interface of a host's card, with handlers and their memory: `host.portals`.
+
+    What is awaited takes virtual time; what is not is set-up, and takes none. A call that is refused raises a
+    `RunError` whose text begins with the return code of the specification, such as `PTL_IN_USE`.
+    """
+
+    def __init__(self, calls: _native.Calls, loaded: Loaded, uid: int) -> None:
+        super().__init__(calls, loaded)
+        self._portals = _native.PortalsCalls(calls)
+        self._handlers = _native.HandlerCalls(calls)
+        self._uid = uid
+
+    @property
+    def uid(self) -> int:
+        """The user on whose behalf the host's operations are (`PtlGetUid`); see `uids` of `Cluster`."""
+        return self._uid
+
+    def __repr__(self) -> str:
+        return f"<Portals of rank {self._calls.rank}>"

@@ -1,0 +1,76 @@
+"""What only cards of one design have: `host.portals`, `host.channels` and `host.vni`."""
+
+from __future__ import annotations
+
+import pytest
+
+import nicety
+
+CARDS = {"portals": "spin-discrete", "channels": "nfp-4000", "vni": "qnix"}
+"""A card that has it, by the name of a handle."""
+
+DESIGNS = {"spin-discrete": "portals", "nfp-4000": "nfp", "qnix": "qnix"}
+
+
+def asked(nic: str, what: str) -> object:
+    """What a program gets that asks its host for an attribute, or the error."""
+
+    async def main(host: nicety.Host) -> object:
+        try:
+            return getattr(host, what)
+        except (nicety.Error, AttributeError) as error:
+            return error
+
+    return nicety.Cluster(1, nic).run(main).results[0]
+
+
+@pytest.mark.parametrize("handle", CARDS)
+def test_a_host_has_what_its_card_has_and_says_of_the_rest_which_card_has_it(handle: str) -> None:
+    for nic in CARDS.values():
+        found = asked(nic, handle)
+        if nic == CARDS[handle]:
+            assert isinstance(
+                found, {"portals": nicety.Portals, "channels": nicety.Channels, "vni": nicety.Vni}[handle]
+            )
+            assert repr(found) == f"<{type(found).__name__} of rank 0>"
+        else:
+            assert isinstance(found, nicety.InputError)
+            has, needs = DESIGNS[nic], DESIGNS[CARDS[handle]]
+            assert str(found).startswith(f"host.{handle} of rank 0: a card of design {has} has no ")
+            assert str(found).endswith(f"; name one of design {needs}, for example {CARDS[handle]}")
+
+
+def test_a_handle_is_made_once() -> None:
+    async def main(host: nicety.Host) -> bool:
+        return host.portals is host.portals
+
+    assert nicety.Cluster(1, "spin-discrete").run(main).results == {0: True}
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("put", "; write await host.portals.put(...)"),
+        ("ct_alloc", "; write host.portals.ct_alloc(...)"),
+        ("attach", "; write host.portals.attach(...)"),
+        ("uid", "; write host.portals.uid"),
+        ("start", "; write host.channels.start(...)"),
+        ("open", "; write host.channels.open(...)"),
+        ("vni_process", "; write host.vni.process(...)"),
+        ("fly", ""),
+        ("_portals", ""),
+    ],
+)
+@pytest.mark.parametrize("nic", CARDS.values())
+def test_what_is_behind_a_handle_is_named_where_it_is_asked_of_the_host(nic: str, name: str, instead: str) -> None:
+    error = asked(nic, name)
+    assert isinstance(error, AttributeError)
+    assert str(error) == f"a Host has no {name!r}{instead}"
+
+
+def test_a_host_itself_has_what_every_card_has() -> None:
+    common = {
+        "alloc", "barrier", "channels", "compute", "copy", "gather", "now_ns", "now_ps", "portals", "post_recv", "rank",
+        "ranks", "recv", "send", "vni",
+    }  # fmt: skip
+    assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
