@@ -160,7 +160,7 @@ instructions! { unary:
 }
 instructions! { shift: rori 5 0x30; bclri 1 0x24; bexti 5 0x24; binvi 1 0x34; bseti 1 0x14; }
 
-// F. What rounds does so as `frm` says, unless `with_rounding` names a mode.
+// F. Instructions that round use the mode in `frm`, unless `with_rounding` names one.
 instructions! { register:
     fadd_s 0x53 7 0x00; fsub_s 0x53 7 0x04; fmul_s 0x53 7 0x08; fdiv_s 0x53 7 0x0c;
     fsgnj_s 0x53 0 0x10; fsgnjn_s 0x53 1 0x10; fsgnjx_s 0x53 2 0x10; fmin_s 0x53 0 0x14; fmax_s 0x53 1 0x14;
@@ -178,7 +178,7 @@ pub fn flw(rd: u32, offset: i32, base: u32) -> u32 {
 pub fn fsw(rs2: u32, offset: i32, base: u32) -> u32 {
     s_type(0x27, 2, rs2, offset, base)
 }
-/// An instruction that rounds, in a mode of its own.
+/// An instruction that rounds, with its own rounding mode.
 pub fn with_rounding(word: u32, mode: u32) -> u32 {
     assert!(mode < 8, "rounding mode {mode} does not fit 3 bits");
     word & !(7 << 12) | mode << 12

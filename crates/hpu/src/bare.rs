@@ -15,19 +15,19 @@ use std::io::{self, Write};
 /// Bytes behind the program for its heap (from below) and its stack (from above).
 pub const HEAP_AND_STACK: u32 = 16 << 20;
 
-/// Cycles after which a bare program is stopped unless somebody says otherwise: a few seconds.
+/// Default cycle limit of a bare program: a few seconds of host time.
 pub const DEFAULT_CYCLES: u64 = 1_000_000_000;
 
 /// How a bare program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BareResult {
-    /// What it gave to exit, or what its entry returned; `None` after a trap.
+    /// The argument of exit, or the value its entry returned; `None` after a trap.
     pub exit_code: Option<i32>,
     /// Instructions completed.
     pub instructions: u64,
     /// Cycles taken.
     pub cycles: u64,
-    /// What ended it otherwise; the cycle limit is one.
+    /// The trap that ended it, if one did; the cycle limit is one.
     pub trap: Option<Box<Trap>>,
 }
 
@@ -38,12 +38,12 @@ pub enum BareError {
     Load(LoadError),
     /// Standard output could not be written.
     Output(io::Error),
-    /// The file does not say where it begins.
+    /// The file names no entry inside its code.
     NoEntry {
-        /// What it says instead.
+        /// The entry address in the file.
         entry: u32,
     },
-    /// Somebody stopped it.
+    /// The caller's check stopped it.
     Stopped,
 }
 
@@ -75,7 +75,7 @@ struct Piece {
     writable: bool,
 }
 
-/// Cycles between two looks at whether a program shall go on: a few hundredths of a second.
+/// Cycles between two calls of the caller's check: a few hundredths of a second.
 const SLICE: u64 = 10_000_000;
 
 /// Runs a program from `entry`, or from where the file says it begins, for `max_cycles` cycles at most.
@@ -91,7 +91,7 @@ pub fn run(
     run_while(image, entry, max_cycles, stdout, &mut || true)
 }
 
-/// As [`run`], asking every now and then whether to go on.
+/// As [`run`], calling `go_on` every few hundredths of a second.
 ///
 /// # Errors
 /// As [`run`], and [`BareError::Stopped`] where `go_on` says no.

@@ -16,7 +16,7 @@ pub(crate) struct Op {
     pub rd: u8,
     pub rs1: u8,
     pub rs2: u8,
-    /// The immediate or target. Of an illegal instruction, nothing.
+    /// The immediate or target; unused for an illegal instruction.
     pub imm: u32,
     /// Cycles from the start of the block until this operation starts, without latencies of memories. A load-use
     /// penalty comes before the operation that pays it.
@@ -35,7 +35,7 @@ pub(crate) struct Block {
     pub pc: u32,
     /// The address behind its last instruction.
     pub end: u32,
-    /// The address of what ends it.
+    /// The address of the instruction that ends it.
     pub last_pc: u32,
     /// Cycles when it is left at its end, and when its branch is taken.
     pub through: u32,
@@ -123,7 +123,7 @@ const fn mask(register: u8) -> u64 {
     (1 << register) & !1
 }
 
-/// What only computes and only writes x0. It still costs its cycles.
+/// An instruction that only computes and only writes x0. It still costs its cycles.
 fn does_nothing(inst: &Inst) -> bool {
     let computes =
         matches!(inst.kind.class(), Class::Alu | Class::Mul | Class::MulHigh | Class::Div | Class::Csr);

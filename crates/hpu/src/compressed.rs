@@ -17,7 +17,7 @@ fn signed(value: u32, bits: u32) -> i32 {
     (value << (32 - bits)) as i32 >> (32 - bits)
 }
 
-/// The 32-bit equivalent; `None` for reserved encodings and those of extensions nobody here has.
+/// The 32-bit equivalent; `None` for reserved encodings and those of unsupported extensions.
 pub(crate) fn expand(half: u16) -> Option<u32> {
     let h = u32::from(half);
     let rd = h >> 7 & 31;

@@ -19,14 +19,14 @@ pub enum Exit {
     Return(u32),
     /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] goes on.
     Ecall,
-    /// The instruction at the pc must wait for its turn: once everybody else has come up to
+    /// The instruction at the pc must wait for its turn: once all other cores have reached
     /// [`Context::cycle`], [`Context::perform`] executes it.
     Order(OrderPoint),
     /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] goes on.
     Device(DeviceAccess),
     /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
     Limit,
-    /// The handler did what it must not do; its call is over.
+    /// The handler trapped; its call is over.
     Trap(Box<Trap>),
 }
 
@@ -60,11 +60,11 @@ pub struct DeviceAccess {
     pub address: u32,
     /// 1, 2 or 4 bytes.
     pub size: u32,
-    /// What is stored, in the low bytes; `None` for a load.
+    /// The stored value, in the low bytes; `None` for a load.
     pub write: Option<u32>,
 }
 
-/// What the context waits for, and how it goes on.
+/// The reason the context is stopped, and how it resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Nothing,
@@ -217,8 +217,8 @@ impl Context {
         self.cycle += cycles;
     }
 
-    /// What the last instruction loaded has arrived by now, so that using it at once costs no penalty: for a
-    /// context that slept until then.
+    /// Marks the value that the last instruction loaded as arrived, so that using it at once costs no penalty: for
+    /// a context that slept until then.
     pub const fn settle(&mut self) {
         self.loaded = 0;
     }
@@ -233,8 +233,8 @@ impl Context {
         self.hart
     }
 
-    /// What the `time` counter is ahead of the `cycle` counter, in cycles: zero where [`cycle`](Self::cycle) is
-    /// already on a scale that all cores share.
+    /// Sets the offset of the `time` counter from the `cycle` counter, in cycles: zero where
+    /// [`cycle`](Self::cycle) is already on a scale that all cores share.
     pub const fn set_time_base(&mut self, cycles: u64) {
         self.time_base = cycles;
     }

@@ -1,5 +1,5 @@
-//! What kind of core runs an image: its instruction set, its [`CycleCosts`], and what it does with misaligned
-//! accesses.
+//! The kind of core that runs an image: its instruction set, its [`CycleCosts`], and its treatment of
+//! misaligned accesses.
 
 use crate::decode::{Class, Kind};
 use crate::isa::Isa;
@@ -55,7 +55,7 @@ pub struct CycleCosts {
     pub atomic: u16,
     /// `fence`, `fence.i`.
     pub fence: u16,
-    /// `ecall`: issuing a command to the card, without what the command itself takes.
+    /// `ecall`: issuing a command to the card, without the time of the command itself.
     pub ecall: u16,
     /// Added to a misaligned load or store, where [`Misaligned::Costs`] allows one.
     pub misaligned_extra: u16,
@@ -125,7 +125,7 @@ impl Default for CycleCosts {
     }
 }
 
-/// What a core does with a load or store whose address is not a multiple of its size. Atomics always trap.
+/// The treatment of a load or store whose address is not a multiple of its size. Atomics always trap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Misaligned {
     /// It traps.
@@ -140,9 +140,9 @@ pub enum Misaligned {
 pub struct Core {
     /// Its instruction set.
     pub isa: Isa,
-    /// What each instruction costs.
+    /// The cycles of each instruction.
     pub costs: CycleCosts,
-    /// What a misaligned access does.
+    /// The treatment of misaligned accesses.
     pub misaligned: Misaligned,
 }
 

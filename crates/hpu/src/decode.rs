@@ -12,7 +12,7 @@ mod float;
 
 pub(crate) use float::{DYNAMIC, Operands};
 
-/// What an operation does.
+/// The operation an instruction performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -133,15 +133,15 @@ pub(crate) enum Kind {
     AmoMax,
     AmoMinu,
     AmoMaxu,
-    /// A word that is no instruction of the core.
+    /// A word that is not an instruction of the core.
     Illegal,
-    /// The code ends here: fetching further is a fault.
+    /// The code ends here: fetching further traps.
     CodeEnd,
-    /// Not an instruction: the block was long enough, the next one follows.
+    /// Not an instruction: the block has reached its maximum length and continues in the next one.
     Through,
 }
 
-/// What an instruction costs is decided by its class.
+/// The class of an instruction, which decides its cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Alu,

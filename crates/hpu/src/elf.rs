@@ -1,4 +1,4 @@
-//! Reads ELF files: what has to lie in memory, and what is called what.
+//! Reads ELF files: segments and symbols.
 
 use crate::image::{LoadError, Segment, Symbol};
 use crate::isa::{Extension, Isa};
@@ -6,7 +6,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _, Sym};
 use std::collections::BTreeMap;
 
-/// What an image needs of a file.
+/// The parts of a file that an image needs.
 pub(crate) struct Parts {
     pub entry: u32,
     pub segments: Vec<Segment>,
@@ -87,10 +87,10 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
 /// Most segments of a program; linkers make a handful.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
-/// Most bytes of memory that all segments of a program take, what is to be zero included.
+/// Most bytes of memory that all segments of a program take, zeroed bytes included.
 pub const MAX_MEMORY: u64 = 256 << 20;
 
-/// Most bytes of code: each takes eight of this machine's memory.
+/// Most bytes of code: each takes eight bytes of host memory.
 pub(crate) const MAX_CODE: u64 = 16 << 20;
 
 /// Longest name of a symbol, in bytes; longer ones are left out.
@@ -99,7 +99,7 @@ const LONGEST_NAME: usize = 4096;
 /// Most bytes of all names: many symbols may end in the same bytes of the file.
 const MAX_NAMES: usize = 8 << 20;
 
-/// What a program may take of this machine's memory, before any of it is taken.
+/// Checks the host memory a program needs before allocating any of it.
 fn check_sizes(loaded: &[&elf::ProgramHeader32<object::LittleEndian>]) -> Result<(), LoadError> {
     if loaded.len() > MAX_SEGMENTS {
         let count = loaded.len();
@@ -191,7 +191,7 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
             names += name.len();
             symbols.insert(name.to_owned(), Symbol { address, size, function, global });
             if names > MAX_NAMES {
-                // Whoever loads it refuses it.
+                // A file with more is refused when it is loaded.
                 break;
             }
         }

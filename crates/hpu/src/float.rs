@@ -90,7 +90,7 @@ struct Number {
 }
 
 impl Number {
-    /// What finite bits stand for; the significand of anything but zero has its leading one in bit 23.
+    /// The value of finite bits; a significand other than zero has its leading one in bit 23.
     const fn of(bits: u32) -> Number {
         let negative = is_negative(bits);
         let (biased, fraction) = ((bits >> 23 & 0xff) as i32, (bits & 0x7f_ffff) as u64);
@@ -116,7 +116,7 @@ const fn rounded(value: u64, drop: u32, negative: bool, rounding: Rounding) -> (
     if drop == 0 {
         return (value, false);
     }
-    // Beyond these, all that counts is that something was there.
+    // Beyond these, it only matters that some bit was set.
     let drop = if drop > 100 { 100 } else { drop };
     let wide = value as u128;
     let (kept, lost, half) = ((wide >> drop) as u64, wide & ((1 << drop) - 1), 1 << (drop - 1));
@@ -424,7 +424,7 @@ pub(crate) fn less(a: u32, b: u32, or_equal: bool, flags: &mut u32) -> bool {
     if or_equal { a <= b } else { a < b }
 }
 
-/// What `fclass.s` says: one bit of ten.
+/// The result of `fclass.s`: one bit of ten.
 pub(crate) const fn class(bits: u32) -> u32 {
     if is_nan(bits) {
         return if is_signaling(bits) { 1 << 8 } else { 1 << 9 };
@@ -438,8 +438,8 @@ pub(crate) const fn class(bits: u32) -> u32 {
     if is_negative(bits) { 1 << (3 - size) } else { 1 << (4 + size) }
 }
 
-/// To a whole number from `least` to `most`. What does not fit gives the nearer end and is invalid, not inexact; so
-/// does NaN, which gives `most`.
+/// Converts to an integer from `least` to `most`. A value out of range gives the nearer end and is invalid,
+/// not inexact; so does NaN, which gives `most`.
 fn to_integer(bits: u32, least: i64, most: i64, rounding: Rounding, flags: &mut u32) -> i64 {
     let (negative, mut inexact) = (is_negative(bits), false);
     let value = if is_nan(bits) {

@@ -49,7 +49,7 @@ impl Segment {
         self.executable
     }
 
-    /// What it holds, for messages.
+    /// Its contents, for messages.
     pub const fn contents(&self) -> &'static str {
         match (self.writable, self.executable) {
             (true, true) => "code and data",
@@ -84,27 +84,27 @@ pub enum LoadError {
     NotElf,
     /// An ELF file of another word size or byte order.
     NotRv32 {
-        /// What it is instead.
+        /// The format found.
         found: String,
     },
     /// An object file or a position-independent one: it has to be linked to fixed addresses.
     NotLinked {
-        /// What it is instead.
+        /// The kind of file found.
         found: &'static str,
     },
     /// Compiled for instructions or a calling convention that the core lacks.
     WrongTarget {
-        /// What it needs.
+        /// The instructions or calling convention needed.
         needs: &'static str,
         /// The core's isa.
         isa: Isa,
     },
     /// A part of the file contradicts another.
     Malformed {
-        /// What is wrong.
+        /// The contradiction.
         problem: String,
     },
-    /// A sound file whose program no card runs.
+    /// A valid file whose program no card runs.
     Refused {
         /// Why.
         problem: String,
@@ -118,7 +118,7 @@ pub enum LoadError {
     },
     /// A segment lies in no region.
     NoRoom {
-        /// What the segment holds.
+        /// The segment's contents.
         contents: &'static str,
         /// Where it is linked to.
         address: u32,
@@ -270,7 +270,7 @@ impl Image {
         self.entry
     }
 
-    /// What has to lie in memory. Code too, where handlers read constants from it.
+    /// The parts that must lie in memory. Code too, where handlers read constants from it.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -294,7 +294,7 @@ impl Image {
         self.symbols.iter().filter(|(_, s)| s.function && s.global).map(|(name, _)| name.as_str())
     }
 
-    /// What gp has to hold (`__global_pointer$`), where the linker relaxed accesses to it.
+    /// The value that gp must have (`__global_pointer$`), where the linker relaxed accesses to it.
     pub const fn global_pointer(&self) -> Option<u32> {
         self.global_pointer
     }
@@ -309,7 +309,8 @@ impl Image {
         if found.line.is_some() || found.file.is_none() {
             return Some(found);
         }
-        // Optimised code has instructions that belong to no line; the one before it in the function says about where.
+        // Optimised code has instructions that belong to no line; the one before it in the function is the
+        // best estimate.
         let before =
             (2..=LINELESS_BYTES).step_by(2).filter_map(|back| self.lines.locate(pc.checked_sub(back)?));
         let near = before.take_while(|at| at.function == found.function).find(|at| at.line.is_some());
@@ -338,7 +339,7 @@ impl Image {
         pc & mask == 0
     }
 
-    /// The block at `pc`, decoded if nobody was there before; `None` where there is no code.
+    /// The block at `pc`, decoded on first use; `None` where there is no code.
     #[inline(always)]
     pub(crate) fn block(&self, pc: u32) -> Option<&Block> {
         if let Some(code) = self.code.first()

@@ -117,7 +117,7 @@ pub struct IsaError {
 }
 
 impl IsaError {
-    /// What is wrong with it.
+    /// The problem, as a sentence.
     pub fn problem(&self) -> &str {
         &self.problem
     }

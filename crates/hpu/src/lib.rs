@@ -1,17 +1,19 @@
 //! Handler processors: small in-order RISC-V cores that run the handlers of a network card.
 //!
-//! Nothing here knows the simulation's clock or its events: a core counts its own cycles, and whoever drives it
-//! says how far it may go. The parts, in the order in which a handler meets them:
+//! Nothing here knows the simulation's clock or its events: a core counts its own cycles, and its driver says
+//! how far it may go. The parts, in the order in which a handler meets them:
 //!
 //! - [`Core`] is a kind of core: its [`Isa`], its [`CycleCosts`], what a misaligned access does.
 //! - [`Image`] is a program decoded for it: segments, symbols, line tables, and blocks of operations that all
 //!   cores share. Code is read-only.
-//! - [`AddressSpace`] is what one context may touch during one slice, as a short list of [`Region`]s.
+//! - [`AddressSpace`] is the memory that one context may access during one slice, as a short list of
+//!   [`Region`]s.
 //! - [`Context`] is one thread of execution: registers, pc, cycles. [`Context::call`] enters a handler and
 //!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
 //!   ([`Exit`]).
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
-//! - [`Trap`] is what a handler did wrong, with the C line it did it at. Names in it come out of the file, [`printable`].
+//! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
+//!   [`printable`].
 //! - [`bare`] runs a whole program without a card; [`asm`] makes code without a compiler.
 //!
 //! The sPIN paper simulates out-of-order ARM cores at 2.5 GHz. Here an in-order core at the same clock takes their

@@ -7,11 +7,11 @@ use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The header whose functions are inlined into handlers: what goes wrong in one is the fault of who calls it.
+/// The header whose functions are inlined into handlers: an error in one of them is reported at its caller.
 const INTERFACE: &str = "nicety.h";
 
-/// The line tables of an image. They are read when somebody asks, since most runs have nothing to locate, and
-/// answers are kept, since who asks once asks again.
+/// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate,
+/// and results are kept, since lookups repeat.
 pub(crate) struct Lines {
     file: Box<[u8]>,
     known: Mutex<BTreeMap<u32, Option<Location>>>,
@@ -48,7 +48,8 @@ fn read(file: &[u8], pc: u32) -> Option<Location> {
     let context = addr2line::Context::from_dwarf(dwarf).ok()?;
     let mut frames = context.find_frames(u64::from(pc)).skip_all_loads().ok()?;
     let mut inside: Option<Location> = None;
-    // From the innermost function outwards. What is called from nowhere else is a place by itself: `printf` is.
+    // From the innermost function outwards. A function that is not inlined, such as `printf`, is reported
+    // itself.
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.and_then(|name| Some(printable(&name.raw_name().ok()?).into_owned()));
         let (file, line) = match frame.location {

@@ -1,4 +1,5 @@
-//! What a core may touch: an [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
+//! The memory that a core may access: an [`AddressSpace`] is a short list of [`Region`]s, built for one
+//! slice.
 
 use crate::image::{Image, LoadError};
 use crate::trap::{Access, Nearest, TrapKind};
@@ -111,7 +112,7 @@ impl<'a> Region<'a> {
         self
     }
 
-    /// What the core may do here. What was made read-only stays so.
+    /// Restricts accesses of the core. A read-only region stays read-only.
     pub const fn permissions(mut self, readable: bool, writable: bool) -> Region<'a> {
         self.readable = readable;
         self.writable = self.writable && writable;
@@ -163,7 +164,7 @@ impl<'a> Region<'a> {
 /// How many regions an address space has at most.
 pub const MAX_REGIONS: usize = 16;
 
-/// No region: what a fast path that has not hit anything yet remembers.
+/// No region: the initial value of a fast path's remembered region.
 const NONE: u8 = u8::MAX;
 
 /// The regions that one slice of one context may touch.
@@ -188,8 +189,8 @@ pub(crate) enum Stop {
     Order,
     /// The region is a device.
     Device,
-    /// It is not allowed.
-    Fault(TrapKind),
+    /// The access traps.
+    Trap(TrapKind),
 }
 
 /// One load or store, as far as the address space has to know it.
@@ -263,7 +264,7 @@ impl<'a> AddressSpace<'a> {
     /// `len` bytes at `address`, as a command's pointer names them: one region must hold them all and be readable.
     ///
     /// # Errors
-    /// What a load of them would trap with.
+    /// The trap that a load of them would cause.
     pub fn read(&self, address: u32, len: u32) -> Result<&[u8], TrapKind> {
         let (index, offset) = self.check(Access::Read, address, len)?;
         Ok(&self.regions[index].bytes()[offset..offset + len as usize])
@@ -273,7 +274,7 @@ impl<'a> AddressSpace<'a> {
     /// [`Reservations::invalidate`](crate::Reservations::invalidate).
     ///
     /// # Errors
-    /// What a store to them would trap with.
+    /// The trap that a store to them would cause.
     pub fn write(&mut self, address: u32, len: u32) -> Result<&mut [u8], TrapKind> {
         let (index, offset) = self.check(Access::Write, address, len)?;
         let bytes = self.regions[index].bytes_mut().expect("a writable region has mutable bytes");
@@ -292,9 +293,9 @@ impl<'a> AddressSpace<'a> {
         Ok((index, offset))
     }
 
-    /// Copies the segments of an image into the regions they belong to, whatever the core may do there, and
-    /// zeroes what they leave to be zero. A segment that only needs to be read may lie in a region of shared
-    /// bytes; it is taken to have its contents already.
+    /// Copies the segments of an image into their regions, whatever the core's permissions there, and zeroes
+    /// the rest of each segment. A segment that only needs to be read may lie in a region of shared bytes,
+    /// which is taken to have its contents already.
     ///
     /// # Errors
     /// [`LoadError::NoRoom`] names the first segment that fits into no region.
@@ -358,12 +359,12 @@ impl<'a> AddressSpace<'a> {
         }
     }
 
-    /// Forgets where stores hit, so that each takes the slow path: somebody has reserved a word.
+    /// Forgets where stores hit, so that each takes the slow path: a word has been reserved.
     pub(crate) fn forget_stores(&mut self) {
         self.hot_store = [NONE; 64];
     }
 
-    /// Loads up to four bytes, zero-extended, and says how many cycles more than usual that takes.
+    /// Loads up to four bytes, zero-extended, and returns the extra cycles it takes.
     #[cold]
     #[inline(never)]
     pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, u32), Stop> {
@@ -378,8 +379,8 @@ impl<'a> AddressSpace<'a> {
         Ok((u32::from_le_bytes(value), region.load_extra))
     }
 
-    /// Stores the low bytes of `value`; how many cycles more than usual that takes, and whether other cores may
-    /// see it. `cache` says whether the next store through the same register may go the fast way.
+    /// Stores the low bytes of `value`; returns the extra cycles it takes, and whether other cores may see
+    /// it. `cache` says whether the next store through the same register may take the fast path.
     #[cold]
     #[inline(never)]
     pub(crate) fn store(
@@ -405,7 +406,7 @@ impl<'a> AddressSpace<'a> {
         let (index, offset) = match self.resolve(reference) {
             Err(Stop::Device) => {
                 let name = self.find(reference.address, 4).map_or("a device", |(i, _)| self.regions[i].name);
-                return Err(Stop::Fault(TrapKind::AtomicOnDevice {
+                return Err(Stop::Trap(TrapKind::AtomicOnDevice {
                     address: reference.address,
                     region: name,
                 }));
@@ -437,21 +438,21 @@ impl<'a> AddressSpace<'a> {
     fn resolve(&self, reference: Reference) -> Result<(usize, usize), Stop> {
         let Reference { access, address, size, .. } = reference;
         if !address.is_multiple_of(size) && !reference.misaligned {
-            return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
+            return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));
         }
         let found = self.find(address, size);
         if let Some(kind) = self.stack_overflow(reference, found.is_none()) {
-            return Err(Stop::Fault(kind));
+            return Err(Stop::Trap(kind));
         }
         let Some((index, offset)) = found else {
             let nearest = self.nearest(address, size);
-            return Err(Stop::Fault(TrapKind::OutOfRegion { access, address, size, nearest }));
+            return Err(Stop::Trap(TrapKind::OutOfRegion { access, address, size, nearest }));
         };
         let region = &self.regions[index];
-        region.permit(access, address, size).map_err(Stop::Fault)?;
+        region.permit(access, address, size).map_err(Stop::Trap)?;
         if region.device {
             if !address.is_multiple_of(size) {
-                return Err(Stop::Fault(TrapKind::Misaligned { access, address, size }));
+                return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));
             }
             return Err(Stop::Device);
         }

@@ -18,8 +18,8 @@ impl Context {
         Some(self.regs[op.rs1 as usize].wrapping_add(op.imm))
     }
 
-    /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), now, and
-    /// charges its cycles. What it waited for beside that is for the caller to [`stall`](Context::stall).
+    /// Executes now the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order),
+    /// and charges its cycles. The caller charges the wait before it with [`stall`](Context::stall).
     ///
     /// # Errors
     /// The trap it ends in.
@@ -59,7 +59,7 @@ impl Context {
         }
     }
 
-    /// A load or store; the cycles it takes more than usual.
+    /// A load or store; returns the extra cycles it takes.
     fn ordered_access(
         &mut self,
         image: &Image,
@@ -73,13 +73,13 @@ impl Context {
         let reference = Reference { in_order: true, ..self.reference(image, op, access, address, size) };
         let extra = if write {
             let value = self.regs[op.rs2 as usize];
-            let (extra, shared) = space.store(reference, value, false).map_err(fault)?;
+            let (extra, shared) = space.store(reference, value, false).map_err(trap_kind)?;
             if shared {
                 reservations.stored(self.hart, address, size);
             }
             extra
         } else {
-            let (value, extra) = space.load(reference).map_err(fault)?;
+            let (value, extra) = space.load(reference).map_err(trap_kind)?;
             let unused = 32 - 8 * size;
             let value = if signed { ((value << unused) as i32 >> unused) as u32 } else { value };
             self.write(op.rd, value);
@@ -88,7 +88,7 @@ impl Context {
         Ok(extra + misaligned_extra(image, address, size))
     }
 
-    /// LR, SC or an AMO; the cycles it takes more than usual.
+    /// LR, SC or an AMO; returns the extra cycles it takes.
     fn atomic(
         &mut self,
         image: &Image,
@@ -100,7 +100,7 @@ impl Context {
         let operand = self.regs[op.rs2 as usize];
         let access = if op.kind == Kind::Lr { Access::Read } else { Access::Write };
         let reference = Reference { in_order: true, ..self.reference(image, op, access, address, 4) };
-        let mut word = space.atomic(reference).map_err(fault)?;
+        let mut word = space.atomic(reference).map_err(trap_kind)?;
         let (result, extra) = match op.kind {
             Kind::Lr => {
                 reservations.reserve(self.hart, address);
@@ -130,14 +130,14 @@ impl Context {
     }
 }
 
-fn fault(stop: Stop) -> TrapKind {
+fn trap_kind(stop: Stop) -> TrapKind {
     match stop {
-        Stop::Fault(kind) => kind,
-        Stop::Order | Stop::Device => unreachable!("an access in its order stops for nothing but a fault"),
+        Stop::Trap(kind) => kind,
+        Stop::Order | Stop::Device => unreachable!("an access in its order stops only for a trap"),
     }
 }
 
-/// What an AMO leaves in memory.
+/// The value an AMO leaves in memory.
 fn combined(kind: Kind, old: u32, operand: u32) -> u32 {
     match kind {
         Kind::AmoAdd => old.wrapping_add(operand),

@@ -1,7 +1,7 @@
 //! LR/SC reservations of all cores that share a memory.
 
-/// Who has reserved which word. Every core that shares a memory shares its reservations; the identity of a core
-/// is its hart id.
+/// The reserved words of all harts. Every core that shares a memory shares its reservations; a core is
+/// identified by its hart id.
 ///
 /// A reservation is broken by another hart's store or AMO to the word, by [`invalidate`](Self::invalidate), and
 /// by nothing else: an SC to a reserved word never fails spuriously. Stacks belong to one context each and take
@@ -23,7 +23,8 @@ impl Reservations {
         self.held.is_empty()
     }
 
-    /// Breaks every reservation of `len` bytes at `address`: somebody other than a core, DMA for one, writes.
+    /// Breaks every reservation of `len` bytes at `address`: a writer other than a core, such as DMA, stores
+    /// there.
     pub fn invalidate(&mut self, address: u32, len: u32) {
         self.held.retain(|&(_, word)| !overlaps(word, address, len));
     }
@@ -43,7 +44,7 @@ impl Reservations {
         self.held.push((hart, word));
     }
 
-    /// Gives up what `hart` has reserved; whether it was `word`.
+    /// Drops the reservation of `hart`; returns whether it was for `word`.
     pub(crate) fn take(&mut self, hart: u32, word: u32) -> bool {
         let held = self.held.contains(&(hart, word));
         self.release(hart);

@@ -56,7 +56,7 @@ impl Context {
         until: u64,
     ) -> Exit {
         self.pending = Pending::Nothing;
-        // A store to a reserved word must be noticed. Nobody reserves a word during a slice.
+        // A store to a reserved word must be noticed. No word is reserved during a slice.
         let cache_stores = reservations.is_empty();
         if !cache_stores {
             space.forget_stores();
@@ -253,8 +253,8 @@ impl Context {
         }
     }
 
-    /// Executes an instruction of Zba, Zbb, Zbs or F; false for others, and for those of F that cannot be executed.
-    /// Apart from the loop, which they would slow down for all the others.
+    /// Executes an instruction of Zba, Zbb, Zbs or F; false for others, and for those of F that cannot be
+    /// executed. A function of its own, since inside the loop it would slow down all other instructions.
     #[inline(never)]
     fn extended(&mut self, op: &Op, a: u32, b: u32) -> bool {
         let value = match op.kind {
@@ -341,7 +341,7 @@ impl Context {
         self.trap(image, reservations, self.pc, TrapKind::CycleLimit { limit: self.cycle_limit })
     }
 
-    /// There is no code at the pc: the call is over, one way or the other.
+    /// There is no code at the pc: the call returns or traps.
     #[inline(never)]
     fn nowhere(&self, image: &Image, reservations: &mut Reservations, from: Option<u32>) -> Exit {
         let address = self.pc;
@@ -387,7 +387,7 @@ impl Context {
         let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
         let (size, signed, write) = shape(op.kind);
         match stop {
-            Stop::Fault(kind) => self.trap(image, reservations, self.pc, kind),
+            Stop::Trap(kind) => self.trap(image, reservations, self.pc, kind),
             Stop::Order => {
                 self.pending = Pending::Order;
                 Exit::Order(OrderPoint::Memory { address, size, write })

@@ -1,10 +1,10 @@
-//! Text of strangers: names out of files, lines that handlers print. A terminal shows it and obeys none of it.
+//! Untrusted text: names from files, lines that handlers print. A terminal shows it and obeys none of it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters that a terminal would act on, or that change the order in which it shows others: control characters (C0,
-/// DEL, C1), separators of lines and paragraphs, and what directs text (Unicode's bidirectional formatting).
+/// Characters that a terminal would act on, or that change the order in which it shows others: control
+/// characters (C0, DEL, C1), separators of lines and paragraphs, and Unicode's bidirectional formatting.
 pub const fn acts(c: char) -> bool {
     matches!(
         c,
@@ -23,7 +23,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, acts)
 }
 
-/// The same, and tabs stay.
+/// The same, except that tabs stay.
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\t' && acts(c))
 }

@@ -1,12 +1,11 @@
-//! What can go wrong in a handler, and how it is told: a [`Trap`] names what happened, to which address, and the
-//! C source line it happened at.
+//! Traps: a [`Trap`] says why a handler was stopped, at which address, and at which C source line.
 
 use crate::isa::Extension;
 use crate::text::printable;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What an instruction wanted of memory.
+/// The kind of memory access of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// To load from it.
@@ -70,7 +69,7 @@ pub struct Nearest {
     pub size: u64,
 }
 
-/// What happened.
+/// The reason for a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrapKind {
     /// The word at the pc cannot be executed.
@@ -82,31 +81,31 @@ pub enum TrapKind {
     },
     /// An address that is not a multiple of the access's size, where that is not allowed.
     Misaligned {
-        /// What was wanted.
+        /// The kind of access.
         access: Access,
         /// The address.
         address: u32,
-        /// Bytes wanted.
+        /// The size of the access in bytes.
         size: u32,
     },
-    /// Not every byte wanted is inside one region.
+    /// The access does not lie in one region.
     OutOfRegion {
-        /// What was wanted.
+        /// The kind of access.
         access: Access,
-        /// The first address wanted.
+        /// The first address of the access.
         address: u32,
-        /// Bytes wanted.
+        /// The size of the access in bytes.
         size: u32,
         /// The region nearest to the address, where there is any.
         nearest: Option<Nearest>,
     },
-    /// A region that does not allow what was wanted.
+    /// An access that the region does not allow.
     Forbidden {
-        /// What was wanted: to write what is read-only, or to read what is write-only.
+        /// The kind of access: a write to read-only memory, or a read of write-only memory.
         access: Access,
         /// The address.
         address: u32,
-        /// Bytes wanted.
+        /// The size of the access in bytes.
         size: u32,
         /// The region's name.
         region: &'static str,
@@ -120,7 +119,7 @@ pub enum TrapKind {
     },
     /// The stack's region was too small.
     StackOverflow {
-        /// The address wanted.
+        /// The address of the access.
         address: u32,
         /// The lowest address of the stack.
         bottom: u32,
@@ -148,18 +147,18 @@ pub enum TrapKind {
     },
     /// `ebreak`, which is also what `__builtin_trap` and `abort` come down to.
     Breakpoint,
-    /// An `ecall` whose arguments cannot be meant.
+    /// An `ecall` with invalid arguments.
     CallRefused {
         /// The function that makes it.
         call: &'static str,
-        /// What is wrong, and what to write.
+        /// The error, and what to write instead.
         why: &'static str,
     },
-    /// An `ecall` with a number nobody serves.
+    /// An `ecall` with an unknown number.
     UnknownCall {
         /// The number in a7.
         number: u32,
-        /// Those that are served, as a sentence.
+        /// The known numbers, as a sentence.
         served: &'static str,
     },
 }
@@ -204,10 +203,10 @@ impl fmt::Display for Location {
     }
 }
 
-/// A handler did what it must not do. Its call is over.
+/// The error that ended a handler's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// What happened.
+    /// The reason.
     pub kind: TrapKind,
     /// The instruction at fault; for a jump out of the code, the jump where it is known.
     pub pc: u32,
@@ -298,7 +297,7 @@ impl fmt::Display for TrapKind {
             TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
             TrapKind::CallRefused { call, why } => write!(f, "{call}: {why}"),
             TrapKind::UnknownCall { number, served } => {
-                write!(f, "ecall with a7 = {number}, which nobody serves; {served}")
+                write!(f, "ecall with a7 = {number}, which is no known call; {served}")
             }
         }
     }
@@ -440,7 +439,7 @@ mod tests {
             ),
             (
                 TrapKind::UnknownCall { number: 7, served: "there are 64 and 93" },
-                "ecall with a7 = 7, which nobody serves; there are 64 and 93",
+                "ecall with a7 = 7, which is no known call; there are 64 and 93",
             ),
             (
                 TrapKind::IllegalInstruction { word: 0x02c5_c533, why: Illegal::Needs(Extension::M) },

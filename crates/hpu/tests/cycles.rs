@@ -1,4 +1,4 @@
-//! What instructions cost, and that slices of any length add up to the same.
+//! The cycles of instructions, and that slices of any length add up to the same.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -110,7 +110,7 @@ fn each_class_of_the_extensions_costs_what_the_table_says() {
     ] {
         assert_eq!(cycles(&[word]), expected, "{word:#010x}");
     }
-    // What a load brought is waited for: by each operand, and in the register of its own kind only.
+    // An instruction waits for a loaded value: in each operand, and in the register of its own kind only.
     assert_eq!(cycles(&[flw(FT0, 0, A0), fadd_s(FT1, FT0, FT2)]), 1810);
     assert_eq!(cycles(&[flw(FT0, 0, A0), fadd_s(FT1, FT2, FT0)]), 1810);
     assert_eq!(cycles(&[flw(FT0, 0, A0), fmadd_s(FT1, FT2, FT3, FT0)]), 2010);
@@ -298,7 +298,7 @@ fn a_load_from_a_device_or_a_queue_is_waited_for_too() {
     assert!(matches!(machine.finish(), Exit::Return(_)));
     assert_eq!((machine.context.cycle(), machine.context.reg(T1 as usize)), (400 + 7 + 11 + 900, 5));
 
-    // Whoever slept until it was there does not wait for it again.
+    // A context that slept until the value arrived does not wait for it again.
     let mut machine = Machine::on(&core(DISTINCT), &words);
     machine.call(&[MEMORY]);
     assert!(matches!(machine.slice_in(u64::MAX, |_| Region::device("device", MEMORY, 8)), Exit::Device(_)));

@@ -14,10 +14,10 @@ use std::process::Command;
 const CODE: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
 const DATA_SIZE: u32 = 1024;
-/// What is written behind the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
+/// The state written behind the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
 const DUMP: u32 = DATA_SIZE;
 const DUMP_SIZE: u32 = 4 * 65;
-/// What a program writes out.
+/// The output of a program.
 const OUTPUT: usize = (DATA_SIZE + DUMP_SIZE) as usize;
 /// Programs in one file, one after the other: starting QEMU takes longer than running many of them.
 const BATCH: u32 = 40;
@@ -288,7 +288,7 @@ fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// What our processor and QEMU's write when they run the code, with `data` of `size` bytes at [`DATA`].
+/// The output of our processor and of QEMU's for the code, with `data` of `size` bytes at [`DATA`].
 fn outputs(qemu: &Path, name: &str, code: Vec<u8>, bytes: &[u8], size: u32) -> (Vec<u8>, Vec<u8>) {
     let code_size = code.len() as u32;
     let flags = common::READABLE | common::EXECUTABLE;
@@ -353,7 +353,7 @@ fn float_operations_agree_with_qemu() {
     let triples = cases(20_000).min(1_000_000);
     let operands: Vec<u8> = (0..3 * triples).flat_map(|_| float_bits(&mut random).to_le_bytes()).collect();
 
-    // Operands are in fa0 to fa2, and a0 has the first one too. Whatever gives a float leaves it in fa3, an integer in
+    // Operands are in fa0 to fa2, and a0 has the first one too. A float result is in fa3, an integer one in
     // a3.
     let mut operations = Vec::new();
     for mode in MODES {

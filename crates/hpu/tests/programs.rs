@@ -73,7 +73,7 @@ fn traps_name_the_line_of_the_source() {
             "unknown_call",
             "system_call",
             "\"ecall\"",
-            "ecall with a7 = 1234, which nobody serves; a bare program has 64",
+            "ecall with a7 = 1234, which is no known call; a bare program has 64",
         ),
         ("bad_pointer", "system_call", "\"ecall\"", "load of 4 bytes from 0x10 outside its memory"),
     ] {
@@ -302,7 +302,7 @@ fn with_names(symbols: u32, length: usize, distinct: u32) -> Vec<u8> {
 fn names_that_share_their_bytes_are_bounded() {
     let image = load(&with_names(3000, 4096, 100)).unwrap();
     assert_eq!(image.functions().count(), 100, "the same name again is the same symbol");
-    // 8 of them are longer than any that somebody wrote.
+    // 8 of them are longer than any in use.
     assert_eq!(load(&with_names(3000, 4104, 100)).unwrap().functions().count(), 92);
     // 4096 names, which 4096 bytes of the file are enough for.
     let error = load(&with_names(4096, 4096, 4096)).unwrap_err().to_string();
@@ -351,11 +351,11 @@ fn code_that_a_program_has_changed_is_refused_at_fence_i() {
         trap,
         "fence.i after the program has changed its code at 0x1016: code runs here as it was loaded, at pc 0x00001010"
     );
-    // A plain fence says nothing about code, and fence.i is no fault of a program that has changed none.
+    // A plain fence says nothing about code, and fence.i does not trap in a program that has changed none.
     assert_eq!(run(&patching(&[fence()]), writable).exit_code, Some(1));
     assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], writable).exit_code, Some(3));
     assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], 5).exit_code, Some(3));
-    // What is only executable cannot be written.
+    // Execute-only memory cannot be written.
     assert!(run(&patching(&[fence_i()]), 5).trap.unwrap().to_string().contains("which is read-only"));
 }
 

@@ -1,4 +1,4 @@
-//! What holds for any code: nothing panics, and slices do not show.
+//! Properties of any code: nothing panics, and slices do not show.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -64,7 +64,7 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
             }
         }
     };
-    // What it waited for when it ended is no state of the handler.
+    // The reason it stopped is not part of the handler's state.
     End { returned, trap, context, memory, stack }
 }
 

@@ -77,7 +77,7 @@ impl Cores {
             let core = running[next(running.len() as u64) as usize];
             self.step(core, 1 + next(12));
         }
-        panic!("seed {seed}: somebody never comes to an end");
+        panic!("seed {seed}: a core never comes to an end");
     }
 }
 

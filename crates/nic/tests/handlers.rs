@@ -292,7 +292,7 @@ fn what_a_handler_must_not_do_fails_its_message() {
         (Code::new().with(&[jalr(ZERO, ZERO, 64)]), "jump to 0x40 outside the code"),
         (
             Code::new().command(0x99),
-            "ecall with a7 = 153, which nobody serves; the card serves the functions of nicety.h",
+            "ecall with a7 = 153, which is no known call; the card serves the functions of nicety.h",
         ),
         (Code::enter().at(A0, 4).command(number::FADD), "which is not a multiple of 8"),
         (Code::new().set(A0, 64).command(number::PRINTF), "load of 1 byte from 0x40 outside its memory"),

@@ -5,7 +5,7 @@ use crate::float::Rounding;
 use crate::isa::{Extension, Isa};
 use crate::trap::Illegal;
 
-/// What a float register's number is ahead of its field.
+/// The offset from a float register's field to its number.
 const F: u8 = 32;
 
 /// In the rounding mode of an instruction: as `frm` says.

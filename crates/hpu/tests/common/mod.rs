@@ -53,12 +53,12 @@ impl Machine {
         self.context.call(&self.image, CODE, STACK_TOP, args, limit);
     }
 
-    /// One slice, with the usual memory.
+    /// Runs one slice, with the usual memory.
     pub fn slice(&mut self, until: u64) -> Exit {
         self.slice_in(until, |memory| Region::memory("memory", MEMORY, memory))
     }
 
-    /// One slice, with another region instead.
+    /// Runs one slice, with another region instead.
     pub fn slice_in(&mut self, until: u64, region: impl for<'b> FnOnce(&'b mut [u8]) -> Region<'b>) -> Exit {
         let mut space = AddressSpace::new()
             .with(Region::stack("stack", STACK, &mut self.stack, GUARD))
@@ -100,7 +100,7 @@ pub fn everything() -> Core {
     Core { isa: "rv32imafc_zicsr_zifencei_zba_zbb_zbs".parse().unwrap(), ..Core::default() }
 }
 
-/// What the code leaves in a0, called with these arguments.
+/// The value of a0 after the code, called with these arguments.
 pub fn eval(words: &[u32], args: &[u32]) -> u32 {
     eval_on(&Core::default(), words, args)
 }

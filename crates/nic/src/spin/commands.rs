@@ -93,7 +93,7 @@ pub(super) mod code {
 
 /// Why a handler is stopped in a command.
 pub(super) enum Stop {
-    /// A pointer it may not use, or a number that nobody serves.
+    /// A pointer it may not use, or an unknown number.
     Trap(TrapKind),
     /// Host memory that has a length but no bytes.
     PhantomMemory {

@@ -53,7 +53,7 @@ fn accesses_outside_are_told() {
         (call(number::SIGNAL, 0), [60, 0], "nfp_signal: there is no such microengine"),
         (call(number::SIGNAL, 0), [0, 8], "nfp_signal: there is no such context"),
         (call(number::SIGNAL, 16), [0, 0], "nfp_signal: there is no such signal"),
-        (call(0x123, 0), [0, 0], "ecall with a7 = 291, which nobody serves; nfp.h"),
+        (call(0x123, 0), [0, 0], "ecall with a7 = 291, which is no known call; nfp.h"),
     ] {
         let text_is = fault(&words, &arguments);
         assert!(text_is.contains(text), "'{text}' is not in: {text_is}");
