@@ -66,13 +66,13 @@ def test_a_program_of_handlers_costs_on_each_card_what_that_card_says(tmp_path: 
     async def main(host: nicety.Host) -> None:
         into, out = host.alloc(8), host.alloc(8)
         handlers = nicety.Handlers(tmp_path / "stores.c")
-        attached = host.attach(handlers, state=bytes(4))
-        count, pt = host.ct_alloc(), host.pt_alloc(pt=1)
+        attached = host.portals.attach(handlers, state=bytes(4))
+        count, pt = host.portals.ct_alloc(), host.portals.pt_alloc(pt=1)
         options = ["op_put", "event_ct_comm", "event_comm_disable", "event_link_disable"]
-        await host.me_append(into, pt=pt, options=options, ct=count, handlers=attached)
+        await host.portals.me_append(into, pt=pt, options=options, ct=count, handlers=attached)
         await host.barrier()
-        await host.put(host.md_bind(out, options=["event_send_disable"]), 8, to=1 - host.rank, pt=pt)
-        await host.ct_wait(count, 1)
+        await host.portals.put(host.portals.md_bind(out, options=["event_send_disable"]), 8, to=1 - host.rank, pt=pt)
+        await host.portals.ct_wait(count, 1)
 
     def cycles(*nics: str | Path) -> list[int]:
         return [node.handler_cycles for node in nicety.Cluster(2, nics).run(main).nodes]
