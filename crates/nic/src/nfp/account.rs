@@ -41,7 +41,7 @@ impl Add for ContextCounters {
     }
 }
 
-/// What has come since an earlier look.
+/// The counts since an earlier snapshot.
 impl Sub for ContextCounters {
     type Output = ContextCounters;
 
@@ -79,7 +79,7 @@ impl CoreCounters {
     }
 }
 
-/// What has come since an earlier look.
+/// The counts since an earlier snapshot.
 impl Sub for CoreCounters {
     type Output = CoreCounters;
 

@@ -1,4 +1,4 @@
-//! A flow processor's card as everything outside sees it.
+//! The flow processor's implementation of the card design seam.
 
 use super::spec::read_processor;
 use super::{
@@ -20,16 +20,16 @@ pub(crate) const DESIGN: &dyn Design = &Processor;
 
 struct Processor;
 
-/// What a card with microengines has counted.
+/// Counters of a card with microengines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The microengines that were given a program.
     pub microengines: Vec<MicroengineReport>,
-    /// What the channels to processes did.
+    /// Counters of the channels to processes.
     pub channels: ChannelCounters,
-    /// What the port did that processes send frames through.
+    /// Counters of the Ethernet port.
     pub port: PortReport,
-    /// How often the operating system was entered.
+    /// Kernel entries on the host.
     pub kernel: KernelCounters,
 }
 
@@ -79,12 +79,13 @@ impl Design for Processor {
     }
 }
 
-/// Frames of a card's port that nobody took.
+/// Frames that a card's port still holds or has dropped.
 fn frames(port: &PortReport) -> Vec<String> {
     let of = |queue: &QueueCounters| {
         let QueueCounters { queue, unclaimed, waiting, .. } = *queue;
         let waits = format!("{} of queue {queue} for a process to receive", counted(waiting, "frame"));
-        let dropped = format!("{} for queue {queue}, which nobody had opened", counted(unclaimed, "frame"));
+        let dropped =
+            format!("{} for queue {queue}, which no process had opened", counted(unclaimed, "frame"));
         let waits = (waiting > 0).then(|| format!("the port keeps {waits}"));
         waits.into_iter().chain((unclaimed > 0).then(|| format!("the port dropped {dropped}")))
     };
@@ -117,7 +118,8 @@ impl CardSpec for NfpSpec {
     }
 
     fn protocol(&self) -> String {
-        // Its processes cut messages into frames that the other card has to take, and into as many as they know of.
+        // Its processes cut messages into frames, which the receiving card must accept; its rank table bounds the
+        // peers.
         let (frame, message) = (self.port.payload, self.channels.message);
         format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
     }
@@ -188,7 +190,7 @@ impl design::Card for ProcessTable {
             let messenger = self.messenger(Some(caller.sim.node().0))?;
             let arrival = caller.on_path(async |path| messenger.received(path, posted.of()).await).await?;
             let super::Arrival { source, tag, bytes } = arrival;
-            // One that is longer than its buffer is an error by itself.
+            // A message longer than its buffer has failed already.
             Ok(Arrival { source, tag, bytes, room: bytes })
         })
     }
@@ -198,7 +200,7 @@ impl From<MessageError> for CardError {
     fn from(error: MessageError) -> CardError {
         let text = error.to_string();
         match error {
-            // Known without asking anybody.
+            // Detected before the card is involved.
             MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
                 CardError::Input(text)
             }

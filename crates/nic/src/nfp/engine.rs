@@ -1,7 +1,7 @@
-//! A microengine: contexts, local memory, and who runs next.
+//! A microengine: contexts, local memory, and the choice of the context that runs next.
 //!
-//! Contexts are not preempted. The core goes on with the first ready one behind the one that ran last, and pays for
-//! the switch where that is another.
+//! Contexts are not preempted. The core runs the first ready context after the one that ran last (round robin), and
+//! pays for the switch if that is another context.
 
 use super::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
 use super::intrinsics;
@@ -16,10 +16,10 @@ use std::rc::Rc;
 /// Signals that a context has, numbered from 0.
 pub const SIGNALS: u32 = 16;
 
-/// A signal that has not come.
+/// The arrival cycle of a signal that has not come.
 const NEVER: u64 = u64::MAX;
 
-/// Bytes below a stack in which an access is its overflow.
+/// Size of the guard below a stack: an access there is a stack overflow.
 const STACK_GUARD: u32 = 256;
 
 /// How a process ended.
@@ -27,25 +27,25 @@ const STACK_GUARD: u32 = 256;
 pub enum Outcome {
     /// Its function returned this.
     Returned(u32),
-    /// It did what it must not do.
+    /// It trapped.
     Trapped(Box<Trap>),
 }
 
-/// What a context does.
+/// The state of a context.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// It has no process.
+    /// No process.
     Free,
-    /// It goes on from this cycle on, once the core is free; until then it sleeps.
+    /// Runnable from this cycle on, once the core is free; asleep until then.
     Ready {
         at: u64,
     },
-    /// It waits for signals, for all of them or any.
+    /// Waits for signals: for all of them, or for any.
     Waiting {
         mask: u16,
         all: bool,
     },
-    /// It sleeps in a call of the card, which this is.
+    /// Sleeps in this call of the card.
     Called {
         number: u32,
     },
@@ -54,7 +54,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// What a context in this state does, to follow 'which'.
+    /// Describes the state, as the predicate of a sentence.
     pub(super) fn describe(&self) -> String {
         match self {
             State::Free => "has no process".to_owned(),
@@ -75,23 +75,23 @@ impl State {
 pub(super) struct Slot {
     pub(super) cpu: Context,
     pub(super) state: State,
-    /// When each signal came, or will.
+    /// The cycle at which each signal came or will come.
     signals: [u64; SIGNALS as usize],
     pub(super) account: ContextAccount,
 }
 
-/// Who runs next.
+/// The next context to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This context, from this cycle on, whatever else happens.
+    /// This context, from this cycle on; no signal can change that.
     Run { slot: usize, at: u64 },
-    /// Somebody at this cycle, unless a signal wakes another one first.
+    /// Decided at this cycle, unless a signal comes first.
     Look { at: u64 },
-    /// Nobody, until something happens.
-    Nobody,
+    /// No context is ready or will become so by itself.
+    Idle,
 }
 
-/// What changes while a microengine runs.
+/// The mutable state of a microengine.
 pub(super) struct EngineState {
     pub(super) slots: Vec<Slot>,
     pub(super) local: Vec<u8>,
@@ -108,7 +108,7 @@ pub(super) struct EngineState {
 /// A microengine.
 pub(super) struct Engine {
     pub(super) state: RefCell<EngineState>,
-    /// Something has come that a context may wait for.
+    /// Notified when an event comes that a context may wait for.
     pub(super) wake: Signal,
     pub(super) memories: Memories,
 }
@@ -136,7 +136,7 @@ impl Engine {
 }
 
 impl EngineState {
-    /// Takes over a program; every context is free from now on, and no process may be running.
+    /// Takes over a program and frees every context. No process may be running.
     pub(super) fn load(&mut self, program: &Rc<Program>, stack: u32, contexts: usize, cycle: u64) {
         self.rest_until(cycle);
         program.fill(&mut self.local);
@@ -165,7 +165,7 @@ impl EngineState {
         slot.state = State::Ready { at: cycle };
     }
 
-    /// Accounts for the time in which nothing ran, if nothing did.
+    /// Accounts for idle time up to now, if the core was idle.
     fn rest_until(&mut self, cycle: u64) {
         let running = self.slots.iter().any(|slot| matches!(slot.state, State::Running));
         if !running && cycle > self.account.until() {
@@ -178,7 +178,7 @@ impl EngineState {
         self.slots.iter().any(Slot::live)
     }
 
-    /// Who runs next, as it is known at cycle `now`.
+    /// The next context to run, as known at cycle `now`.
     pub(super) fn next(&self, now: u64) -> Next {
         let free = self.account.until();
         let count = self.slots.len();
@@ -197,14 +197,14 @@ impl EngineState {
             }
         }
         match first {
-            None => Next::Nobody,
-            // Signals that are still to be sent arrive later than now, and so do the ends of calls.
+            None => Next::Idle,
+            // Signals and call results not yet sent arrive after now.
             Some((at, slot)) if !open || at <= now => Next::Run { slot, at },
             Some((at, _)) => Next::Look { at },
         }
     }
 
-    /// Gives the core to a context at `at`, after `switch` cycles if another one had it before.
+    /// Gives the core to a context at `at`, plus `switch` cycles if another context had it before.
     pub(super) fn dispatch(&mut self, number: usize, at: u64, switch: u64) {
         let live = self.live();
         self.account.resting_until(at, live);
@@ -225,7 +225,7 @@ impl EngineState {
         slot.state = State::Running;
     }
 
-    /// The context computed until `cycle`, and gives the core back.
+    /// The context has computed until `cycle` and releases the core.
     pub(super) fn leave(&mut self, number: usize, cycle: u64, state: State) {
         self.account.computing_until(cycle);
         let slot = &mut self.slots[number];
@@ -239,7 +239,7 @@ impl EngineState {
         *when = cycle.min(*when);
     }
 
-    /// Whether a context waited for signals, and has those it waited for now.
+    /// Whether a context waited for signals and now has them.
     pub(super) fn is_released(&self, number: usize) -> bool {
         let slot = &self.slots[number];
         matches!(slot.state, State::Waiting { .. }) && slot.ready().is_some()
@@ -271,8 +271,8 @@ impl EngineState {
         account.counters(slot.cpu.instret())
     }
 
-    /// Gives a context's address space what it may touch: the data in local memory, its own stack and no other's, code, and
-    /// the memories outside as devices. The rest is the context, and the reservations on local memory.
+    /// Sets up a context's address space: data in local memory, its own stack but no other's, code, and the outside
+    /// memories as devices. The rest of the context, and the reservations on local memory, are returned beside it.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
@@ -304,7 +304,7 @@ impl Slot {
         )
     }
 
-    /// The cycle from which on it can go on, if that is known.
+    /// The cycle from which on it can run, if known.
     fn ready(&self) -> Option<u64> {
         match self.state {
             State::Ready { at } => Some(at),
@@ -318,7 +318,7 @@ impl Slot {
         }
     }
 
-    /// Those of `mask` that have come by `cycle`, which are used up.
+    /// The signals of `mask` that have come by `cycle`; they are consumed.
     fn take_signals(&mut self, mask: u16, cycle: u64) -> u32 {
         let mut come = 0;
         for (number, when) in self.signals.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! What a microengine does, cycle by cycle: one kernel task a core.
+//! Execution of a microengine, cycle by cycle: one kernel task a core.
 //!
 //! A context's instructions up to its next reference touch nothing that another core can see, so they are executed
 //! at once. The task then sleeps until the cycle of the reference, makes it, and gives the core to the next context.
@@ -13,10 +13,10 @@ use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, 
 use nicety_kernel::race;
 use std::rc::Rc;
 
-/// Cycles that are executed ahead at most, so that a run can be interrupted whatever its processes do.
+/// Most cycles executed ahead of simulated time, so that a run can be interrupted whatever its processes do.
 const SLICE: u64 = 1_000_000;
 
-/// What becomes of the context that ran.
+/// The fate of the context that ran.
 enum Then {
     /// It goes on.
     Continue,
@@ -25,7 +25,7 @@ enum Then {
 }
 
 impl Nfp {
-    /// A microengine, for ever.
+    /// The task of a microengine; it never ends.
     pub(super) async fn serve(self: Rc<Nfp>, index: usize) {
         let engine = &self.engines[index];
         loop {
@@ -36,7 +36,7 @@ impl Nfp {
                     self.run(index, slot).await;
                 }
                 Next::Look { at } => drop(race(self.sim.until(self.time(at)), engine.wake.wait()).await),
-                Next::Nobody => engine.wake.wait().await,
+                Next::Idle => engine.wake.wait().await,
             }
         }
     }
@@ -88,7 +88,7 @@ impl Nfp {
         }
     }
 
-    /// Executes instructions up to the next one that others can see.
+    /// Executes instructions up to the next one with an effect outside the core.
     fn compute(&self, state: &mut EngineState, slot: usize, memories: &Memories) -> Exit {
         let program = state.program.clone().expect("a program is loaded");
         let image = &program.image;
@@ -117,7 +117,7 @@ impl Nfp {
         }
     }
 
-    /// A call of the card, whose instruction is over at `issue`.
+    /// A call of the card; its instruction ends at `issue`.
     fn call(&self, index: usize, slot: usize, issue: u64) -> Then {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
@@ -165,7 +165,7 @@ impl Nfp {
         }
     }
 
-    /// What becomes of a context whose call the card has served.
+    /// Applies the card's answer to a context's call.
     fn served(
         &self,
         place: Place,
@@ -210,7 +210,7 @@ impl Nfp {
     }
 }
 
-/// Stops a process for what it asked.
+/// Stops a process with a trap for a bad argument.
 fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> Then {
     let image = state.program.as_ref().expect("a program is loaded").image.clone();
     let cpu = &mut state.slots[slot].cpu;
@@ -238,7 +238,7 @@ fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Then
     }
     .expect("the bytes are in the memory");
     slot.cpu.finish_device(u32::from_le_bytes(word), 0);
-    // What was loaded is there when the context wakes.
+    // The loaded value is in the register when the context wakes.
     slot.cpu.settle();
     slot.account.referred();
     Then::Leave(State::Ready { at })
@@ -291,7 +291,7 @@ fn transfer(
     Ok(Then::Leave(State::Ready { at: memory.claim(reference, issue, u64::from(len)) }))
 }
 
-/// The memory that an address outside all of them is behind.
+/// The name of the memory nearest to an address that none of them holds.
 fn nearest(memories: &Memories, address: u32) -> Option<Nearest> {
     let memory = memories.0.iter().rev().find(|memory| memory.kind().base() <= address)?;
     Some(Nearest { region: memory.kind().name(), base: memory.kind().base(), size: memory.size() })

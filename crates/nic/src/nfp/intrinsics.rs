@@ -1,4 +1,4 @@
-//! The calls that a process makes of its core; `nfp.h` has the same numbers.
+//! The core's own calls; `nfp.h` has the same numbers.
 
 use nicety_hpu::TrapKind;
 
@@ -65,7 +65,7 @@ pub(super) fn name(number: u32) -> &'static str {
     }
 }
 
-/// A call with its arguments, which can be meant.
+/// A decoded call with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Read { to: u32, from: u32, len: u32 },
@@ -76,7 +76,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// The call that the registers a0 to a7 make, where a reference moves `transfer` bytes at most.
+    /// Decodes the call in registers a0 to a7; a reference moves at most `transfer` bytes.
     pub(super) fn of(registers: &[u32; 8], transfer: u32) -> Result<Call, TrapKind> {
         let &[a, b, c, .., number] = registers;
         let moved = |call, to, from, len| match len {
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// What each byte does to the remainder of a CRC-32.
+/// The CRC-32 table: the contribution of each byte value.
 const CRC_TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -1,4 +1,4 @@
-//! Where things lie in the addresses of a microengine; `nfp.h` has the same numbers.
+//! The memory map of a microengine; `nfp.h` has the same numbers.
 
 /// The microengine's own local memory: the program's data, then the stacks of its contexts.
 pub const LOCAL: u32 = 0x1000_0000;

@@ -1,8 +1,7 @@
-//! The memories outside the microengines: bytes, and a queue before them.
+//! The memories outside the microengines: bytes, and a queue in front of them.
 //!
-//! A memory serves references one after another, in the order in which they are issued. Its bytes change at the
-//! issue: whoever made the reference sleeps until it is done, and the order is that of the service, so that nobody
-//! can tell.
+//! A memory serves references one at a time, in the order of their issue. Its bytes change at the issue; this cannot
+//! be observed, because the context sleeps until its reference is done and all references keep that order.
 
 use super::map;
 use super::spec::MemorySpec;
@@ -10,7 +9,7 @@ use nicety_hpu::Reservations;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
-/// Which memory.
+/// The kind of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryKind {
     /// Cluster local scratch, one an island.
@@ -37,7 +36,7 @@ impl MemoryKind {
         }
     }
 
-    /// Its section of a spec is `memory` and this.
+    /// The part of its spec section `memory.NAME` that is NAME.
     pub const fn key(self) -> &'static str {
         match self {
             MemoryKind::Cls => "cls",
@@ -63,40 +62,40 @@ impl MemoryKind {
     }
 }
 
-/// What a reference wants.
+/// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// To read.
+    /// Read.
     Read,
-    /// To write.
+    /// Write.
     Write,
-    /// To read and write a word without anybody in between.
+    /// Atomic read-modify-write of a word.
     Atomic,
 }
 
-/// What a memory has done.
+/// Counters of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounters {
     /// References served.
     pub references: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// Cycles in which it was occupied.
+    /// Cycles in which it was busy.
     pub busy: u64,
-    /// Cycles that references waited for others, in all.
+    /// Cycles that references waited in its queue, in all.
     pub queued: u64,
 }
 
-/// Bytes outside the memory were asked for.
+/// An access beyond the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outside {
-    /// Which memory.
+    /// The memory.
     pub kind: MemoryKind,
-    /// The first byte asked for, counted from the memory's first.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many were.
+    /// Length of the access in bytes.
     pub len: u64,
-    /// How many the memory has.
+    /// Size of the memory in bytes.
     pub size: u64,
 }
 
@@ -115,7 +114,7 @@ impl std::error::Error for Outside {}
 
 const PAGE: usize = 64 << 10;
 
-/// A memory. Its pages exist when they are first written.
+/// A memory. A page is allocated when it is first written.
 pub struct Memory {
     kind: MemoryKind,
     spec: MemorySpec,
@@ -139,7 +138,7 @@ impl Memory {
         }
     }
 
-    /// Which it is.
+    /// Its kind.
     pub fn kind(&self) -> MemoryKind {
         self.kind
     }
@@ -149,15 +148,15 @@ impl Memory {
         u64::from(self.spec.size)
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn counters(&self) -> MemoryCounters {
         self.counters.get()
     }
 
-    /// Takes the memory for a reference to `len` bytes that is issued at `cycle`: the cycle at which it is done.
+    /// Issues a reference to `len` bytes at `cycle`, and returns the cycle at which it is done.
     ///
-    /// A reference begins when those before it have been served, occupies the memory for its gap or as long as its
-    /// bytes take, and is done a latency after its beginning, or later by what its further bytes take.
+    /// A reference begins when the earlier ones have been served. It occupies the memory for its gap, or for as long
+    /// as its bytes take if that is more, and is done one latency after it began plus the time of its further bytes.
     pub(super) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
         let spec = &self.spec;
         let latency = match reference {
@@ -179,7 +178,7 @@ impl Memory {
         start + latency + (transfer - 1)
     }
 
-    /// Cycles from a write's last bytes to its being done.
+    /// Cycles from a write's last bytes to its completion.
     pub(super) fn write_latency(&self) -> u64 {
         self.spec.write
     }
@@ -187,7 +186,7 @@ impl Memory {
     /// Copies bytes out, without taking time.
     ///
     /// # Errors
-    /// When they are not all in the memory.
+    /// When the access reaches beyond the memory.
     pub fn peek(&self, offset: u64, into: &mut [u8]) -> Result<(), Outside> {
         self.check(offset, into.len())?;
         let pages = self.pages.borrow();
@@ -209,7 +208,7 @@ impl Memory {
     /// Copies bytes in, without taking time.
     ///
     /// # Errors
-    /// When they do not all lie in the memory.
+    /// When the access reaches beyond the memory.
     pub fn poke(&self, offset: u64, from: &[u8]) -> Result<(), Outside> {
         self.check(offset, from.len())?;
         self.replace(offset, from);
@@ -220,7 +219,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes in and leaves reservations as they are: an atomic instruction has seen to them.
+    /// Copies bytes in without touching reservations, for an atomic instruction that has handled them.
     pub(super) fn replace(&self, offset: u64, from: &[u8]) {
         let mut pages = self.pages.borrow_mut();
         let (mut at, mut rest) = (offset as usize, from);
@@ -234,10 +233,10 @@ impl Memory {
         }
     }
 
-    /// A word, without taking time.
+    /// Reads a word, without taking time.
     ///
     /// # Errors
-    /// When it is not in the memory.
+    /// When the access reaches beyond the memory.
     pub fn peek_u32(&self, offset: u64) -> Result<u32, Outside> {
         let mut word = [0; 4];
         self.peek(offset, &mut word)?;

@@ -3,28 +3,28 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `spec.rs` | [`NfpSpec`], and the keys of a card's file that it is read from |
+//! | `spec.rs` | [`NfpSpec`], and the spec keys it is read from |
 //! | `map.rs` | the addresses that a process sees |
 //! | `program.rs` | [`Program`]: compiled C, checked against code store and local memory |
-//! | `engine.rs` | a microengine: its contexts and who runs next |
+//! | `engine.rs` | a microengine: its contexts and the choice of the next |
 //! | `execute.rs` | the task that runs it, cycle by cycle: references, atomics, signals |
-//! | `intrinsics.rs` | the calls a process makes of its core |
+//! | `intrinsics.rs` | the core's own calls |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
-//! | `card/` | [`Card`]: the processor, its channels to the host, and the host's end of them |
-//! | `messenger/` | [`Messenger`]: messages from host to host, by way of processes that forward them |
-//! | `processes.rs` | [`ProcessTable`]: what the host started where, and how it ended |
-//! | `design.rs` | the card as others see it, and what may be why programs wait for it |
-//! | `service.rs` | the calls that the card around the processor serves |
+//! | `card/` | [`Card`]: the processor, its channels to the host, and the host's driver |
+//! | `messenger/` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
+//! | `processes.rs` | [`ProcessTable`]: the processes that the host started, and how they ended |
+//! | `design.rs` | the card behind the design seam, with its deadlock hints |
+//! | `service.rs` | the interface for calls that the card serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //!
-//! # What takes time
-//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The
-//! instruction itself is computing; from its end the context sleeps until the memory is done, and then waits for the
-//! core, which another context may have. The core takes the next ready context round robin and pays
-//! `hpu.cycles.switch` where it is another than the one before. Code lies in the core and costs nothing to
-//! fetch; constants are read from the code store as from local memory.
+//! # Timing
+//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction
+//! itself counts as computing. From its end the context sleeps until the memory is done, then waits until the core is
+//! free. The core takes the next ready context round robin and pays `hpu.cycles.switch` if that is another context
+//! than before. Code lies in the core, so that fetching it costs nothing; constants are read from the code store as
+//! from local memory.
 //!
-//! All cores, memories on the chip and counters share one clock, whose cycle 0 is the beginning of time.
+//! All cores, the memories on the chip and the counters share one clock, whose cycle 0 is simulated time 0.
 
 mod account;
 mod card;
@@ -82,14 +82,14 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// A process did what it must not do.
+/// A process trapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Its microengine.
     pub core: usize,
     /// Its context.
     pub context: usize,
-    /// What it did.
+    /// The trap and its place.
     pub trap: Box<Trap>,
 }
 
@@ -111,7 +111,7 @@ pub struct Nfp {
     ended: Signal,
     /// A cycle in picoseconds, as the smallest fraction.
     cycle: (u64, u64),
-    /// Who serves the calls that are not the microengines' own.
+    /// The server of calls that are not the core's own.
     services: OnceCell<Box<dyn Services>>,
 }
 
@@ -128,7 +128,7 @@ impl Nfp {
         };
         let islands: Vec<Memories> = (0..spec.islands()).map(island).collect();
         let engine = |core: usize| {
-            // As nfp.h takes them apart again.
+            // In the layout that nfp.h decodes.
             let first = 8 * core as u32;
             Engine::new(sim, first, spec.contexts, spec.local_memory, islands[core / spec.island].clone())
         };
@@ -146,7 +146,7 @@ impl Nfp {
         nfp
     }
 
-    /// Its node's part of the simulation.
+    /// The part of the simulation its node is in.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
@@ -156,12 +156,12 @@ impl Nfp {
         &self.ended
     }
 
-    /// What it is made of.
+    /// Its spec.
     pub fn spec(&self) -> &NfpSpec {
         &self.spec
     }
 
-    /// When a cycle begins.
+    /// The time at which a cycle begins.
     pub fn time(&self, cycle: u64) -> Time {
         let (ps, cycles) = self.cycle;
         match cycle.checked_mul(ps) {
@@ -170,12 +170,12 @@ impl Nfp {
         }
     }
 
-    /// The cycle that it is: the last one that has begun.
+    /// The current cycle: the last one that has begun.
     pub fn cycle(&self) -> u64 {
         self.cycle_at(self.sim.now())
     }
 
-    /// The same at another time.
+    /// The cycle at another time.
     fn cycle_at(&self, time: Time) -> u64 {
         let (ps, cycles) = self.cycle;
         match time.ps().checked_mul(cycles) {
@@ -184,7 +184,7 @@ impl Nfp {
         }
     }
 
-    /// A memory; `island` says which, where each island has one.
+    /// A memory; `island` selects one where each island has its own.
     ///
     /// # Panics
     /// When there is no such island.
@@ -192,11 +192,11 @@ impl Nfp {
         &self.islands[if kind.of_island() { island } else { 0 }].0[kind as usize]
     }
 
-    /// Loads a program on a microengine, for up to `contexts` processes, whose stacks share what its data leaves of
-    /// local memory. It takes no time.
+    /// Loads a program on a microengine, for up to `contexts` processes, whose stacks share the local memory that its
+    /// data leaves. It takes no time.
     ///
     /// # Errors
-    /// When it has fewer contexts, or local memory is too small.
+    /// When the microengine has fewer contexts, or local memory is too small.
     ///
     /// # Panics
     /// When there is no such microengine, or one of its processes still runs.
@@ -214,16 +214,14 @@ impl Nfp {
     /// Starts a process: a function at `entry` of the program that the microengine has, with up to eight arguments.
     /// It takes no time.
     ///
-    /// # Panics
-    /// When the microengine has no program, the context is none of those it was loaded for, or has a process that
-    /// runs.
+    /// When the microengine has no program, or the context is beyond the number it was loaded for or runs a process.
     pub fn start(&self, core: usize, context: usize, entry: u32, arguments: &[u32]) {
         let engine = &self.engines[core];
         engine.state.borrow_mut().start(context, entry, arguments, self.next_cycle());
         engine.wake.notify_all();
     }
 
-    /// Sends a signal to a context, as another one would.
+    /// Sends a signal to a context, as another context would.
     ///
     /// # Panics
     /// When there is no such microengine, context or signal.
@@ -244,12 +242,12 @@ impl Nfp {
         self.engines[core].state.borrow().live()
     }
 
-    /// What a context does, to follow 'which': it runs, waits for something, or has ended.
+    /// Describes the state of a context, as the predicate of a sentence.
     pub fn doing(&self, core: usize, context: usize) -> String {
         self.engines[core].state.borrow().slots[context].state.describe()
     }
 
-    /// Waits for the process of a context to end: what it returned.
+    /// Waits for the process of a context to end, and returns its value.
     ///
     /// # Errors
     /// When it trapped.
@@ -265,7 +263,7 @@ impl Nfp {
         }
     }
 
-    /// Where a context's cycles went, up to now or the cycle up to which its microengine has run ahead.
+    /// The cycles of a context by cause, up to now or to the cycle up to which its microengine has run ahead.
     pub fn context_counters(&self, core: usize, context: usize) -> ContextCounters {
         self.engines[core].state.borrow().context_counters(context, self.cycle())
     }

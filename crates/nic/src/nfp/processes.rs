@@ -1,4 +1,4 @@
-//! The processes on a node's microengines: what was loaded where, what was started, and how it ended.
+//! The processes on a node's microengines: programs loaded, processes started, and how they ended.
 
 use super::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
@@ -10,23 +10,23 @@ use nicety_kernel::Sim;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A compiled program of processes, which fits the card's microengines. Cheap to clone.
+/// A compiled program of processes that fits the card's microengines. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Processes(pub Rc<Program>);
 
-/// Where a process is started, and with what.
+/// The place and the arguments of a process to be started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start<'s> {
-    /// The function, as C has it.
+    /// The name of its C function.
     pub name: &'s str,
     /// The microengine.
     pub microengine: usize,
     /// The context.
     pub context: usize,
-    /// For how many contexts the microengine is set up where it has another program or none: their stacks share what the
-    /// program's data leaves of local memory. All that the microengine has where none is named.
+    /// The number of contexts to set the microengine up for, where it has another program or none; their stacks share
+    /// the local memory that the program's data leaves. By default all that the microengine has.
     pub contexts: Option<usize>,
-    /// What the function is called with, eight words at most.
+    /// Arguments of the function, eight words at most.
     pub arguments: &'s [u32],
 }
 
@@ -37,7 +37,7 @@ pub struct Process {
     pub microengine: usize,
     /// Its context.
     pub context: usize,
-    /// How many processes were started on the card before it.
+    /// The number of processes started on the card before it.
     number: usize,
 }
 
@@ -46,47 +46,47 @@ pub struct Process {
 pub enum ProcessEnd {
     /// Its function returned this.
     Returned(u32),
-    /// It was stopped, for this reason and at this place in the source.
+    /// It trapped: the reason, and the place in the source.
     Trapped(String),
 }
 
-/// A process as a node's report has it.
+/// A process in a node's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessReport {
     /// The context.
     pub context: usize,
-    /// The function that was started there last.
+    /// The function started there last.
     pub name: String,
-    /// How that ended; none where it runs.
+    /// How it ended; none while it runs.
     pub end: Option<ProcessEnd>,
-    /// Where the context's cycles went, from the card's beginning on.
+    /// The context's cycles by cause, from the card's beginning on.
     pub counters: ContextCounters,
 }
 
-/// A microengine as a node's report has it.
+/// A microengine in a node's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MicroengineReport {
     /// Its number.
     pub microengine: usize,
-    /// Where its cycles went, from the card's beginning on.
+    /// Its cycles by cause, from the card's beginning on.
     pub counters: CoreCounters,
     /// The contexts on which processes were started.
     pub processes: Vec<ProcessReport>,
 }
 
-/// What a card's port did.
+/// Counters of a card's port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortReport {
-    /// All of it.
+    /// Over all queues.
     pub counters: PortCounters,
-    /// By queue, those that have seen anything.
+    /// By queue, for queues with traffic.
     pub queues: Vec<QueueCounters>,
-    /// What messages between hosts did not believe.
+    /// Invalid frames and envelopes of messages between hosts.
     pub refused: MessengerCounters,
 }
 
 impl PortReport {
-    /// Frames and messages that came and could not be used.
+    /// Frames and messages that came and were unusable.
     pub const fn unusable(&self) -> u64 {
         self.counters.damaged + self.refused.frames + self.refused.envelopes
     }
@@ -97,7 +97,7 @@ impl PortReport {
 pub struct CardMemory {
     /// The memory.
     pub kind: MemoryKind,
-    /// Whose, where each island has one.
+    /// The island, where each has its own.
     pub island: usize,
     /// First byte.
     pub offset: u32,
@@ -112,24 +112,24 @@ impl CardMemory {
     }
 }
 
-/// What a microengine was set up with.
+/// The set-up of a microengine.
 struct Loaded {
     program: Rc<Program>,
     contexts: usize,
 }
 
-/// What was started last on a context.
+/// The process started last on a context.
 struct Started {
     name: String,
     number: usize,
 }
 
-/// The microengines of a card, and what the host started on them.
+/// The microengines of a card, and the processes the host started on them.
 pub struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
     messenger: Rc<Messenger>,
-    /// Why it brings no messages to other ranks and from them.
+    /// Why messages to and from other ranks are unavailable.
     unfit: Option<CardError>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
@@ -140,7 +140,7 @@ pub struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// A card without processes. Those that forward messages between the ranks start with the first message.
+    /// A card without processes. Those that forward messages between ranks start with the first message.
     pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
         let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
             Ok(messenger) => (messenger, None),
@@ -164,10 +164,10 @@ impl ProcessTable {
         }
     }
 
-    /// What brings messages to a rank or from it, or from any.
+    /// The messenger for a rank, or for any rank.
     ///
     /// # Errors
-    /// When those of other ranks do not fit the card; a rank's messages to itself always do.
+    /// When messages between ranks do not fit the card; a rank's messages to itself always do.
     pub fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, CardError> {
         match &self.unfit {
             Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
@@ -175,7 +175,7 @@ impl ProcessTable {
         }
     }
 
-    /// What the port did.
+    /// Counters of the port.
     pub fn port(&self) -> PortReport {
         PortReport {
             counters: self.card.port_counters(),
@@ -189,12 +189,12 @@ impl ProcessTable {
         &self.card
     }
 
-    /// The numbers of its parts.
+    /// Its spec.
     pub fn spec(&self) -> &NfpSpec {
         self.nfp.spec()
     }
 
-    /// Starts a process, after setting its microengine up with the program where that has another one.
+    /// Starts a process, after loading the program on its microengine if that has another one.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
         let Start { name, microengine, context, contexts, arguments } = *start;
         let spec = self.nfp.spec();
@@ -278,7 +278,7 @@ impl ProcessTable {
         self.started.borrow()[microengine][context].as_ref().map(|s| s.name.clone()).unwrap_or_default()
     }
 
-    /// Has a process that is stopped among the faults.
+    /// Adds a trapped process to the faults.
     fn watch(&self, microengine: usize, context: usize, name: &str) {
         let (sim, nfp, faults) = (self.sim.clone(), self.nfp.clone(), self.faults.clone());
         let name = name.to_owned();
@@ -296,7 +296,7 @@ impl ProcessTable {
         });
     }
 
-    /// Waits until a process has ended, and gives what it returned.
+    /// Waits until a process has ended, and returns its value.
     pub async fn finished(&self, process: &Process) -> Result<u32, CardError> {
         let Process { microengine, context, number } = *process;
         let name = {
@@ -320,7 +320,7 @@ impl ProcessTable {
         }
     }
 
-    /// A part of a memory, checked.
+    /// Checks a part of a memory.
     pub fn check(&self, part: &CardMemory) -> Result<(), CardError> {
         let spec = self.nfp.spec();
         if part.kind.of_island() {
@@ -344,7 +344,7 @@ impl ProcessTable {
     /// Reads a part of a memory; takes no time.
     ///
     /// # Errors
-    /// When the memory ends before.
+    /// When the part reaches beyond the memory.
     pub fn read(&self, part: &CardMemory, bytes: &mut [u8]) -> Result<(), CardError> {
         let memory = self.nfp.memory(part.kind, part.island);
         memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
@@ -353,18 +353,18 @@ impl ProcessTable {
     /// Writes a part of a memory; takes no time.
     ///
     /// # Errors
-    /// When the memory ends before.
+    /// When the part reaches beyond the memory.
     pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), CardError> {
         let memory = self.nfp.memory(part.kind, part.island);
         memory.poke(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    /// Processes that were stopped.
+    /// Processes that trapped.
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.borrow().clone()
     }
 
-    /// What each process that was started last on its context does, or what came of it.
+    /// The state of each process that was started last on its context, for deadlock hints.
     pub fn doings(&self) -> Vec<String> {
         let started = self.started.borrow();
         let mut found = Vec::new();
@@ -374,7 +374,7 @@ impl ProcessTable {
                 let what = match self.nfp.outcome(microengine, context) {
                     None => self.nfp.doing(microengine, context),
                     Some(Outcome::Returned(value)) => format!("has returned {}", value as i32),
-                    // Faults are told first.
+                    // Traps are reported elsewhere, and first.
                     Some(Outcome::Trapped(_)) => continue,
                 };
                 found.push(format!("process {name} on microengine {microengine}, context {context}, {what}"));
@@ -412,7 +412,7 @@ impl ProcessTable {
     }
 }
 
-/// Arguments that a process may be started with: the registers that C passes them in.
+/// Most arguments of a process: the registers in which C passes them.
 const ARGUMENTS: usize = 8;
 
 fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String {

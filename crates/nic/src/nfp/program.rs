@@ -1,4 +1,4 @@
-//! A program for microengines: checked against what they can hold.
+//! A program for microengines, checked against their capacity.
 
 use super::map;
 use super::spec::NfpSpec;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes of stack that a context needs at least.
+/// Least stack of a context, in bytes.
 pub const LEAST_STACK: u32 = 64;
 
 /// A program that fits a microengine. Loading it on several shares its code.
@@ -23,7 +23,7 @@ pub struct Program {
 /// Why a program cannot run here, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
-    /// The file is no program for these cores.
+    /// The file is not a program for these cores.
     Image(LoadError),
     /// The code store is too small.
     Code {
@@ -41,9 +41,9 @@ pub enum ProgramError {
     },
     /// A part lies neither in the code store nor in local memory.
     Place {
-        /// What it holds.
+        /// Its contents.
         contents: &'static str,
-        /// Where it is linked to.
+        /// Its address.
         address: u32,
     },
     /// More contexts than a microengine has, or none.
@@ -53,22 +53,22 @@ pub enum ProgramError {
         /// How many there are.
         contexts: usize,
     },
-    /// Something of the card is too small for what is to run on it.
+    /// A resource of the card is too small for the program.
     Room {
-        /// What there is too little of.
+        /// The resource.
         what: &'static str,
-        /// The key of the spec that says how much there is.
+        /// The spec key that sets its amount.
         key: &'static str,
-        /// How much is needed.
+        /// Amount needed.
         needed: u64,
-        /// How much there is.
+        /// Amount available.
         there: u64,
     },
-    /// What data leaves of local memory is too little for the stacks.
+    /// The local memory that data leaves is too little for the stacks.
     Stack {
         /// Contexts that need one.
         contexts: usize,
-        /// Bytes that each would have.
+        /// Bytes of each.
         stack: u32,
         /// Bytes of data.
         data: u32,
@@ -118,15 +118,15 @@ impl fmt::Display for ProgramError {
 impl std::error::Error for ProgramError {}
 
 impl Program {
-    /// Loads a linked RV32 ELF file.
+    /// Parses a linked RV32 ELF file.
     ///
     /// # Errors
-    /// When it is none, or does not fit.
+    /// When it is not one, or does not fit.
     pub fn load(file: &[u8], spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
         Program::new(Image::load(file, &spec.core).map_err(ProgramError::Image)?, spec)
     }
 
-    /// Takes a decoded program.
+    /// Checks a decoded program.
     ///
     /// # Errors
     /// When it does not fit a microengine.
@@ -157,15 +157,15 @@ impl Program {
         Ok(Rc::new(Program { image, code: bytes, data: data.next_multiple_of(16), local: spec.local_memory }))
     }
 
-    /// The program itself, to look up functions.
+    /// The image, to look up functions.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// Bytes of stack that each of `contexts` has: what data leaves, in equal parts.
+    /// Stack of each of `contexts` contexts in bytes: what data leaves, in equal parts.
     ///
     /// # Errors
-    /// When that is too little.
+    /// When the stacks would be too small.
     pub fn stack(&self, contexts: usize) -> Result<u32, ProgramError> {
         let (data, local) = (self.data, self.local);
         let stack = (local.saturating_sub(data) / contexts as u32) & !15;
@@ -176,7 +176,7 @@ impl Program {
         }
     }
 
-    /// Local memory as the program expects it.
+    /// The initial contents of local memory.
     pub(super) fn fill(&self, local: &mut [u8]) {
         local.fill(0);
         self.image.segments().iter().filter(|s| s.writable()).for_each(|s| write(s, map::LOCAL, local));

@@ -1,4 +1,4 @@
-//! What a processor offers to its processes beyond its own calls: whoever built a card around it serves them.
+//! The interface for calls that are not the core's own; the card around the processor serves them.
 
 use super::Nfp;
 use super::engine::State;
@@ -13,11 +13,11 @@ pub(super) const FIRST: u32 = 0x300;
 pub struct Place {
     /// Its microengine.
     pub core: usize,
-    /// Which of the microengine's contexts it is.
+    /// The context within it.
     pub context: usize,
 }
 
-/// What becomes of the process that made a call.
+/// The card's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
     /// It goes on with this result.
@@ -28,22 +28,22 @@ pub(super) enum Served {
 
 /// Serves the calls from [`FIRST`] on.
 pub(super) trait Services {
-    /// A call of a process, with the registers a0 to a7; its instruction is over at this instant. None where there is
-    /// no such call.
+    /// Serves a call with registers a0 to a7, whose instruction ends at this instant. None where there is no such
+    /// call.
     fn serve(&self, place: Place, registers: &[u32; 8]) -> Option<Result<Served, TrapKind>>;
 
-    /// A process has sent another one the signal that this one waited for.
+    /// A process has sent the signal that another one waited for.
     fn released(&self, by: Place, released: Place);
 
-    /// A process has ended, one way or the other.
+    /// A process has returned or trapped.
     fn ended(&self, place: Place);
 }
 
 impl Nfp {
-    /// Has `services` serve the calls that are not the microengines' own.
+    /// Installs the server of calls that are not the core's own.
     ///
     /// # Panics
-    /// When somebody does already.
+    /// When one is installed already.
     pub(super) fn offer(&self, services: impl Services + 'static) {
         assert!(self.services.set(Box::new(services)).is_ok(), "a processor is part of one card");
     }
@@ -51,7 +51,7 @@ impl Nfp {
     /// Ends a call that sleeps: its context sees `result` as soon as it would see a signal that is sent now.
     ///
     /// # Panics
-    /// When the context sleeps in no such call.
+    /// When the context does not sleep in such a call.
     pub(super) fn resume(&self, place: Place, result: u32) {
         let engine = &self.engines[place.core];
         let at = self.next_cycle() + self.spec.signal;
@@ -59,12 +59,12 @@ impl Nfp {
         engine.wake.notify_all();
     }
 
-    /// When a context that is resumed now goes on at the earliest.
+    /// The earliest time at which a context resumed now runs.
     pub(super) fn resumes_at(&self) -> Time {
         self.time(self.next_cycle() + self.spec.signal)
     }
 
-    /// Copies bytes out of what a context has of its microengine: local memory and the code store.
+    /// Copies bytes out of a context's local memory or code store.
     pub(super) fn read_local(&self, place: Place, address: u32, into: &mut [u8]) -> Result<(), TrapKind> {
         let engine = &self.engines[place.core];
         let mut state = engine.state.borrow_mut();
@@ -77,7 +77,7 @@ impl Nfp {
     /// Copies bytes into a context's local memory.
     ///
     /// # Errors
-    /// When they are not all in local memory that the context may write.
+    /// When they reach beyond the local memory that the context may write.
     pub fn write_local(&self, place: Place, address: u32, from: &[u8]) -> Result<(), TrapKind> {
         let engine = &self.engines[place.core];
         let mut state = engine.state.borrow_mut();

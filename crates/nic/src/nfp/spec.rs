@@ -1,4 +1,4 @@
-//! What the spec of a network flow processor says, as the numbers its parts take.
+//! The spec of a network flow processor.
 
 use super::card::{ChannelSpec, PortSpec, read_channels, read_port};
 use super::map;
@@ -13,7 +13,7 @@ use nicety_types::Frequency;
 /// A network flow processor. Durations are in cycles of its one clock.
 #[derive(Clone, Debug)]
 pub struct NfpSpec {
-    /// What is around the card.
+    /// The surroundings of the card: host and network.
     pub node: NodeSpec,
     /// The bus between host and card.
     pub bus: BusSpec,
@@ -31,7 +31,7 @@ pub struct NfpSpec {
     pub clock: Frequency,
     /// Instruction set and cycle costs.
     pub core: Core,
-    /// The isa as the spec writes it.
+    /// The ISA as the spec writes it.
     pub isa: String,
     /// Bytes of a microengine's local memory.
     pub local_memory: u32,
@@ -41,11 +41,11 @@ pub struct NfpSpec {
     pub transfer: u32,
     /// Transfer registers of four bytes that carry a direct message.
     pub message_registers: u32,
-    /// From one context to another.
+    /// Cycles of a context switch.
     pub switch: u64,
-    /// The CRC of a word, its instruction included.
+    /// Cycles of the CRC of a word, its instruction included.
     pub crc32: u64,
-    /// From sending a signal to when a context sees it.
+    /// Cycles from sending a signal until a context sees it.
     pub signal: u64,
     /// The memories, by [`MemoryKind::ALL`].
     pub memories: [MemorySpec; 4],
@@ -58,9 +58,9 @@ pub struct MemorySpec {
     pub size: u32,
     /// From a reference to its first bytes.
     pub read: u64,
-    /// From a reference to its being done.
+    /// From a reference to its completion.
     pub write: u64,
-    /// The same of an atomic one.
+    /// The same of an atomic reference.
     pub atomic: u64,
     /// Between the starts of references.
     pub gap: u64,
@@ -90,7 +90,7 @@ impl NfpSpec {
     }
 }
 
-/// Reads the sections of a flow processor: what is around it, its channels, `bus`, `hpu`, `hpu.cycles` and `memory`.
+/// Reads the spec of a flow processor.
 pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
@@ -145,7 +145,7 @@ pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
 }
 
 fn read_memory(s: &Section<'_>, kind: MemoryKind) -> MemorySpec {
-    // Up to where the next memory's addresses begin.
+    // The space up to the next memory's first address.
     let most = match kind {
         MemoryKind::Cls => map::CTM - map::CLS,
         MemoryKind::Ctm => map::IMEM - map::CTM,

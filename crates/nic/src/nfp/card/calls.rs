@@ -13,7 +13,7 @@ use nicety_hpu::TrapKind;
 use nicety_types::{MessageId, Path, Stage, Time};
 use std::rc::{Rc, Weak};
 
-/// What a call gives back to the process; `nfp.h` has the same numbers.
+/// Result codes of a call; `nfp.h` has the same numbers.
 mod code {
     pub(super) const OK: i32 = 0;
     pub(super) const SIZE_MISMATCH: i32 = -1;
@@ -31,25 +31,25 @@ mod code {
     pub(super) const BAD_GUARDS: i32 = -13;
 }
 
-/// A timeout that never comes.
+/// The timeout value that stands for none.
 const FOREVER: u32 = u32::MAX;
 /// Most guards of a selection.
 const MOST_GUARDS: u32 = 64;
-/// Bytes of a guard in local memory: target, where to, how many bytes, kind, result.
+/// Bytes of a guard in local memory: target, buffer, size, kind, result.
 const GUARD: u32 = 20;
 
 /// The call that a context sleeps in.
 #[derive(Clone, Debug)]
 pub(super) struct ContextCall {
-    /// Where the time of its process went.
+    /// The path of its process.
     pub(super) path: Path,
     /// When it made the call.
     pub(super) called: Time,
-    /// Where the bytes of a direct message go, for each guard.
+    /// The local memory for the bytes of a direct message, for each guard.
     into: Vec<u32>,
-    /// Where the guards of a selection are in local memory.
+    /// The local memory of a selection's guards.
     guards: Option<u32>,
-    /// The message that it writes, where that is recorded.
+    /// The message that it writes, if messages are recorded.
     pub(super) message: Option<MessageId>,
 }
 
@@ -65,7 +65,7 @@ impl Default for ContextCall {
     }
 }
 
-/// The card, as its processor knows it.
+/// The services that the card gives its processor.
 pub(super) struct Processes(Weak<Card>);
 
 impl Processes {
@@ -112,13 +112,13 @@ struct Call {
     target: TargetId,
     address: u32,
     bytes: u32,
-    /// The upper bits of a 40-bit address: 0 for the caller's island, else an island's number and one.
+    /// Upper bits of a 40-bit address: 0 for the caller's island, else an island's number plus one.
     island: u32,
     timeout: u32,
 }
 
 impl Card {
-    /// Does something with what is kept for a context.
+    /// Acts on the call state of a context.
     pub(super) fn context<R>(&self, context: ContextId, act: impl FnOnce(&mut ContextCall) -> R) -> R {
         let mut contexts = self.contexts.borrow_mut();
         let number = usize::from(context.0);
@@ -144,7 +144,7 @@ impl Card {
         } as u32)
     }
 
-    /// A context begins a call, at whose end the bytes of a direct message go to `into`.
+    /// Begins a call of a context; the bytes of a direct message will go to `into`.
     pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
@@ -233,7 +233,7 @@ impl Card {
         Ok(begun(self.on_card(None, |card, effects| card.select(context, &guards, deadline, effects))))
     }
 
-    /// The 40 bits of an address that DMA reaches, if all of its bytes are in CTM, IMEM or EMEM.
+    /// The 40-bit DMA address, if all of its bytes are in CTM, IMEM or EMEM.
     pub(super) fn address(&self, place: Place, low: u32, island: u32, bytes: u32) -> Option<u64> {
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low)?;
         let inside =
@@ -252,7 +252,7 @@ impl Card {
         Some(upper << 32 | u64::from(low))
     }
 
-    /// A context's call has ended: `path` accounts for what released it, if that was a message.
+    /// Ends a context's call: `path` accounts for the message that released it, if one did.
     pub(super) fn end_call(
         &self,
         context: ContextId,
@@ -281,7 +281,7 @@ impl Card {
             self.nfp.write_local(place, into, payload).expect("checked when the call was made");
         }
         let answer = match guards {
-            // A timeout is nobody's: no guard was taken.
+            // A timeout belongs to no guard.
             Some(address) if code != code::TIMED_OUT => {
                 let at = address + u32::from(guard) * GUARD + 16;
                 self.nfp.write_local(place, at, &code.to_le_bytes()).expect("checked when the call was made");

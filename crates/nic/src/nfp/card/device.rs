@@ -1,4 +1,4 @@
-//! What a host's programs call: channels to the processes of the card.
+//! The calls of a host's programs: channels to the processes of the card.
 
 use super::driver::{Ended, Request};
 use super::{Card, ChannelError};
@@ -8,26 +8,26 @@ use nicety_types::{Duration, Path, Stage};
 use std::fmt;
 use std::rc::Rc;
 
-/// What a selection received.
+/// The result of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// Which of the guards.
+    /// Index of the guard taken.
     pub index: usize,
-    /// How the receive of that guard ended.
+    /// The result of its receive.
     pub result: Result<Completion, ChannelError>,
 }
 
 /// An open device. Cheap to clone; a clone is the same device.
 ///
-/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. Each call begins at the instant up
-/// to which `path` accounts, which is now, and ends when the thread is back from it; `path` then accounts for that
-/// time too. A call that is dropped goes on by itself, as a thread's does that nobody waits for.
+/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. `path` accounts up to the
+/// present instant, at which the call begins; it then accounts for the call too, until the thread returns. A call
+/// that is dropped runs to its end by itself, like that of a thread that is never joined.
 ///
-/// A timeout bounds the wait for the other end; none waits for ever.
+/// A timeout bounds the wait for the other end; without one the wait is unbounded.
 #[derive(Clone)]
 pub struct Device {
     card: Rc<Card>,
-    /// Whether a call waits for a thread where there is none.
+    /// Whether a call waits for a free thread instead of failing.
     patient: bool,
 }
 
@@ -36,7 +36,7 @@ impl Device {
         Device { card: card.clone(), patient: false }
     }
 
-    /// The same device, whose calls wait for a thread where all are in calls.
+    /// The same device, whose calls wait for a free thread.
     pub(in super::super) fn patient(self) -> Device {
         Device { patient: true, ..self }
     }
@@ -63,7 +63,7 @@ impl Device {
         Ok(channel)
     }
 
-    /// Closes a channel. A process that waits at its end is told.
+    /// Closes a channel. A process that waits at its end receives an error.
     ///
     /// # Errors
     /// When the channel is not open, or a thread is in a call on it.
@@ -111,8 +111,8 @@ impl Device {
         Ok(ended.1?.payload)
     }
 
-    /// Sends the `bytes` bytes of host memory from `address` on. Returns when the process has them and the pages are
-    /// free.
+    /// Sends `bytes` bytes of host memory from `address` on. Returns when the process has them and the pages are
+    /// unlocked.
     ///
     /// # Errors
     /// As [`Device::send`]; when memory is not the host's, or DMA fails too often.
@@ -131,8 +131,8 @@ impl Device {
         Ok(())
     }
 
-    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they are there and the pages are
-    /// free.
+    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they are there and the pages
+    /// are unlocked.
     ///
     /// # Errors
     /// As [`Device::send_indirect`].
@@ -151,12 +151,12 @@ impl Device {
         Ok(())
     }
 
-    /// Receives from the first of several channels whose process writes; in the order of the guards where several
-    /// already do.
+    /// Receives from the first of several channels whose process writes; if several have written, from the first in
+    /// the order of the guards.
     ///
     /// # Errors
-    /// When there are no guards, or one of them could not be received from; when no process came in time. How the receive
-    /// of the guard that was taken ended is in what it gives.
+    /// When there are no guards, one of them is invalid, or no process came in time. The result of the guard that was
+    /// taken is inside the value.
     pub async fn select(
         &self,
         path: &mut Path,
@@ -184,7 +184,7 @@ impl Device {
         Guard { from: channel, want: Want::Indirect(Buffer { address, bytes }) }
     }
 
-    /// What a channel was subscribed to; 0 for one that this device did not open.
+    /// The target of a channel; 0 if this device did not open it.
     fn target(&self, channel: Channel) -> u32 {
         self.card.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
     }

@@ -1,8 +1,8 @@
-//! The host's end: threads in calls, what they do inside the kernel, and the interrupt that all channels share.
+//! The host's driver: threads in calls, their work in the kernel, and the interrupt that all channels share.
 //!
-//! A thread goes through library and system call into the driver, does there what the host's end asks for, and sleeps
-//! in a wait queue until the interrupt's handler has something for it. What a message needs of its thread, be it the
-//! next list of pages or an answer, the thread does, and not the handler.
+//! A thread enters the driver through library and system call, does the work that the host's state machine asks for,
+//! and sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the handler, does the further
+//! work of its message: the next list of pages, or a reply.
 
 use super::record::Taken;
 use super::{Card, ChannelError, waited};
@@ -19,10 +19,10 @@ use std::rc::Rc;
 /// Bytes of a write to a doorbell register.
 const DOORBELL: u64 = 4;
 
-/// What a call comes to: which guard, and how it ended.
+/// A call's result: the guard taken, and how it ended.
 pub(super) type Ended = (u16, Result<Completion, Failure>);
 
-/// What a thread calls.
+/// A call of a thread.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Subscribe(TargetId),
@@ -39,7 +39,7 @@ impl Request {
         matches!(self, Request::SendIndirect(..) | Request::ReceiveIndirect(..))
     }
 
-    /// The message that the call sends: its kind, and its bytes.
+    /// The kind and size of the message that the call sends, if it sends one.
     fn sends(&self) -> Option<(Kind, u64)> {
         match self {
             Request::Send(_, payload) => Some((Kind::Direct, payload.len() as u64)),
@@ -71,7 +71,7 @@ impl Request {
         channel.map(|()| None)
     }
 
-    /// Tells the mailboxes at whose end the thread is meanwhile.
+    /// Calls `claim` for each mailbox that the thread uses in this call.
     fn claim(&self, opened: Option<Channel>, mut claim: impl FnMut(Mailbox)) {
         let mut of = |channel: &Channel, direction| claim(Mailbox { channel: channel.index(), direction });
         match self {
@@ -87,21 +87,21 @@ impl Request {
     }
 }
 
-/// A call of a host's thread, and whose it is.
+/// A thread in a call.
 pub(super) struct Thread {
-    /// What the thread has to do, in order.
+    /// Its work, in order.
     work: RefCell<VecDeque<HostEffect>>,
     given: Signal,
-    /// What released it last; none where only time has passed.
+    /// The path of the event that woke it last; none if only time has passed.
     release: Cell<Option<Path>>,
     claims: RefCell<Vec<Mailbox>>,
-    /// Pages that are pinned for it, and memory to list them in.
+    /// Pages pinned for it, and the memory that lists them.
     pages: Cell<u64>,
     list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
     pub(super) ended: Signal,
-    /// Tells that a thread is free; one for all of them.
+    /// Notified when a thread is free; one signal for all of them.
     freed: Signal,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Outcome {
     pub(super) path: Path,
 }
 
-/// How a call ended that was begun.
+/// The result of a call that was begun.
 struct Through {
     ended: Ended,
     opened: Option<Channel>,
@@ -124,24 +124,24 @@ struct Through {
 enum ThreadState {
     Free,
     Called,
-    /// In a call that nobody waits for any more.
+    /// In a call whose future was dropped.
     Abandoned,
     Done,
 }
 
-/// A thread while it is in a call; dropped, it leaves the call to end by itself.
+/// A thread in a call; if dropped, the call runs to its end by itself.
 pub(super) struct Caller {
     pub(super) thread: Rc<Thread>,
     pub(super) id: ThreadId,
 }
 
 impl Caller {
-    /// How the call ended, once it has.
+    /// The result of the call, once it has ended.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.thread.outcome.take()
     }
 
-    /// The call has ended without a task of its own.
+    /// Ends a call that has no task of its own.
     pub(super) fn end(self) {
         self.thread.state.set(ThreadState::Done);
     }
@@ -162,7 +162,7 @@ impl Drop for Caller {
 }
 
 impl Card {
-    /// A thread for a call.
+    /// Takes a thread for a call.
     pub(super) fn take_thread(&self) -> Result<Caller, Error> {
         let mut threads = self.threads.borrow_mut();
         let free = threads.iter().position(|thread| thread.state.get() == ThreadState::Free);
@@ -233,7 +233,7 @@ impl Card {
         let opened = self.on_host(Some((id, &request)), Some(*path), |host, effects| {
             request.begin(host, id, deadline, effects)
         })?;
-        // The message that it sends, the one that it receives, and what released it last.
+        // The message that it sends, the one that it receives, and the path that woke it last.
         let (mut sent, mut taken, mut released): (_, Option<Taken>, _) = (None, None, None);
         loop {
             let Some(effect) = thread.work.borrow_mut().pop_front() else {
@@ -277,7 +277,7 @@ impl Card {
         }
     }
 
-    /// Locks the pages of a thread's buffer, and says where they are. Host memory is where the bus sees it.
+    /// Pins the pages of a thread's buffer, and gives their addresses. Host memory has the same addresses on the bus.
     async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
         let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
         let there = self.memory.check(address, bytes).is_ok();
@@ -326,8 +326,8 @@ impl Card {
         });
     }
 
-    /// The card's interrupt, which reaches the host at `at`: its handler looks at one mailbox, the one that was written
-    /// first. That need not be the one that it was raised for, where a mailbox was written twice meanwhile.
+    /// The card's interrupt, which reaches the host at `at`. Its handler reads one mailbox: of those written, the
+    /// oldest. That may not be the one it was raised for, if a mailbox was written twice in between.
     pub(super) async fn interrupt(self: Rc<Card>, at: Time) {
         self.sim.until(at).await;
         let mut handler = Path::from(at);
@@ -353,8 +353,8 @@ impl Card {
         self.hand_out_all(path);
     }
 
-    /// Has the host's end do something, and hands what follows from it to whoever does it. `caller` is the thread that
-    /// begins a call, and which.
+    /// Runs a step of the host's state machine, and passes its effects on. `caller` is the thread that begins a call,
+    /// and the call.
     pub(super) fn on_host<R>(
         self: &Rc<Card>,
         caller: Option<(ThreadId, &Request)>,
@@ -381,7 +381,7 @@ impl Card {
         result
     }
 
-    /// Hands what the host's end wants done to whoever does it.
+    /// Passes the effects of the host's state machine to the threads or the handler.
     fn hand_out_all(self: &Rc<Card>, path: Option<Path>) {
         let mut effects = self.host_effects.take();
         for effect in effects.drain(..) {
@@ -407,7 +407,7 @@ impl Card {
             HostEffect::Post { mailbox, .. } => self.lane(mailbox, |lane| lane.owner),
         };
         let Some(id) = id else {
-            // Nobody is there to answer: the handler does.
+            // No thread waits for it: the handler replies.
             let HostEffect::Post { mailbox, bytes } = effect else {
                 unreachable!("only a post has no thread")
             };
@@ -427,7 +427,7 @@ impl Card {
     }
 }
 
-/// What a step of the host's end may give: whether a call has begun, and the channel that it opened.
+/// The result of a step of the host's state machine: whether a call has begun, and the channel that it opened.
 pub(super) trait Opens {
     fn begun(&self) -> Option<Option<Channel>> {
         None

@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a call on a channel failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// It was refused, and nothing has changed.
+    /// It was refused; nothing has changed.
     Refused(Error),
     /// It was begun, and failed.
     Failed(Failure),

@@ -1,17 +1,17 @@
-//! The card's Ethernet port, as processes see it: frames out of the card's memories and into them.
+//! The card's Ethernet port, as processes see it: frames sent from the card's memories and received into them.
 //!
-//! A process that sends is done when the port has the frame, of which it holds a few; what has come waits in the packet
-//! buffer until a process has taken it. A frame leaves only when the other end has room for it: as with pause frames,
-//! nothing is lost, and whoever sends waits.
+//! A send is done when the port, which buffers a few frames, has the frame. A received frame waits in the packet
+//! buffer until a process takes it. A frame leaves only when the receiver has room for it: as with pause frames,
+//! nothing is lost, and the sender waits.
 //!
-//! # Whose a frame is
-//! A port has queues, each with an address of its own, as network cards have for virtual machines: the second byte of a
-//! frame's destination. A frame goes to the first process that receives from its queue, and waits for one where the queue is
-//! open. What comes for a queue that nobody has opened is dropped and counted, so that it keeps no place from the others.
-//! The last queue is that of messages between hosts, which [`Messenger`](super::super::Messenger) opens.
+//! # Demultiplexing
+//! A port has queues, each with its own address, as network cards have for virtual machines: the second byte of a
+//! frame's destination. A frame goes to the first process that receives from its queue, and waits if the queue is
+//! open. A frame for a queue that no process has opened is dropped and counted, so that it occupies no buffer. The
+//! last queue carries messages between hosts; [`Messenger`](super::super::Messenger) opens it.
 //!
-//! # What comes is believed as far as it can be checked
-//! Checksum, addresses and lengths have to be right; anything else is dropped and counted.
+//! # Validation
+//! Frames with a wrong checksum, address or length are dropped and counted.
 
 use super::super::intrinsics::{
     ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
@@ -28,7 +28,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// What a call gives back to the process; `nfp.h` has the same numbers.
+/// Result codes of a call; `nfp.h` has the same numbers.
 mod code {
     pub(super) const NO_PEER: i32 = -1;
     pub(super) const TOO_LARGE: i32 = -2;
@@ -37,16 +37,16 @@ mod code {
     pub(super) const BAD_QUEUE: i32 = -5;
 }
 
-/// Destination, source, and length or EtherType of a frame (IEEE 802.3). Its checksum is sent behind the payload, and kept
-/// here.
+/// Destination, source, and length or EtherType of a frame (IEEE 802.3). The checksum is sent after the payload, and
+/// kept here.
 pub(crate) const HEADER: usize = 14;
-/// From here on the last of them is an EtherType, and no length.
+/// From this value on the last field is an EtherType, not a length.
 const LEAST_TYPE: u16 = 0x600;
-/// Most bytes that come from or go to local memory.
+/// Most bytes copied from or to local memory.
 pub(crate) const HEAD: u32 = 64;
-/// The source of a frame whose address is no rank's; `nfp.h` has the same number.
+/// The source reported for an address that is no rank's; `nfp.h` has the same number.
 const STRANGER: NodeId = NodeId(u32::MAX);
-/// Envelopes whose paths are kept.
+/// Number of envelopes whose paths are kept.
 const ENVELOPES: usize = 64;
 /// The queue of messages between hosts.
 pub const MESSAGE_QUEUE: u8 = u8::MAX;
@@ -56,60 +56,60 @@ pub const MESSAGE_QUEUE: u8 = u8::MAX;
 pub struct PortSpec {
     /// Most payload of a frame, in bytes.
     pub payload: u64,
-    /// The payload that shorter ones are filled up to, in bytes.
+    /// Least payload in bytes; shorter ones are padded.
     pub least: u64,
-    /// Frames that wait to be sent.
+    /// Frames that the transmit queue holds.
     pub queue: u64,
-    /// Cycles to have a frame sent.
+    /// Cycles to send a frame.
     pub send: u64,
-    /// Cycles to give a process a frame that has come.
+    /// Cycles to give a received frame to a process.
     pub receive: u64,
 }
 
-/// What the port has done.
+/// Counters of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Frames that processes sent.
     pub sent: u64,
     /// Frames that processes took.
     pub received: u64,
-    /// Frames that came damaged, or were none for this card, and were dropped.
+    /// Damaged or misaddressed frames, which were dropped.
     pub damaged: u64,
-    /// Frames for queues that nobody had opened, which were dropped.
+    /// Frames for queues that no process had opened, which were dropped.
     pub unclaimed: u64,
     /// Frames that wait for a process to take them.
     pub waiting: u64,
 }
 
-/// What a queue of the port has seen.
+/// Counters of a queue of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
     /// Its number.
     pub queue: u8,
     /// Frames that processes took.
     pub received: u64,
-    /// Frames that came before somebody had opened it, which were dropped.
+    /// Frames that came before it was opened, which were dropped.
     pub unclaimed: u64,
     /// Frames that wait for a process to take them.
     pub waiting: u64,
 }
 
-/// A frame that has come.
+/// A received frame.
 struct Frame {
     source: NodeId,
-    /// Zero where it has a length instead.
+    /// EtherType; zero for a frame with a length.
     kind: u16,
     payload: Payload,
     path: Path,
 }
 
-/// The first bytes of a frame, out of local memory.
+/// The first bytes of a frame, from local memory.
 struct Head {
     bytes: [u8; HEAD as usize],
     len: usize,
 }
 
-/// A process that waits for one.
+/// A process that waits for a frame.
 #[derive(Clone, Copy)]
 struct Receiver {
     place: Place,
@@ -124,7 +124,7 @@ struct Receiver {
 #[derive(Default)]
 struct Queue {
     open: bool,
-    /// Frames that have come and that nobody has taken; the link's credits bound them.
+    /// Received frames that no process has taken; the link's credits bound them.
     come: VecDeque<Frame>,
     receivers: VecDeque<Receiver>,
     received: u64,
@@ -135,18 +135,18 @@ struct Queue {
 pub(super) struct Ethernet {
     port: Option<Port>,
     nodes: u32,
-    /// Those that somebody has used or sent to, by number.
+    /// Queues in use, by number.
     queues: RefCell<BTreeMap<u8, Queue>>,
     /// The microengine that may take frames of messages between hosts.
     forwards: Cell<Option<usize>>,
-    /// What starts messages between hosts, when the first comes.
+    /// Starts the messenger's processes when its first frame comes.
     starter: RefCell<Option<Rc<dyn Fn()>>>,
-    /// Envelopes of messages between hosts that came last, and their paths until then: what the processes do with them does not
-    /// say which of several took the time.
+    /// The latest envelopes of messages between hosts, with their paths up to the port: the processes copy an
+    /// envelope's bytes, which do not carry its path.
     envelopes: RefCell<VecDeque<(Buffer, NodeId, Path)>>,
-    /// The frame that each process has.
+    /// The frame that each process holds.
     held: RefCell<BTreeMap<u16, Frame>>,
-    /// Room for frames that wait to be sent, and whose turn it is.
+    /// Slots of the transmit queue, granted in turn.
     room: Credits,
     turn: Server,
     counters: Cell<PortCounters>,
@@ -179,14 +179,14 @@ impl Ethernet {
     }
 }
 
-/// The address of a rank's queue: locally administered, the rank's number at the end.
+/// The address of a rank's queue: locally administered, ending in the rank's number.
 pub(crate) fn station(node: NodeId, queue: u8) -> [u8; 6] {
     let [a, b, c, d] = node.0.to_be_bytes();
     [2, queue, a, b, c, d]
 }
 
-/// Header and checksum of a frame whose last two bytes of header are `last`: how many bytes it had before it was filled up,
-/// or an EtherType.
+/// Header and checksum of a frame. `last`, the last header field, is an EtherType or the payload's size before
+/// padding.
 pub fn frame_header(
     source: [u8; 6],
     (destination, queue): (NodeId, u8),
@@ -212,19 +212,19 @@ fn checksum(header: &[u8], payload: &Payload) -> u32 {
     crc.finalize()
 }
 
-/// What the bytes of a frame say.
+/// A parsed frame.
 struct Found {
     /// The queue that it is for.
     queue: u8,
     source: NodeId,
-    /// Its EtherType; zero where it has a length instead.
+    /// EtherType; zero for a frame with a length.
     kind: u16,
-    /// Bytes of its payload that are not filling.
+    /// Bytes of its payload without padding.
     len: u64,
 }
 
 impl Found {
-    /// None where the frame is damaged, or none for this card. Only a rank has a say in messages between hosts.
+    /// None for a damaged or misaddressed frame. Only ranks may send to the queue of messages between hosts.
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
         let Packet { header, payload, .. } = packet;
         let (given, sum) = header.as_slice().split_first_chunk::<HEADER>()?;
@@ -232,7 +232,7 @@ impl Found {
             !payload.is_damaged() && payload.is_real() && sum == checksum(given, payload).to_le_bytes();
         let &[.., high, low] = given;
         let last = u16::from_be_bytes([high, low]);
-        // Only a length says where the payload ends that was filled up.
+        // Only a length tells the payload from its padding.
         let (kind, len) = if last < LEAST_TYPE { (0, last.into()) } else { (last, payload.len()) };
         let queue = given[1];
         let ours = given[..6] == station(own, queue);
@@ -248,7 +248,7 @@ impl Found {
 }
 
 impl Card {
-    /// What the port has done.
+    /// Counters of the port.
     pub fn port_counters(&self) -> PortCounters {
         let queues = self.ethernet.queues.borrow();
         let unclaimed = queues.values().map(|queue| queue.unclaimed).sum();
@@ -256,7 +256,7 @@ impl Card {
         PortCounters { unclaimed, waiting, ..self.ethernet.counters.get() }
     }
 
-    /// What its queues have seen, those that have seen anything.
+    /// Counters of the queues with traffic.
     pub fn queue_counters(&self) -> Vec<QueueCounters> {
         let queues = self.ethernet.queues.borrow();
         let of = |(&number, queue): (&u8, &Queue)| QueueCounters {
@@ -268,23 +268,23 @@ impl Card {
         queues.iter().map(of).filter(|q| q.received + q.unclaimed + q.waiting > 0).collect()
     }
 
-    /// Opens a queue of the port: its frames wait from now on.
+    /// Opens a queue: from now on its frames wait for a process.
     pub fn open_queue(&self, queue: u8) {
         self.ethernet.queue(queue, |queue| queue.open = true);
     }
 
-    /// Frames of messages between hosts are for this microengine, from now on.
+    /// Reserves frames of messages between hosts for this microengine, from now on.
     pub(in super::super) fn forward_to(&self, core: usize) {
         self.ethernet.forwards.set(Some(core));
         self.open_queue(MESSAGE_QUEUE);
     }
 
-    /// Has `start` called when the first frame of messages between hosts comes.
+    /// Sets the function called when the first frame of messages between hosts comes.
     pub(in super::super) fn on_message(&self, start: impl Fn() + 'static) {
         self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
-    /// A call of a process that is the port's; none where it is not.
+    /// Serves a call if it is one of the port's; none if not.
     pub(super) fn serve_port(
         self: &Rc<Card>,
         place: Place,
@@ -326,7 +326,7 @@ impl Card {
         Served::Now(0)
     }
 
-    /// Sends `head` bytes of local memory and behind them `body` bytes of a memory in one frame.
+    /// Sends `head` bytes of local memory, followed by `body` bytes of a memory, in one frame.
     fn send_frame(
         self: &Rc<Card>,
         place: Place,
@@ -357,7 +357,7 @@ impl Card {
         Ok(Served::Later)
     }
 
-    /// A frame's way from a process to the link.
+    /// The transmit path of a frame, from a process to the link.
     async fn leave(
         self: Rc<Card>,
         place: Place,
@@ -390,7 +390,7 @@ impl Card {
             self.sim.until(self.nfp.time(fetched)).await;
             waited(&mut path, Stage::CardMemory, &self.sim);
         }
-        // The port has the frame, and the process may go on.
+        // The port has the frame, and the process continues.
         self.context(context, |call| call.path = path);
         let turn = self.ethernet.turn.acquire().await;
         self.end_port_call(place, context, 0);
@@ -413,9 +413,9 @@ impl Card {
         drop(room);
     }
 
-    /// Takes what comes from the link, for ever.
+    /// The receive path: takes frames from the link; it never ends.
     pub(super) async fn listen(self: Rc<Card>) {
-        let port = self.ethernet.port.as_ref().expect("whoever listens has a port");
+        let port = self.ethernet.port.as_ref().expect("only a card with a port listens");
         let most = self.spec.port.payload.max(self.spec.port.least);
         loop {
             let packet = port.receive().await;
@@ -449,13 +449,14 @@ impl Card {
         if envelopes.len() == ENVELOPES {
             envelopes.pop_front();
         }
-        // Its first word is the rank it goes to, and behind the processes the one it comes from.
+        // The first word is the destination rank on the way to the card, and the source rank after the card's
+        // processes.
         if let Ok(bytes) = payload.part(4, PAYLOAD_BYTES as u64 - 4).into_buffer() {
             envelopes.push_back((bytes, source, path));
         }
     }
 
-    /// The path of an envelope up to the card's port; none where it is not known any more.
+    /// The path of an envelope up to the card's port; none if it is no longer kept.
     pub(in super::super) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
         let (rank, rest) = envelope.split_first_chunk::<4>()?;
         let from = NodeId(u32::from_le_bytes(*rank));
@@ -464,7 +465,8 @@ impl Card {
         envelopes.remove(at).map(|(_, _, path)| path)
     }
 
-    /// Whether frames of a queue wait for a process. The first of a message between hosts starts those who take it.
+    /// Whether frames of a queue wait for a process. The first frame of messages between hosts starts their
+    /// processes.
     fn takes(&self, queue: u8) -> bool {
         let open = || self.ethernet.queue(queue, |queue| queue.open);
         let starter = self.ethernet.starter.borrow().clone().filter(|_| queue == MESSAGE_QUEUE && !open());
@@ -474,7 +476,7 @@ impl Card {
         open()
     }
 
-    /// Gives frames that have come to processes that wait.
+    /// Gives received frames to waiting processes.
     fn match_frames(self: &Rc<Card>, queue: u8) {
         let next = || {
             self.ethernet.queue(queue, |queue| {
@@ -514,10 +516,10 @@ impl Card {
         Ok(Served::Later)
     }
 
-    /// A process gets a frame: its first bytes in local memory.
+    /// Gives a frame to a process: its first bytes go to local memory.
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
         let Receiver { place, context, queue, head, len, source } = receiver;
-        // A frame that came before its process has waited for it.
+        // A frame that came before its receiver has waited for it.
         let mut path = frame.path;
         path.advance(Stage::Receiver, self.context(context, |call| call.called));
         self.context(context, |call| call.path = path);
@@ -533,7 +535,7 @@ impl Card {
         self.end_port_call(place, context, bytes);
     }
 
-    /// Gives a process's frame up. Returns whether it had one.
+    /// Drops the frame that a process holds. Returns whether it held one.
     pub(super) fn let_go(&self, context: ContextId) -> bool {
         let had = self.ethernet.held.borrow_mut().remove(&context.0).is_some();
         if had {
@@ -542,7 +544,7 @@ impl Card {
         had
     }
 
-    /// Moves a part of the frame that a process has to a memory.
+    /// Copies a part of the frame that a process holds to a memory.
     fn move_frame(self: &Rc<Card>, place: Place, to: u32, from: u32, bytes: u32) -> Served {
         let refuse = |code: i32| Served::Now(code as u32);
         let context = self.id(place);

@@ -1,4 +1,4 @@
-//! What the card's managers do, each step with its time: on the clock of the microengines, on the bus, in the memories.
+//! The card's managers: the time of each step on the clock of the microengines, on the bus and in the memories.
 
 use super::super::memory::{Memory, MemoryKind, Reference};
 use super::record::{Carried, Leaving};
@@ -8,14 +8,14 @@ use nicety_host::Notice;
 use nicety_types::{MessageId, Path, Payload, Segment, Stage, Time};
 use std::rc::Rc;
 
-/// What is kept for a mailbox.
+/// State of a mailbox.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane {
-    /// Accounts for the time of the message in it, up to the last step of a manager.
+    /// The path of the message in it, up to the last step of a manager.
     pub(super) path: Path,
-    /// The same up to the host's last ring for it.
+    /// The same, up to the host's last doorbell for it.
     pub(super) rung: Path,
-    /// The same up to the card's last interrupt for it.
+    /// The same, up to the card's last interrupt for it.
     pub(super) raised: Path,
     /// The host's copy, as the driver has written it.
     pub(super) outbox: [u8; MAILBOX_BYTES],
@@ -23,9 +23,9 @@ pub(super) struct Lane {
     pub(super) owner: Option<nicety_channels::ThreadId>,
     /// A message to the host that a manager has begun to collect.
     pub(super) leaving: Option<Leaving>,
-    /// The message in it, where that is recorded.
+    /// The message in it, if messages are recorded.
     pub(super) carried: Option<Carried>,
-    /// Whether what passes is part of messages between hosts, which are recorded whole.
+    /// Whether the channel carries messages between hosts, which are recorded as a whole elsewhere.
     pub(super) unrecorded: bool,
 }
 
@@ -45,13 +45,13 @@ impl Default for Lane {
     }
 }
 
-/// Where the host's copies of the mailboxes lie in its memory: lines of a block of their own, below all allocations.
+/// The address of the host's copy of a mailbox: a line in a block of their own, below all allocations.
 fn mailbox_address(mailbox: Mailbox) -> u64 {
     let line = 2 * u64::from(mailbox.channel) + mailbox.direction as u64;
     0x1000 + line % 0x1000 * MAILBOX_BYTES as u64
 }
 
-/// One page to be moved.
+/// The DMA transfer of one page.
 #[derive(Clone, Copy)]
 struct Move {
     manager: ManagerId,
@@ -64,7 +64,7 @@ struct Move {
 }
 
 impl Card {
-    /// Begins what the card's end wants done.
+    /// Begins an effect of the card's state machine.
     pub(super) fn begin(self: &Rc<Card>, effect: CardEffect, step: Option<(Mailbox, Path)>) {
         match effect {
             CardEffect::Fetch { manager, mailbox } => {
@@ -125,7 +125,7 @@ impl Card {
         self.card.borrow().serving(manager).expect("a manager with something to do has a mailbox")
     }
 
-    /// A manager begins with a message whose receiver is there: which mailbox, and the message's path.
+    /// A manager begins with a message whose receiver is there: the mailbox, and the message's path.
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
         let mut path = self.lane(mailbox, |lane| lane.path);
@@ -134,13 +134,13 @@ impl Card {
         (mailbox, path)
     }
 
-    /// A manager works for so many cycles.
+    /// Charges so many cycles of a manager's work.
     async fn work(&self, cycles: u64, path: &mut Path) {
         self.sim.delay(self.spec.clock.cycles(cycles)).await;
         waited(path, Stage::Manager, &self.sim);
     }
 
-    /// A step that is the manager's own work and nothing else.
+    /// A step that is only the manager's own work.
     async fn manage(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, cycles: u64, mut path: Path) {
         self.work(cycles, &mut path).await;
         let done = self.on_card(Some((mailbox, path)), |card, effects| card.done(manager, effects));
@@ -157,7 +157,7 @@ impl Card {
         self.sim.until(path.at()).await;
         match Message::decode(&found).map(|message| message.body) {
             Ok(Body::Subscribe(_)) => {
-                // A process that wrote before has waited for the channel until now.
+                // A process that wrote earlier has waited for the channel until now.
                 let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
                 self.lane(to_host, |lane| lane.path = path);
             }
@@ -171,7 +171,7 @@ impl Card {
         fetched.expect(BEGUN);
     }
 
-    /// Writes the host's copy of a mailbox, and the interrupt behind it.
+    /// Writes the host's copy of a mailbox, then raises the interrupt.
     async fn push(
         self: Rc<Card>,
         manager: ManagerId,
@@ -198,7 +198,7 @@ impl Card {
         self.on_card(step, |card, effects| card.done(manager, effects)).expect(BEGUN);
     }
 
-    /// Moves a page by DMA. One that fails takes as long, and moves nothing.
+    /// Moves a page by DMA. A failed transfer takes as long, and moves nothing.
     async fn move_page(self: Rc<Card>, page: Move, mut path: Path) {
         self.work(self.spec.channels.managers.dma, &mut path).await;
         let errors = self.spec.channels.dma_errors;
@@ -223,7 +223,7 @@ impl Card {
         self.on_card(step, |card, effects| card.dma_done(manager, entry, !failed, effects)).expect(BEGUN);
     }
 
-    /// Reads a page of the host; the card's memory takes the bytes as they come.
+    /// Reads a page from the host; the card's memory takes the bytes as they come.
     async fn page_to_card(&self, page: Move, failed: bool, path: &mut Path) {
         let Move { host, card, bytes, .. } = page;
         let transfer = self.bus.read(self.next_message(), host, bytes, bytes, *path).await;
@@ -259,7 +259,7 @@ impl Card {
         self.sim.until(self.nfp.time(fetched)).await;
         waited(path, Stage::CardMemory, &self.sim);
         let written = self.bus.write(self.next_message(), host, bytes, *path);
-        // Behind these bytes comes the answer, on the same way.
+        // The reply follows these bytes, in order.
         let card = self.clone();
         self.sim.spawn(async move {
             card.sim.until(written.landed).await;
@@ -271,7 +271,7 @@ impl Card {
         self.sim.until(path.at()).await;
     }
 
-    /// The memory behind 40 bits of address that a call has checked, and where in it.
+    /// The memory and the offset of a 40-bit address that a call has checked.
     pub(super) fn card_memory(&self, address: u64) -> (&Memory, u64) {
         let low = address as u32;
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low).expect(INSIDE);
@@ -280,5 +280,5 @@ impl Card {
     }
 }
 
-const BEGUN: &str = "a manager's step is told once, by whoever did it";
+const BEGUN: &str = "a manager reports each step once";
 const INSIDE: &str = "a call's memory was checked when it was made";

@@ -2,23 +2,22 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `spec.rs` | [`ChannelSpec`]: what library, driver, managers and limits take |
+//! | `spec.rs` | [`ChannelSpec`]: costs and limits of library, driver and managers |
 //! | `calls.rs` | the `channel_*` calls that processes make |
-//! | `managers.rs` | what the managers do: mailboxes over the bus, transfer registers, DMA |
-//! | `driver.rs` | the host's end: threads, the shared interrupt, pinned pages |
-//! | `ethernet.rs` | the port: frames that processes send and take |
-//! | `record.rs` | what is recorded of messages on channels |
+//! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
+//! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
+//! | `ethernet.rs` | the port: frames that processes send and receive |
+//! | `record.rs` | the recording of messages on channels |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
-//! | `setup.rs` | channels that are there from the start |
+//! | `setup.rs` | channels connected before the run |
 //! | `error.rs` | [`ChannelError`] |
 //!
-//! What is to be done next is decided by the `channels` crate, whose two machines know no time. Here each of their
-//! effects takes its time: on the host's CPUs, on the bus, on the clock of the microengines.
+//! The state machines of the two ends are in the `channels` crate and know no time. Here each of their effects takes
+//! its time: on the host's CPUs, on the bus, on the clock of the microengines.
 //!
-//! # Whose time
-//! Every mailbox has a path, which accounts for the time of the message in it. A sender's message that waits in its
-//! mailbox waits for its [receiver](Stage::Receiver); a receiver that waited takes over the path of the message that
-//! released it, as everywhere.
+//! # Accounting for time
+//! Every mailbox has a path, which accounts for the time of the message in it. A message in a mailbox waits for its
+//! [receiver](Stage::Receiver). A receiver that waited takes over the path of the message that released it.
 
 mod calls;
 mod device;
@@ -52,7 +51,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What the channels of a card have done.
+/// Counters of a card's channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCounters {
     /// Mailboxes that the host posted.
@@ -61,15 +60,15 @@ pub struct ChannelCounters {
     pub pushed: u64,
     /// DMA transfers, one a page.
     pub transfers: u64,
-    /// Bytes of those that succeeded.
+    /// Bytes of the successful transfers.
     pub bytes: u64,
     /// DMA transfers that failed.
     pub errors: u64,
-    /// Page lists that were sent again.
+    /// Page lists sent again.
     pub retries: u64,
-    /// Mailboxes that were not heeded.
+    /// Mailboxes that were invalid and ignored.
     pub dropped: u64,
-    /// Pages of the host that are pinned now.
+    /// Pages of the host that are pinned at present.
     pub pinned: u64,
 }
 
@@ -88,16 +87,16 @@ pub struct Card {
     host: RefCell<channels::Host>,
     host_effects: RefCell<Vec<HostEffect>>,
     lanes: RefCell<Vec<[Lane; 2]>>,
-    /// What each channel was last subscribed to, for messages.
+    /// The target that each channel was last subscribed to, for error texts.
     targets: RefCell<Vec<u32>>,
     contexts: RefCell<Vec<ContextCall>>,
     threads: RefCell<Vec<Rc<Thread>>>,
-    /// A thread of those is free.
+    /// Notified when a thread is free.
     thread_freed: Signal,
-    /// Until when nobody looks at deadlines, and that this has changed.
+    /// The deadline that the timer task sleeps for, and a signal that it has changed.
     armed: Cell<Option<u64>>,
     deadlines: Signal,
-    /// Which DMA transfers fail.
+    /// Draws the DMA transfers that fail.
     faults: RefCell<Rng>,
     messages: Cell<u64>,
     counters: Cell<ChannelCounters>,
@@ -106,7 +105,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card beside its host, its services started: on a link, if it has a port there, among so many nodes.
+    /// Installs a card beside its host and starts its tasks; with a port if it is linked, among so many nodes.
     pub fn install(
         sim: &Sim,
         spec: Arc<NfpSpec>,
@@ -164,7 +163,7 @@ impl Card {
         &self.nfp
     }
 
-    /// What it is made of.
+    /// Its spec.
     pub fn spec(&self) -> &Arc<NfpSpec> {
         &self.spec
     }
@@ -174,12 +173,12 @@ impl Card {
         &self.memory
     }
 
-    /// Opens the device: what a host's programs call. It takes no time.
+    /// Opens the device for the host's programs. It takes no time.
     pub fn open(self: &Rc<Card>) -> Device {
         Device::new(self)
     }
 
-    /// What the channels have done.
+    /// Counters of the channels.
     pub fn channel_counters(&self) -> ChannelCounters {
         self.counters.get()
     }
@@ -189,12 +188,12 @@ impl Card {
         &self.kernel
     }
 
-    /// How often the host's kernel was entered.
+    /// Kernel entries on the host.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.kernel.counters()
     }
 
-    /// How many managers of a direction have nothing to do.
+    /// Number of idle managers of a direction.
     pub fn idle_managers(&self, direction: Direction) -> usize {
         self.card.borrow().idle_managers(direction)
     }
@@ -205,7 +204,7 @@ impl Card {
         self.counters.set(counters);
     }
 
-    /// What is kept of messages.
+    /// The recorder of messages.
     pub(super) const fn recorder(&self) -> &Recorder {
         &self.recorder
     }
@@ -216,7 +215,7 @@ impl Card {
         MessageId { source: self.sim.node(), sequence }
     }
 
-    /// Does something with what is kept for a mailbox.
+    /// Acts on the state of a mailbox.
     fn lane<R>(&self, mailbox: Mailbox, act: impl FnOnce(&mut Lane) -> R) -> R {
         let mut lanes = self.lanes.borrow_mut();
         let channel = usize::from(mailbox.channel);
@@ -226,8 +225,8 @@ impl Card {
         act(&mut lanes[channel][mailbox.direction as usize])
     }
 
-    /// Has the card's end do something, and carries out what follows from it. `step` is what a manager has just done:
-    /// for which mailbox, and up to when that mailbox's path accounts.
+    /// Runs a step of the card's state machine, and begins its effects. `step` is the step a manager has just done:
+    /// its mailbox, and that mailbox's path.
     fn on_card<R>(
         self: &Rc<Card>,
         step: Option<(Mailbox, Path)>,
@@ -246,7 +245,7 @@ impl Card {
         result
     }
 
-    /// The earliest deadline has changed, perhaps.
+    /// Updates the timer after the earliest deadline may have changed.
     fn arm(&self) {
         let (card, host) = (self.card.borrow().next_deadline(), self.host.borrow().next_deadline());
         let next = card.into_iter().chain(host).min();
@@ -255,7 +254,7 @@ impl Card {
         }
     }
 
-    /// Tells both ends when a deadline has come.
+    /// Tells both state machines when a deadline has passed.
     async fn keep_time(self: Rc<Card>) {
         loop {
             match self.armed.get() {
@@ -280,7 +279,7 @@ impl fmt::Debug for Card {
     }
 }
 
-/// Accounts for a wait until now.
+/// Charges a wait, up to now, to a stage.
 fn waited(path: &mut Path, stage: Stage, sim: &Sim) {
     path.advance(stage, sim.now());
 }

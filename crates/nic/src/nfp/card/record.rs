@@ -1,10 +1,11 @@
-//! What is recorded of messages on channels: when each was posted, when it came, and where its time went.
+//! The recording of messages on channels: when each was posted, when it arrived, and where its time went.
 //!
-//! A message to the card is one from the first mailbox that its thread posts, and complete when the process that reads it
-//! goes on. One to the host is one from when a manager collects it, its time running from the process's call, and complete
-//! when the thread comes back from the call that receives it. The acknowledgement to the sender belongs to no message.
+//! A message to the card begins when its thread posts the first mailbox, and is complete when the process that reads
+//! it continues. A message to the host begins when a manager collects it, with its time counted from the process's
+//! call, and is complete when the receiving thread returns from its call. The acknowledgement to the sender belongs
+//! to no message.
 //!
-//! What passes on channels for messages between hosts is not recorded here: it would be counted twice.
+//! Channels that carry messages between hosts are not recorded here; that would count them twice.
 
 use super::Card;
 use nicety_channels::{
@@ -15,7 +16,7 @@ use nicety_types::{Level, MessageId, Path, Stage, Starter};
 /// A message to the host that a manager collects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
-    /// Its writer.
+    /// The process that writes it.
     pub(super) context: ContextId,
     /// The writer's path when it called.
     pub(super) base: Path,
@@ -25,7 +26,7 @@ pub(super) struct Leaving {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
     message: MessageId,
-    /// Its path until its mailbox had come to the other end.
+    /// Its path until its mailbox arrived at the other end.
     come: Option<Path>,
 }
 
@@ -39,19 +40,19 @@ impl Carried {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     message: MessageId,
-    /// Where it waited for the thread: its path until the thread came for it, and the thread's then.
+    /// Its wait for the receiving thread: its path and the thread's, both up to when the thread came for it.
     waited: Option<(Path, Path)>,
 }
 
 impl Card {
-    /// What passes in a channel is part of messages between hosts.
+    /// Marks a channel as carrying messages between hosts.
     pub(in super::super) fn leave_unrecorded(&self, channel: nicety_channels::Channel) {
         for direction in [Direction::ToCard, Direction::ToHost] {
             self.lane(Mailbox { channel: channel.index(), direction }, |lane| lane.unrecorded = true);
         }
     }
 
-    /// Numbers a message; none where it is not recorded. Numbers are the same whatever is recorded.
+    /// Numbers a message; none if it is not recorded. The numbers do not depend on the options of recording.
     fn begin_message(
         &self,
         mailbox: Mailbox,
@@ -78,7 +79,8 @@ impl Card {
         message
     }
 
-    /// A mailbox is to be written to the host: the message that it brings, if a manager has just collected one.
+    /// The mailbox is about to be written to the host: the message that it carries, if a manager has just collected
+    /// one.
     pub(super) fn leaves(&self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Option<MessageId> {
         let Leaving { context, base } = self.lane(mailbox, |lane| lane.leaving.take())?;
         let what = match Message::decode(bytes).ok()?.body {
@@ -91,7 +93,7 @@ impl Card {
         Some(message)
     }
 
-    /// The mailbox of a message has come to the other end.
+    /// The mailbox of a message has arrived at the other end.
     pub(super) fn came(&self, mailbox: Mailbox, path: &Path) {
         self.lane(mailbox, |lane| {
             if let Some(carried) = lane.carried.as_mut().filter(|carried| carried.come.is_none()) {
@@ -101,7 +103,7 @@ impl Card {
         });
     }
 
-    /// The process that reads a message goes on with it.
+    /// The process that reads a message continues with it.
     pub(super) fn delivered(&self, mailbox: Mailbox, mut path: Path) {
         if mailbox.direction == Direction::ToCard
             && let Some(Carried { message, .. }) = self.lane(mailbox, |lane| lane.carried.take())
@@ -112,8 +114,8 @@ impl Card {
         }
     }
 
-    /// A receiving thread posts a mailbox: the message that it takes with that, if it does. `released` is what the thread
-    /// was woken by, and follows.
+    /// A receiving thread posts a mailbox: the message that it takes by that, if it takes one. `released` is the path
+    /// that woke the thread, and continues the message's.
     pub(super) fn taken(
         &self,
         mailbox: Mailbox,
@@ -124,7 +126,7 @@ impl Card {
         let takes = self.lane(mailbox, |lane| lane.carried.is_some())
             && match Message::decode(bytes).ok()?.body {
                 Body::Pages(_) => true,
-                // One that its writer has withdrawn is answered too.
+                // A message withdrawn by its writer is replied to as well.
                 Body::Reply(Reply { status, .. }) => status != Status::Cancelled,
                 _ => false,
             };
@@ -136,14 +138,14 @@ impl Card {
         Some(Taken { message, waited })
     }
 
-    /// A thread comes back with a message.
+    /// A thread returns with a message.
     pub(super) fn received(&self, taken: &Taken, path: &Path) -> MessageId {
         let own = taken.waited.and_then(|(own, begun)| own.continued(&begun, path));
         self.recorder.message_completed(taken.message, &own.unwrap_or(*path), "received");
         taken.message
     }
 
-    /// A message has failed, and its sender is told.
+    /// A message has failed, and its sender learns of it.
     pub(super) fn failed(&self, message: MessageId, failure: &Failure) {
         let outcome = match failure {
             Failure::SizeMismatch { .. } => "size mismatch",

@@ -1,18 +1,18 @@
-//! Channels that are there before the run begins.
+//! Channels that are connected before the run begins.
 
 use super::{Card, ChannelError};
 use nicety_channels::{CardEffect, Channel, HostEffect, TargetId};
 use std::rc::Rc;
 
 impl Card {
-    /// Registers a target and subscribes to it, as set-up: the mailboxes pass at once. The process finds its target there
-    /// when it reads or writes.
+    /// Registers a target and subscribes to it as part of set-up: the mailboxes take no time. The process finds its
+    /// target registered when it reads or writes.
     ///
     /// # Errors
     /// When the target is registered already, or no channel or target is left.
     ///
     /// # Panics
-    /// When calls are under way.
+    /// When calls are in flight.
     pub fn connect(self: &Rc<Card>, target: u32) -> Result<Channel, ChannelError> {
         let (mut host, mut card) = (self.host.borrow_mut(), self.card.borrow_mut());
         card.register(TargetId(target))?;

@@ -1,4 +1,4 @@
-//! What the spec says of the way between host and processes.
+//! The spec of the channels between host and processes.
 
 use super::ethernet::PortSpec;
 use crate::sections::read_kernel;
@@ -12,61 +12,61 @@ use nicety_types::Duration;
 pub struct ChannelSpec {
     /// The host's operating system.
     pub kernel: KernelSpec,
-    /// What the library does for each call.
+    /// The library's work for each call.
     pub library: Duration,
     /// The driver.
     pub driver: DriverSpec,
     /// The card's managers.
     pub managers: ManagerSpec,
-    /// Which part of the DMA transfers fails.
+    /// Fraction of the DMA transfers that fail.
     pub dma_errors: Ratio,
-    /// Channels that may be open.
+    /// Most open channels.
     pub channels: u16,
-    /// Targets that processes may register.
+    /// Most registered targets.
     pub targets: u16,
-    /// Calls of the host's threads that may be under way.
+    /// Most calls of the host's threads at a time.
     pub threads: u16,
     /// Most bytes of one message.
     pub message: u32,
 }
 
-/// What the driver's work costs a CPU.
+/// CPU costs of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
     /// Writing a mailbox and ringing the doorbell.
     pub post: Duration,
     /// Setting up an indirect call.
     pub indirect: Duration,
-    /// Putting a list of pages together.
+    /// Building a list of pages.
     pub list: Duration,
     /// How often a page list is sent again.
     pub retries: u8,
 }
 
-/// What the card's managers do, in cycles.
+/// Costs of the card's managers, in cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct ManagerSpec {
-    /// Those for messages to the card.
+    /// Number of managers for messages to the card.
     pub read: u8,
-    /// Those for messages to the host.
+    /// Number of managers for messages to the host.
     pub write: u8,
-    /// Having a mailbox fetched.
+    /// Fetching a mailbox.
     pub fetch: u64,
-    /// Asking a process where the bytes of an indirect message go, for each list of its pages.
+    /// Asking a process for the address of an indirect message, for each list of its pages.
     pub ask: u64,
     /// Moving a direct message into a process's transfer registers.
     pub deliver: u64,
-    /// Moving a message out of a process's transfer registers; or address and size of an indirect one, which it does
-    /// once for the offer and once for each list of pages.
+    /// Moving a message out of a process's transfer registers; or the address and size of an indirect one, once for
+    /// the offer and once for each list of pages.
     pub collect: u64,
-    /// Having a mailbox written to the host.
+    /// Writing a mailbox to the host.
     pub push: u64,
-    /// Having a page moved.
+    /// Moving a page.
     pub dma: u64,
 }
 
 impl ChannelSpec {
-    /// The limits of the host's end.
+    /// The limits of the host's state machine.
     pub fn host_limits(&self) -> HostLimits {
         HostLimits {
             channels: self.channels,
@@ -76,7 +76,7 @@ impl ChannelSpec {
         }
     }
 
-    /// The limits of the card's end, which has so many contexts.
+    /// The limits of the card's state machine, for so many contexts.
     pub fn card_limits(&self, contexts: u16) -> CardLimits {
         CardLimits {
             channels: self.channels,

@@ -1,34 +1,34 @@
-//! What goes from messenger to messenger: 56 bytes that are a channel's message, and a frame.
+//! The protocol unit between messengers: 56 bytes, carried by a channel's direct message and by a frame.
 
 use super::{INLINE, LANES};
 
-/// The lane of an answer that gives none: there is no room for the message.
+/// The lane of a CTS that refuses the message, because the receiver has no room.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// What an envelope is for.
+/// The kind of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Kind {
-    /// A message, and its bytes.
-    Whole = 1,
-    /// A message whose bytes wait at its sender.
-    Asking = 2,
-    /// The answer to that: through which lane they may come.
-    Ready = 3,
-    /// How many envelopes receives have taken since the beginning.
-    Taken = 4,
+    /// Eager: a message with its bytes.
+    Eager = 1,
+    /// RTS: a message whose bytes wait at its sender.
+    Rts = 2,
+    /// CTS: the reply to an RTS, with the lane for the bytes.
+    Cts = 3,
+    /// Credit: the total number of envelopes taken by receives.
+    Credit = 4,
 }
 
-/// Seven words, of which one is not used, then the bytes inside.
+/// Seven words, one of them unused, then the eager bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
-    /// To whom, and from whom once it has come.
+    /// The destination rank; the source rank once it has arrived.
     pub(super) rank: u32,
     pub(super) kind: Kind,
     pub(super) tag: u32,
-    /// Of the message.
+    /// Size of the message.
     pub(super) bytes: u32,
-    /// The sender's number of the message; of [`Kind::Taken`], how many were taken.
+    /// The sender's number of the message; in [`Kind::Credit`], the total taken.
     pub(super) id: u32,
     /// A lane.
     pub(super) lane: u32,
@@ -50,17 +50,17 @@ impl Envelope {
         to
     }
 
-    /// What bytes that came from the network say; none where they are no envelope.
+    /// Parses bytes from the network; none if they are not a valid envelope.
     pub(super) fn decode(from: &[u8]) -> Option<Envelope> {
         let word =
             |index: usize| Some(u32::from_le_bytes(from.get(4 * index..4 * index + 4)?.try_into().ok()?));
         let (bytes, lane) = (word(3)?, word(5)?);
         let short = u64::from(bytes) <= INLINE;
         let kind = match word(1)? {
-            1 if short => Kind::Whole,
-            2 if !short => Kind::Asking,
-            3 if (lane as usize) < LANES || lane == NO_LANE => Kind::Ready,
-            4 => Kind::Taken,
+            1 if short => Kind::Eager,
+            2 if !short => Kind::Rts,
+            3 if (lane as usize) < LANES || lane == NO_LANE => Kind::Cts,
+            4 => Kind::Credit,
             _ => return None,
         };
         let inside = from.get(24..56)?.try_into().ok()?;
@@ -90,13 +90,13 @@ mod tests {
     fn lengths_and_lanes_that_cannot_be_are_none() {
         let envelope = |kind, bytes, lane| Envelope { bytes, lane, ..Envelope::new(1, kind) };
         for (envelope, good) in [
-            (envelope(Kind::Whole, 32, 0), true),
-            (envelope(Kind::Whole, 33, 0), false),
-            (envelope(Kind::Asking, 32, 0), false),
-            (envelope(Kind::Asking, 33, 0), true),
-            (envelope(Kind::Ready, 0, 7), true),
-            (envelope(Kind::Ready, 0, 8), false),
-            (envelope(Kind::Ready, 0, NO_LANE), true),
+            (envelope(Kind::Eager, 32, 0), true),
+            (envelope(Kind::Eager, 33, 0), false),
+            (envelope(Kind::Rts, 32, 0), false),
+            (envelope(Kind::Rts, 33, 0), true),
+            (envelope(Kind::Cts, 0, 7), true),
+            (envelope(Kind::Cts, 0, 8), false),
+            (envelope(Kind::Cts, 0, NO_LANE), true),
         ] {
             assert_eq!(Envelope::decode(&envelope.encode()).is_some(), good, "{envelope:?}");
         }

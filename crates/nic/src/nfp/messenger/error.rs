@@ -1,10 +1,10 @@
-//! What a message brings, and why one fails.
+//! A received message's envelope, and the errors of messages.
 
 use super::super::card::ChannelError;
 use nicety_host::MemoryError;
 use std::fmt;
 
-/// What a message came with.
+/// The envelope of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The rank that sent it.
@@ -22,7 +22,7 @@ pub enum MessageError {
     Rank {
         /// The rank asked for.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         ranks: u32,
     },
     /// More bytes than the spec's `limits.message`.
@@ -32,26 +32,26 @@ pub enum MessageError {
         /// The limit.
         limit: u32,
     },
-    /// A message that is longer than the buffer of its receive.
+    /// A message longer than the buffer of its receive.
     NoRoom {
         /// The message.
         message: Arrival,
         /// Bytes of the buffer.
         room: u64,
     },
-    /// The receiver has no room for all of a message.
+    /// The receiver's buffer is too small for the message.
     Refused {
         /// The receiver.
         rank: u32,
         /// The message's bytes.
         bytes: u64,
     },
-    /// The sender has given up a message of which bytes were still to come.
+    /// The sender has failed after a part of the message.
     Abandoned {
         /// The message.
         message: Arrival,
     },
-    /// A microengine that messages need runs something else.
+    /// A microengine that messages need runs another process.
     Microengine {
         /// The microengine.
         number: usize,

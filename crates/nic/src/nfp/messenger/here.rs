@@ -1,11 +1,11 @@
-//! Messages of a host to itself: its library brings them from thread to thread, and the card has no part in them.
+//! Messages of a host to itself: its library copies them from thread to thread; the card takes no part.
 //!
-//! Where a receive is there, the sender copies the message into its buffer. Where none is, a short message is copied into its
-//! envelope, and out of it by whoever receives it; for a longer one the sender sleeps until its receiver has copied it. So no
-//! memory is needed that has no bound, and a program that waits for itself is a deadlock, as with any other host.
+//! If the receive is posted, the sender copies the message into its buffer. If not, a short message is copied into
+//! its envelope, and out of it by the receiver; for a longer one the sender sleeps until its receiver has copied it.
+//! So memory is bounded, and a program that waits for itself is a deadlock, as with any other host.
 //!
-//! Each end's call of the library takes `library.call`, each copy what it takes a CPU of the host, and a thread that slept while
-//! the other one copied is woken by the kernel.
+//! Each end's library call takes `library.call`, each copy the time of a CPU copy, and a thread that slept during the
+//! copy is woken by the kernel.
 
 use super::envelope::{Envelope, Kind};
 use super::receive::Receive;
@@ -14,17 +14,17 @@ use nicety_kernel::{Permit, describe};
 use nicety_types::{Buffer, Path, Payload, Stage};
 use std::rc::Rc;
 
-/// A message to this host itself.
+/// A message to this host.
 pub(super) struct Here {
-    /// Where its bytes are in host memory; none where they are inside its envelope.
+    /// Address of its bytes in host memory; none if they are in its envelope.
     from: Option<u64>,
-    /// Its receive was there before it: the sender copies.
+    /// Its receive was posted first: the sender copies.
     met: bool,
     sending: Rc<Sending>,
 }
 
 impl Messenger {
-    /// Sends to this host itself, with a place in its own window.
+    /// Sends to this host; it has a place in its own window.
     pub(super) async fn send_here(
         &self,
         path: &mut Path,
@@ -37,21 +37,21 @@ impl Messenger {
         let (bytes, tag, rank) = (u64::from(envelope.bytes), envelope.tag, self.own);
         cpus.spend(card.spec().channels.library, Stage::Library, path).await;
         let mut from = Some(address);
-        if envelope.kind == Kind::Whole && !self.mail.borrow().awaits(&envelope) {
+        if envelope.kind == Kind::Eager && !self.mail.borrow().awaits(&envelope) {
             cpus.copy(memory, Some(address), None, bytes, Stage::Copy, path).await?;
             if let Ok(inside) = memory.peek(address, bytes)?.into_buffer() {
                 envelope.inside[..inside.len()].copy_from_slice(&inside);
             }
             from = None;
         }
-        // From here on the receiver gives it back.
+        // From here on the receiver returns the credit.
         window.forget();
         let sending = Rc::new(Sending::default());
         let met = self.mail.borrow_mut().hand(envelope, *path);
         self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
         card.recorder().message_matched(message_of(&envelope), self.sim.now(), "not received");
         self.changed.notify_all();
-        if !met && envelope.kind == Kind::Whole {
+        if !met && envelope.kind == Kind::Eager {
             return Ok(());
         }
         let what = move || format!("rank {rank}, itself, to receive its message of {bytes} bytes, tag {tag}");
@@ -64,7 +64,7 @@ impl Messenger {
         result
     }
 
-    /// A receive takes a message of this host itself.
+    /// Receives a message of this host to itself.
     pub(super) async fn take_here(
         &self,
         receive: &Receive,
@@ -82,7 +82,7 @@ impl Messenger {
         let result = self.copy_here(envelope, from, path, (address, room)).await;
         let (rank, bytes) = (self.own, u64::from(envelope.bytes));
         let told = match (&result, envelope.kind) {
-            (Err(_), Kind::Asking) => Err(MessageError::Refused { rank, bytes }),
+            (Err(_), Kind::Rts) => Err(MessageError::Refused { rank, bytes }),
             _ => Ok(()),
         };
         sending.done.replace(Some((told, *path)));

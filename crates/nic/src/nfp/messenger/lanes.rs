@@ -1,18 +1,18 @@
-//! Lanes: channels of which each message has one, as long as its bytes move.
+//! Lanes: channels for bulk data. A message holds one while its bytes move.
 
 use nicety_channels::Channel;
 use nicety_kernel::{Permit, Pool, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Some lanes.
+/// A pool of lanes.
 pub(super) struct Lanes {
     channels: Vec<Channel>,
     free: RefCell<Vec<usize>>,
     pool: Pool,
 }
 
-/// A lane that a message has; dropped, it is free.
+/// A lane held by a message; freed when dropped.
 pub(super) struct Lane {
     lanes: Rc<Lanes>,
     number: usize,
@@ -25,7 +25,7 @@ impl Lanes {
         Rc::new(Lanes { pool: Pool::new(sim, channels.len()), channels, free })
     }
 
-    /// Waits for a lane.
+    /// Waits for a free lane.
     pub(super) async fn take(self: &Rc<Lanes>) -> Lane {
         let permit = self.pool.acquire().await;
         let number = self.free.borrow_mut().pop().expect("the pool has as many permits as there are lanes");
@@ -45,7 +45,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // Before its permit, which goes with the fields.
+        // Before its permit is released, which happens when the fields are dropped.
         self.lanes.free.borrow_mut().push(self.number);
     }
 }

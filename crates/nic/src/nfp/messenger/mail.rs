@@ -1,4 +1,5 @@
-//! What has come, and who waits. It believes another host only what that may say: anything else is refused, and counted.
+//! Matching of envelopes and receives. Envelopes from other hosts are validated; invalid ones are refused and
+//! counted.
 
 use super::WINDOW;
 use super::envelope::{Envelope, Kind};
@@ -7,52 +8,52 @@ use nicety_types::Path;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// Numbers of messages that are remembered, to know one that comes twice.
+/// Number of message numbers remembered, to detect duplicates.
 const REMEMBERED: usize = 2 * WINDOW as usize;
 
-/// What there is between this host and another. Totals come round at 2^32.
+/// The state of the exchange with another host. Totals wrap at 2^32.
 #[derive(Default)]
 struct Peer {
-    /// Messages that have come from it, that receives have taken, and of which it has been told so.
+    /// Messages received from it, those taken by receives, and the total last reported to it.
     come: u32,
     taken: u32,
     told: u32,
-    /// The last messages that came.
+    /// The latest message numbers.
     seen: BTreeSet<u32>,
-    /// Messages that were sent to it, and of which it has said that they were taken.
+    /// Messages sent to it, and the total that it reported as taken.
     sent: u32,
     freed: u32,
 }
 
-/// A message whose bytes wait for the answer of its receiver.
+/// An RTS that waits for its CTS.
 struct Awaited {
     rank: u32,
-    /// The lane, and the path of the answer.
+    /// The lane, and the path of the CTS.
     answer: Option<(u32, Path)>,
 }
 
-/// What an envelope comes to.
+/// The result of receiving an envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Came {
     /// A message, for a receive or to wait for one.
     Message,
-    /// The answer to a message of this host.
+    /// The CTS to a message of this host.
     Answer,
-    /// So many messages more may be sent to its sender.
+    /// So many credits for its sender.
     Room(u64),
-    /// Its sender may not say that.
+    /// It is invalid from this sender.
     Refused,
 }
 
-/// The mail of a host.
+/// The matching state of a host.
 pub(super) struct Mail {
     own: u32,
     peers: Vec<Peer>,
-    /// Messages that no receive has taken, in the order in which they came.
+    /// Messages that no receive has taken, in order of arrival.
     unexpected: VecDeque<(Envelope, Path)>,
-    /// Receives that wait for theirs, in the order in which they were posted.
+    /// Receives without a message, in the order in which they were posted.
     posted: VecDeque<Rc<Receive>>,
-    /// Messages of this host, by number.
+    /// RTS messages of this host, by number.
     awaited: BTreeMap<u32, Awaited>,
 }
 
@@ -67,14 +68,14 @@ impl Mail {
         }
     }
 
-    /// An envelope has come from the network, where no one speaks for this host.
+    /// An envelope from the network; one that claims to be from this host is refused.
     pub(super) fn arrived(&mut self, envelope: Envelope, path: Path) -> Came {
         let Envelope { rank, id, .. } = envelope;
         let Some(peer) = self.peers.get_mut(rank as usize).filter(|_| rank != self.own) else {
             return Came::Refused;
         };
         match envelope.kind {
-            Kind::Whole | Kind::Asking => {
+            Kind::Eager | Kind::Rts => {
                 let full = u64::from(peer.come.wrapping_sub(peer.told)) >= WINDOW;
                 if full || !peer.is_new(id) {
                     return Came::Refused;
@@ -83,14 +84,14 @@ impl Mail {
                 self.hand(envelope, path);
                 Came::Message
             }
-            Kind::Ready => match self.awaited.get_mut(&id) {
+            Kind::Cts => match self.awaited.get_mut(&id) {
                 Some(awaited) if awaited.rank == rank && awaited.answer.is_none() => {
                     awaited.answer = Some((envelope.lane, path));
                     Came::Answer
                 }
                 _ => Came::Refused,
             },
-            Kind::Taken => {
+            Kind::Credit => {
                 let more = id.wrapping_sub(peer.freed);
                 if more == 0 || more > peer.sent.wrapping_sub(peer.freed) {
                     return Came::Refused;
@@ -101,13 +102,13 @@ impl Mail {
         }
     }
 
-    /// Whether a receive waits for a message.
+    /// Whether a posted receive matches a message.
     pub(super) fn awaits(&self, envelope: &Envelope) -> bool {
         self.posted.iter().any(|receive| receive.takes(envelope))
     }
 
-    /// A message, for the receive that waits for it or to wait for one. Says whether there was one. Those of the host to
-    /// itself come by this way alone.
+    /// Matches a message with a posted receive or queues it. Returns whether there was a receive. The host's messages
+    /// to itself enter only here.
     pub(super) fn hand(&mut self, envelope: Envelope, path: Path) -> bool {
         let waits = self.posted.iter().position(|receive| receive.takes(&envelope));
         match waits.and_then(|at| self.posted.remove(at)) {
@@ -122,7 +123,7 @@ impl Mail {
         }
     }
 
-    /// A receive is posted: it takes the first message that has come for it, or waits.
+    /// Posts a receive: it takes the first message that matches, or waits.
     pub(super) fn post(&mut self, receive: &Rc<Receive>) {
         let here = self.unexpected.iter().position(|(envelope, _)| receive.takes(envelope));
         match here.and_then(|index| self.unexpected.remove(index)) {
@@ -131,8 +132,8 @@ impl Mail {
         }
     }
 
-    /// A receive has taken a message of a rank. Says how many it has taken, where the rank is to be told: when half of its
-    /// window has been taken.
+    /// A receive has taken a message of a rank. Returns the total to report to the rank, once half of its window has
+    /// been taken since the last report.
     pub(super) fn took(&mut self, rank: u32) -> Option<u32> {
         let peer = &mut self.peers[rank as usize];
         peer.taken = peer.taken.wrapping_add(1);
@@ -143,36 +144,36 @@ impl Mail {
         Some(peer.taken)
     }
 
-    /// A message is handed to the card, for a rank.
+    /// Counts a message about to be handed to the card.
     pub(super) fn sends(&mut self, rank: u32) {
         let sent = &mut self.peers[rank as usize].sent;
         *sent = sent.wrapping_add(1);
     }
 
-    /// The message that was to be handed over last has not been.
+    /// Takes back the last count: the message was not handed over.
     pub(super) fn unsends(&mut self, rank: u32) {
         let sent = &mut self.peers[rank as usize].sent;
         *sent = sent.wrapping_sub(1);
     }
 
-    /// A message to a rank waits for an answer.
+    /// An RTS to a rank waits for its CTS.
     pub(super) fn await_answer(&mut self, id: u32, rank: u32) {
         self.awaited.insert(id, Awaited { rank, answer: None });
     }
 
-    /// Whether the answer to a message is here.
+    /// Whether the CTS of a message has arrived.
     pub(super) fn is_answered(&self, id: u32) -> bool {
         self.awaited.get(&id).is_some_and(|awaited| awaited.answer.is_some())
     }
 
-    /// The answer to a message, which waits for none any more.
+    /// Takes the CTS of a message, which then waits no longer.
     pub(super) fn answer(&mut self, id: u32) -> Option<(u32, Path)> {
         self.awaited.remove(&id)?.answer
     }
 }
 
 impl Peer {
-    /// Whether a message has not come before, as far as is remembered.
+    /// Whether a message number is new, as far as numbers are remembered.
     fn is_new(&mut self, id: u32) -> bool {
         let full = self.seen.len() >= REMEMBERED;
         if full && self.seen.first().is_some_and(|&oldest| id < oldest) {
@@ -207,30 +208,30 @@ mod tests {
     fn what_a_host_may_not_say_is_refused() {
         let mut mail = Mail::new(0, 3);
         for rank in [0, 3, u32::MAX] {
-            assert_eq!(mail.arrived(envelope(Kind::Whole, rank, 1), PATH), Came::Refused, "{rank}");
+            assert_eq!(mail.arrived(envelope(Kind::Eager, rank, 1), PATH), Came::Refused, "{rank}");
         }
-        // Nor does the network speak for this host when it has sent itself something.
-        assert!(!mail.hand(envelope(Kind::Asking, 0, 1), PATH));
-        for kind in [Kind::Whole, Kind::Asking, Kind::Ready, Kind::Taken] {
+        // Nor can the network forge this host's own messages while one is queued.
+        assert!(!mail.hand(envelope(Kind::Rts, 0, 1), PATH));
+        for kind in [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit] {
             assert_eq!(mail.arrived(envelope(kind, 0, 1), PATH), Came::Refused, "{kind:?}");
         }
         assert_eq!(mail.unexpected.len(), 1);
-        // An answer to nothing, to another's message, and a second one.
-        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
+        // A CTS without an RTS, one for another host's RTS, and a duplicate.
+        assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Refused);
         mail.await_answer(7, 1);
-        assert_eq!(mail.arrived(envelope(Kind::Ready, 2, 7), PATH), Came::Refused);
-        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Answer);
-        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Cts, 2, 7), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Answer);
+        assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Refused);
         assert!(mail.is_answered(7) && mail.answer(7).is_some());
-        assert_eq!(mail.arrived(envelope(Kind::Ready, 1, 7), PATH), Came::Refused);
-        // More taken than were sent, and what was said before.
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 1), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Refused);
+        // More taken than sent, and a repeated total.
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 1), PATH), Came::Refused);
         (0..5).for_each(|_| mail.sends(1));
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 6), PATH), Came::Refused);
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 3), PATH), Came::Room(3));
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 3), PATH), Came::Refused);
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 2), PATH), Came::Refused);
-        assert_eq!(mail.arrived(envelope(Kind::Taken, 1, 5), PATH), Came::Room(2));
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 6), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 3), PATH), Came::Room(3));
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 3), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 2), PATH), Came::Refused);
+        assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 5), PATH), Came::Room(2));
     }
 
     #[test]
@@ -238,19 +239,19 @@ mod tests {
         let mut mail = Mail::new(0, 2);
         for id in 0..100 {
             let expected = if u64::from(id) < WINDOW { Came::Message } else { Came::Refused };
-            assert_eq!(mail.arrived(envelope(Kind::Asking, 1, id), PATH), expected);
+            assert_eq!(mail.arrived(envelope(Kind::Rts, 1, id), PATH), expected);
         }
         for _ in 0..WINDOW / 2 {
             mail.post(&receive());
         }
         let told: Vec<_> = (0..WINDOW / 2).filter_map(|_| mail.took(1)).collect();
         assert_eq!(told, [WINDOW as u32 / 2]);
-        assert_eq!(mail.arrived(envelope(Kind::Asking, 1, 200), PATH), Came::Message);
-        assert_eq!(mail.arrived(envelope(Kind::Asking, 1, 200), PATH), Came::Refused, "it comes twice");
+        assert_eq!(mail.arrived(envelope(Kind::Rts, 1, 200), PATH), Came::Message);
+        assert_eq!(mail.arrived(envelope(Kind::Rts, 1, 200), PATH), Came::Refused, "it comes twice");
     }
 
     proptest! {
-        /// Whatever comes, nothing grows beyond the windows, and no more room is given than was used.
+        /// No envelope makes the state grow beyond the windows, and no more credits are granted than were used.
         #[test]
         fn nothing_that_comes_is_believed_too_far(
             envelopes in prop::collection::vec((0..5u32, 1..5u32, 0..40u32, any::<bool>()), 0..400)
@@ -258,7 +259,7 @@ mod tests {
             let mut mail = Mail::new(0, 3);
             let (mut sent, mut room) = ([0u64; 3], [0u64; 3]);
             for (rank, kind, id, act) in envelopes {
-                let kind = [Kind::Whole, Kind::Asking, Kind::Ready, Kind::Taken][kind as usize - 1];
+                let kind = [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit][kind as usize - 1];
                 match mail.arrived(Envelope { lane: NO_LANE, ..envelope(kind, rank, id) }, PATH) {
                     Came::Room(more) => room[rank as usize] += more,
                     Came::Refused => {}

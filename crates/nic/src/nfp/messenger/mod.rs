@@ -1,31 +1,31 @@
-//! Messages from host to host, by way of channels and the cards' ports: the host's side of `handlers/nfp/forward.c`.
+//! Messages between hosts over channels and the cards' ports: the host's side of `handlers/nfp/forward.c`.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `envelope.rs` | what goes from host to host about a message |
+//! | `envelope.rs` | the protocol unit: eager, RTS, CTS, credit |
 //! | `receive.rs` | a receive, from its post to its bytes |
 //! | `here.rs` | messages of a host to itself |
-//! | `mail.rs` | what has come, who waits for it, and what another host may say |
-//! | `network.rs` | the processes and channels that lead to other hosts |
-//! | `lanes.rs`, `error.rs` | the channels that bytes move through; why a message fails |
+//! | `mail.rs` | matching of envelopes and receives; validation of envelopes |
+//! | `network.rs` | the card's forwarding processes, and the channels to them |
+//! | `lanes.rs`, `error.rs` | the channels for bulk data; errors of messages |
 //!
-//! The processes start with the first message: when the host sends or receives one, or one comes. Until then the microengines
-//! are everybody's.
+//! The processes start with the first message: when the host sends or receives one, or one arrives. Until then the
+//! microengines are free for other processes.
 //!
-//! A message of at most [`INLINE`] bytes goes inside its envelope. For any other the envelope asks the receiving host,
-//! which answers, once the receive is there, through which lane the bytes may come; then the sender gives them
-//! to its card in chunks.
+//! Eager and rendezvous: a message of at most [`INLINE`] bytes is inside its envelope. A longer one sends an RTS;
+//! once the receive is posted, the receiver replies with a CTS that names a lane, and the sender gives the bytes to
+//! its card in chunks.
 //!
-//! A message to the host itself never reaches the card: `here.rs`. So a host without others has a messenger too.
+//! A message to the host itself does not use the card (`here.rs`). So a host without others has a messenger too.
 //!
-//! # What is bounded
-//! A host has at most [`WINDOW`] envelopes under way to each other one that no receive has taken; past that
-//! `send` waits. Bytes go only where a receive has been posted. So a host that receives nothing holds nobody up but those who
-//! send to it, and its card always has room for what may come.
+//! # Bounds
+//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken; past that `send` waits.
+//! Bytes move only after a receive has been posted. So a host that does not receive stalls only its own senders, and
+//! its card always has room.
 //!
-//! # What fails
-//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped before there
-//! was room for it is none; after that it goes on by itself. What is held meanwhile is held by values that give it back.
+//! # Failures
+//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped
+//! before it has a credit has no effect; later it runs to its end by itself. Guards free the resources it holds.
 
 mod envelope;
 mod error;
@@ -51,18 +51,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// Most bytes of a message that goes inside its envelope.
+/// Most bytes of an eager message.
 pub const INLINE: u64 = 32;
-/// Envelopes to one host that no receive has taken.
+/// Envelopes to one host that no receive has taken: its credits.
 pub const WINDOW: u64 = 16;
 
-/// Lanes of a card in each direction, and bytes of a chunk; as in `forward.c`.
+/// Lanes of a card in each direction, and bytes of a chunk; `forward.c` has the same numbers.
 const LANES: usize = 8;
 const CHUNK: u32 = 65_536;
-/// Bytes of the message that ends one of which the host has given up a part.
+/// Size of the message that ends one of which a part has failed.
 const OVER: u32 = 4;
 
-/// What was not believed, of what came for messages between hosts.
+/// Invalid frames and envelopes of messages between hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessengerCounters {
     /// Frames that the card's processes refused.
@@ -71,43 +71,43 @@ pub struct MessengerCounters {
     pub envelopes: u64,
 }
 
-/// A send, as far as whoever waits for it has to know.
+/// The progress of a send, for deadlock hints.
 #[derive(Default)]
 struct Sending {
-    /// The receiver has been asked, and has not answered.
+    /// The RTS has been sent, and no CTS has come.
     asked: Cell<bool>,
     done: RefCell<Option<(Result<(), MessageError>, Path)>>,
 }
 
-/// A message on its way out.
+/// A message in the transmit path.
 struct Leaving {
     envelope: Envelope,
     address: u64,
-    /// Its place in the window of its receiver, and its turn at the card.
+    /// Its credit, and its turn at the card.
     window: Permit,
     turn: Guard,
 }
 
-/// The host's end of messages from host to host, and of those to itself.
+/// The host's end of messages between hosts, and of those to itself.
 pub struct Messenger {
     sim: Sim,
     /// The host's rank.
     own: u32,
     device: Device,
-    /// The way to other hosts; none where there are none.
+    /// The channels to other hosts; none if there are none.
     network: Option<Network>,
     windows: Vec<Credits>,
     mail: RefCell<Mail>,
-    /// Messages of this host to itself that no receive is through with, by number.
+    /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, Here>>,
     changed: Signal,
     refused: Cell<u64>,
-    /// What went wrong where nobody waited for it.
+    /// The first failure of a task that no call waits for.
     failed: Cell<Option<ChannelError>>,
 }
 
 impl Messenger {
-    /// A messenger among `ranks` hosts, without a way to the others.
+    /// A messenger among `ranks` hosts, without a network to the others.
     pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, None))
     }
@@ -128,12 +128,12 @@ impl Messenger {
         }
     }
 
-    /// Sends the `bytes` bytes of host memory from `address` on to a rank. Returns when they may be used again: those
-    /// that are not inside the envelope when the receiving card has them, or this host's own receive.
+    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when they may be used again: at once
+    /// for an eager message, otherwise when the receiving card has them, or this host's own receive.
     ///
     /// # Errors
-    /// When there is no such rank, the memory is not the host's, a channel failed, or the receiver has too little room for a
-    /// message that does not fit its envelope.
+    /// When there is no such rank, the memory is not the host's, a channel failed, or the receiver's buffer is too
+    /// small for a message that is not eager.
     pub async fn send(
         self: &Rc<Messenger>,
         path: &mut Path,
@@ -162,13 +162,13 @@ impl Messenger {
         );
         let window = window.await;
         path.advance(Stage::Receiver, self.sim.now());
-        let kind = if bytes <= INLINE { Kind::Whole } else { Kind::Asking };
+        let kind = if bytes <= INLINE { Kind::Eager } else { Kind::Rts };
         let id = message.sequence as u32;
         let mut envelope = Envelope { tag, bytes: bytes as u32, id, ..Envelope::new(to, kind) };
         if to == self.own {
             return self.send_here(path, envelope, address, window).await;
         }
-        if kind == Kind::Whole
+        if kind == Kind::Eager
             && let Ok(inside) = card.memory().read(address, bytes)?.into_buffer()
         {
             envelope.inside[..bytes as usize].copy_from_slice(&inside);
@@ -193,7 +193,7 @@ impl Messenger {
         result
     }
 
-    /// Sees a send through: its envelope, then its bytes.
+    /// Runs a send to its end: its envelope, then its bytes.
     async fn see_off(
         &self,
         sending: &Sending,
@@ -203,19 +203,19 @@ impl Messenger {
         let Leaving { envelope, address, window, turn } = leaving;
         let Envelope { rank, id, bytes, kind, .. } = envelope;
         self.mail.borrow_mut().sends(rank);
-        if kind == Kind::Asking {
+        if kind == Kind::Rts {
             self.mail.borrow_mut().await_answer(id, rank);
         }
         if let Err(error) = self.hand_out_in(turn, path, &envelope).await {
-            // It has not left, and the window is given back with its permit.
+            // It has not left; dropping its permit returns the credit.
             let mut mail = self.mail.borrow_mut();
             mail.unsends(rank);
             mail.answer(id);
             return Err(error);
         }
-        // From here on the receiver gives it back.
+        // From here on the receiver returns the credit.
         window.forget();
-        if kind == Kind::Whole {
+        if kind == Kind::Eager {
             return Ok(());
         }
         sending.asked.set(true);
@@ -229,7 +229,7 @@ impl Messenger {
         }
     }
 
-    /// Gives a message's bytes to the card, which sends them into a lane of the other one.
+    /// Gives a message's bytes to the card, which sends them through a lane of the receiving card.
     async fn send_bytes(
         &self,
         path: &mut Path,
@@ -246,7 +246,7 @@ impl Messenger {
         for (at, piece) in chunks(bytes) {
             if let Err(error) = self.device.send_indirect(path, channel, address + at, piece, None).await {
                 if !seen_by_both(&error) {
-                    // The process still waits for the chunk: a message of another kind tells it.
+                    // The process still waits for the chunk: a message of another kind ends its wait.
                     let _ = self.device.send(path, channel, &[0; OVER as usize], None).await;
                 }
                 return Err(error.into());
@@ -255,7 +255,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Hands an envelope to the card. Only for tasks that go on to their end: a call that is dropped keeps its channel.
+    /// Hands an envelope to the card. Only for tasks that run to their end: a call that is dropped keeps its channel.
     async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SendQueued, self.sim.now());
@@ -273,7 +273,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// The thread that takes what comes, for ever.
+    /// The thread that receives envelopes; it never ends.
     async fn serve(self: Rc<Messenger>) {
         let mut path = Path::from(self.sim.now());
         loop {
@@ -281,7 +281,7 @@ impl Messenger {
                 Ok(payload) => payload,
                 Err(error) => return self.fail(error),
             };
-            // One that came while a process or the thread was busy with another has waited for it.
+            // An envelope that came while a process or the thread was busy has waited.
             let mut its = path;
             if let Some(came) = self.device.card().envelope_path(&payload)
                 && came.at() <= path.at()
@@ -313,12 +313,12 @@ impl Messenger {
     }
 }
 
-/// The message that an envelope is of.
+/// The message of an envelope.
 const fn message_of(envelope: &Envelope) -> MessageId {
     MessageId { source: NodeId(envelope.rank), sequence: envelope.id as u64 }
 }
 
-/// Whether the process at the other end of a channel knows that a call failed, and has gone on.
+/// Whether the process at the other end of a channel knows that a call failed, and has continued.
 const fn seen_by_both(error: &ChannelError) -> bool {
     matches!(
         error,
@@ -337,7 +337,7 @@ impl fmt::Debug for Messenger {
     }
 }
 
-/// Where each chunk of a message begins, and its bytes.
+/// Offset and size of each chunk of a message.
 fn chunks(bytes: u32) -> impl Iterator<Item = (u64, u32)> {
     (0..bytes).step_by(CHUNK as usize).map(move |at| (u64::from(at), CHUNK.min(bytes - at)))
 }

@@ -1,4 +1,4 @@
-//! The way to other hosts: what the card's processes are started with, and the channels to them.
+//! The network side of a messenger: the card's forwarding processes, and the channels to them.
 
 use super::super::card::Card;
 use super::super::{Memory, MemoryKind, Program, ProgramError, map};
@@ -14,35 +14,35 @@ use std::rc::Rc;
 const SLOTS: u32 = 2;
 const TOLD: u32 = 16;
 const ENTRY: u32 = 64;
-/// Microengines that it runs on.
+/// Microengines that its processes run on.
 const MICROENGINES: usize = 4;
 /// Its first target.
 const TARGETS: u32 = 0xffff_0000;
-/// Envelopes from one host that its card may hold: messages, answers to as many, and what gives windows back.
+/// Most envelopes from one host that its card may hold: messages, as many CTS, and credits.
 const ENTRIES: u32 = 4 * WINDOW as u32;
-/// Bytes that its microengines share, the first word of which counts the frames that it refused.
+/// Bytes shared by its microengines; the first word counts the frames that they refused.
 const SHARED: u32 = 64;
 
 const PROGRAM: &[u8] = include_bytes!("../forward.elf");
 
-/// What the card's processes are started with.
+/// The arguments of the card's processes.
 struct Plan {
     program: Rc<Program>,
     /// The first of their microengines.
     first: usize,
-    /// Where their memory begins in EMEM, and what they share.
+    /// The address of their memory in EMEM, and of what they share.
     memory: u32,
     shared: u64,
     entries: u32,
 }
 
-/// A host's way to others.
+/// The channels to the card's processes.
 pub(super) struct Network {
     plan: Plan,
     started: Cell<bool>,
     pub(super) out: Channel,
     pub(super) come: Channel,
-    /// One thread at a time hands an envelope to the card.
+    /// Serializes the threads that hand an envelope to the card.
     pub(super) turn: Server,
     pub(super) sending: Rc<Lanes>,
     pub(super) handing: Rc<Lanes>,
@@ -63,7 +63,7 @@ impl Network {
             ("bytes of EMEM", "memory.emem.size", bytes.into(), size.into()),
             ("channels", "limits.channels", channels, spec.channels.channels.into()),
             ("targets", "limits.targets", channels, spec.channels.targets.into()),
-            // One for each channel, so that none waits for a thread of another message.
+            // One for each channel, so that none waits for another message's thread.
             ("threads", "limits.threads", channels, spec.channels.threads.into()),
         ] {
             if needed > there {
@@ -105,19 +105,19 @@ impl Network {
 }
 
 impl Messenger {
-    /// The microengines that it runs on: the last four.
+    /// The microengines of its processes: the last four.
     pub fn microengines(cores: usize) -> Range<usize> {
         cores.saturating_sub(MICROENGINES)..cores
     }
 
-    /// Prepares a card for messages among `ranks` hosts, and opens the channels for them where there are others. It takes no
+    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. It takes no
     /// time, and nothing runs before the first message.
     ///
     /// # Errors
-    /// When the card has too little of something for them, such as microengines.
+    /// When a resource of the card is too small, such as microengines.
     ///
     /// # Panics
-    /// When channels have been opened.
+    /// When channels have been opened before.
     pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
         if ranks < 2 {
             return Ok(Messenger::local(sim, card, ranks));
@@ -126,18 +126,18 @@ impl Messenger {
         let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
         let weak = Rc::downgrade(&messenger);
         card.on_message(move || {
-            // Where another process is in the way, the frame is nobody's.
+            // Where another process occupies the microengine, no process takes the frame.
             let _ = weak.upgrade().map(|messenger| messenger.start());
         });
         Ok(messenger)
     }
 
-    /// The way to other hosts, for what comes from there or goes there.
+    /// The channels to the card's processes, where there are other hosts.
     pub(super) fn network(&self) -> &Network {
-        self.network.as_ref().expect("what is between hosts has a way there")
+        self.network.as_ref().expect("a messenger between hosts has a network")
     }
 
-    /// The processes of each microengine: their functions, and the lane of each.
+    /// The processes of each microengine: function and lane.
     fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
         let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
         let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];
@@ -152,7 +152,7 @@ impl Messenger {
     /// Starts its processes, unless they run or there are no other hosts. It takes no time.
     ///
     /// # Errors
-    /// When something else runs on their microengines.
+    /// When another process runs on their microengines.
     pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
         let Some(Network { plan, started, .. }) = &self.network else { return Ok(()) };
         if started.get() {
@@ -183,7 +183,7 @@ impl Messenger {
         self.device.card().processor().memory(MemoryKind::Emem, 0)
     }
 
-    /// What was not believed.
+    /// Counters of invalid frames and envelopes.
     pub fn counters(&self) -> MessengerCounters {
         let frames = match &self.network {
             Some(Network { plan, started, .. }) if started.get() => {

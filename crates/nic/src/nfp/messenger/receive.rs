@@ -1,4 +1,4 @@
-//! A receive, from its post to its bytes.
+//! Receives.
 
 use super::super::card::ChannelError;
 use super::envelope::{Envelope, Kind, NO_LANE};
@@ -10,21 +10,21 @@ use nicety_types::{MessageId, Path, Stage};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A receive that has been posted. Its message comes into its buffer also where nobody asks for it.
+/// A receive that has been posted. Its message goes into its buffer even if no call waits for it.
 #[must_use = "a message comes into its buffer; Messenger::received says when"]
 pub struct Posted(Rc<Receive>);
 
 pub(super) struct Receive {
     pub(super) source: Option<u32>,
     pub(super) tag: Option<u32>,
-    /// The envelope it has taken, and its path until it came.
+    /// The envelope it has matched, with the path up to its arrival.
     pub(super) taken: Cell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
-    /// Its message was one of this host to itself, whose sender has copied it.
+    /// Its message was from this host itself, and the sender has copied it.
     pub(super) filled_by_sender: Cell<bool>,
 }
 
-/// How a receive ended: its message, what came of it, and its path.
+/// The outcome of a receive: message, result and path.
 pub(super) type Done = (MessageId, Result<Arrival, MessageError>, Path);
 
 impl Envelope {
@@ -46,9 +46,9 @@ impl Receive {
 }
 
 impl Messenger {
-    /// Posts a receive, and does not wait for its message: the first that comes from then on, or has come and was not taken,
-    /// from `source` with this tag (or any), into the `room` bytes of host memory from `address` on. `path` accounts
-    /// for the time of whoever posts it.
+    /// Posts a receive without waiting: the first message from `source` with this tag (or any) that is waiting or
+    /// arrives later goes into the `room` bytes of host memory from `address` on. `path` accounts for the time of the
+    /// poster.
     ///
     /// # Errors
     /// When there is no such rank, or the memory is not the host's.
@@ -75,18 +75,18 @@ impl Messenger {
             let (envelope, result) = messenger.take(&theirs, &mut path, address, room).await;
             theirs.done.replace(Some((message_of(&envelope), result, path)));
             messenger.changed.notify_all();
-            if envelope.kind == Kind::Whole {
-                // Behind what the program sends at this instant.
+            if envelope.kind == Kind::Eager {
+                // After the sends of the program at this instant.
                 messenger.give_back(envelope.rank, &path);
             }
         });
         Ok(Posted(receive))
     }
 
-    /// Waits until a posted receive has its message.
+    /// Waits until a posted receive is complete.
     ///
     /// # Errors
-    /// When the message is longer than the buffer, its sender has given it up, or a channel failed.
+    /// When the message is longer than the buffer, its sender has failed, or a channel failed.
     pub async fn received(&self, path: &mut Path, posted: Posted) -> Result<Arrival, MessageError> {
         let receive = &posted.0;
         let what = move || {
@@ -108,7 +108,7 @@ impl Messenger {
         Err(self.failed.get().expect("just seen").into())
     }
 
-    /// Sees a receive through: its envelope, then its bytes. Says what it took.
+    /// Runs a receive to its end: its envelope, then its bytes. Returns the outcome.
     async fn take(
         self: &Rc<Messenger>,
         receive: &Receive,
@@ -119,10 +119,10 @@ impl Messenger {
         self.changed.wait_until(|| receive.taken.get().is_some()).await;
         let (envelope, since) = receive.taken.take().expect("just seen");
         path.follow(&since);
-        // The message's own path, where that of the receive is another.
+        // The message's own path, if it is not the receive's.
         let (begun, mut own) = (*path, since);
         own.advance(Stage::Receiver, begun.at());
-        if envelope.kind == Kind::Asking {
+        if envelope.kind == Kind::Rts {
             self.give_back(envelope.rank, path);
         }
         let result = match envelope.rank == self.own {
@@ -148,21 +148,21 @@ impl Messenger {
         room: u64,
     ) -> Result<Arrival, MessageError> {
         let (arrival, source, id) = (envelope.arrival(), envelope.rank, envelope.id);
-        let ready = |bytes, lane| Envelope { id, bytes, lane, ..Envelope::new(source, Kind::Ready) };
+        let cts = |bytes, lane| Envelope { id, bytes, lane, ..Envelope::new(source, Kind::Cts) };
         if arrival.bytes > room {
-            if envelope.kind == Kind::Asking {
-                self.hand_out(path, &ready(0, NO_LANE)).await?;
+            if envelope.kind == Kind::Rts {
+                self.hand_out(path, &cts(0, NO_LANE)).await?;
             }
             return Err(MessageError::NoRoom { message: arrival, room });
         }
-        if envelope.kind == Kind::Whole {
+        if envelope.kind == Kind::Eager {
             let inside = &envelope.inside[..arrival.bytes as usize];
             self.device.card().memory().write(address, inside)?;
             return Ok(arrival);
         }
         let lane = self.network().handing.take().await;
         path.advance(Stage::Receiver, self.sim.now());
-        self.hand_out(path, &ready(envelope.bytes, lane.number())).await?;
+        self.hand_out(path, &cts(envelope.bytes, lane.number())).await?;
         for (at, piece) in chunks(envelope.bytes) {
             let channel = lane.channel();
             let received = self.device.receive_indirect(path, channel, address + at, piece, None).await;
@@ -180,24 +180,24 @@ impl Messenger {
         Ok(arrival)
     }
 
-    /// Keeps a lane until the card has thrown away what is left of its message.
+    /// Keeps a lane until the card has discarded the rest of its message.
     async fn drain(self: Rc<Messenger>, lane: Lane, mut path: Path) {
         loop {
             match self.device.receive(&mut path, lane.channel(), OVER, None).await {
-                // The process was still about to hand over a chunk.
+                // The process was about to hand over one more chunk.
                 Err(ChannelError::Failed(Failure::KindMismatch { .. })) => {}
                 _ => return,
             }
         }
     }
 
-    /// A receive has taken an envelope: its sender may send another, and is told when half of the window has been taken.
+    /// A receive has taken an envelope: this frees a credit of its sender, reported when half of the window is free.
     fn give_back(self: &Rc<Messenger>, rank: u32, path: &Path) {
         if rank == self.own {
             return self.windows[rank as usize].release(1);
         }
         let Some(id) = self.mail.borrow_mut().took(rank) else { return };
-        let envelope = Envelope { id, ..Envelope::new(rank, Kind::Taken) };
+        let envelope = Envelope { id, ..Envelope::new(rank, Kind::Credit) };
         let (messenger, mut path) = (self.clone(), *path);
         self.sim.spawn(async move {
             if let Err(MessageError::Channel(error)) = messenger.hand_out(&mut path, &envelope).await {
