@@ -1,4 +1,4 @@
-//! What a message costs this machine: `cargo bench -p nicety-portals`.
+//! CPU time of a message: `cargo bench -p nicety-portals`.
 
 use nicety_portals::*;
 use nicety_types::NodeId;

@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 named! {
-    /// What an atomic operation does with an item of the target (`ptl_op_t`). *Data* is what the message
-    /// brings; the *operand* of a conditional swap comes beside it.
+    /// The operation on an item of the target (`ptl_op_t`). *Data* is the item in the message; the *operand*
+    /// of a conditional swap comes beside it.
     pub enum AtomicOp {
         /// The lesser of the target and the data. Where one is no number, the target stays.
         Min = "PTL_MIN",
@@ -182,7 +182,7 @@ impl Atomic {
         if target.len() != data.len() {
             return Err(Error::ArgInvalid("target and data of an atomic operation are of one length"));
         }
-        // What is left of a message cut to nothing is no operation.
+        // A message truncated to nothing is no operation.
         if data.is_empty() {
             return Ok(());
         }

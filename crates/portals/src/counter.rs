@@ -1,12 +1,12 @@
 //! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered
 //! Operations').
 //!
-//! A triggered operation is due when its counter's successes and failures together reach its threshold, so that a chain
-//! of operations goes on, and ends, where one of them fails; a wait (`PtlCTWait`) is for successes alone.
-//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the
-//! order in which they were posted. A change makes all its operations due at once, before the first of them
-//! is carried out: one that sets the counter back does not hold up its neighbours. What became due first is
-//! carried out first, on whatever counter.
+//! A triggered operation is due when its counter's successes and failures together reach its threshold, so
+//! that a chain of operations goes on, and ends, where one of them fails; a wait (`PtlCTWait`) is for
+//! successes alone. Operations on one counter become due in the order of their thresholds, and those of one
+//! threshold in the order in which they were posted. A change makes all its operations due before the first
+//! of them is carried out, so one that sets the counter back does not hold up the others. Operations are
+//! carried out in the order in which they became due, across all counters.
 
 use crate::diagnosis::FailedOperation;
 use crate::handle::Slab;
@@ -34,13 +34,13 @@ impl CtEvent {
         CtEvent { success: 0, failure: n }
     }
 
-    /// What triggered operations compare with their thresholds: successes and failures together.
+    /// The number that triggered operations compare with their thresholds: successes and failures together.
     pub const fn total(self) -> u64 {
         self.success.saturating_add(self.failure)
     }
 }
 
-/// What waits on a counter.
+/// An operation that waits on a counter.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
     Start(OperationHandle),

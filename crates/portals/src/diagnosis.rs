@@ -1,4 +1,5 @@
-//! What explains to a user why nothing comes: what was dropped, what failed, what counts, and what waits.
+//! Explains to a user why a program waits: dropped messages, failed operations, counters and waiting
+//! operations.
 
 use crate::counter::Action;
 use crate::{CtEvent, CtHandle, DropReason, FailType, Header, HeaderKind, Interface, MdOptions, MeOptions};
@@ -8,7 +9,7 @@ use std::fmt;
 /// A message that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedMessage {
-    /// What it was.
+    /// The kind of message.
     pub kind: HeaderKind,
     /// The sender.
     pub source: NodeId,
@@ -30,7 +31,7 @@ impl fmt::Display for DroppedMessage {
 /// An operation of this initiator that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedOperation {
-    /// What it was.
+    /// The kind of operation.
     pub kind: HeaderKind,
     /// Its target.
     pub target: NodeId,
@@ -70,23 +71,23 @@ impl fmt::Display for FailedOperation {
     }
 }
 
-/// What counts into a counter.
+/// The sources that count into a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// No descriptor, match entry or triggered operation does, and nothing has.
+    /// No descriptor, match entry or triggered operation does, and none has.
     ByNothing,
-    /// Match entries have it for their handlers only, which count where they say so.
+    /// Match entries have it for their handlers only, which count by command.
     ByHandlers,
-    /// Descriptors do, and of acknowledgements only, which come where they are asked for.
+    /// Descriptors do, and only acknowledgements, which come where they are asked for.
     ByAcknowledgements,
-    /// Something else.
+    /// Another source.
     Yes,
 }
 
 /// A triggered operation that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingTriggered {
-    /// What it is, such as `put`.
+    /// Its name, such as `put`.
     pub what: &'static str,
     /// The successes and failures that it waits for.
     pub threshold: u64,
@@ -114,7 +115,7 @@ impl Interface {
         self.counters.get(ct).ok()?.first_failure
     }
 
-    /// What counts into a counter as things are. It looks at everything, and is for a run that has come to its end.
+    /// The sources that count into a counter now. It searches every resource: meant for the end of a run.
     pub fn counted(&self, ct: CtHandle) -> Counted {
         let communication = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
         let by_entry =
@@ -134,7 +135,7 @@ impl Interface {
         } else if all.contains(MdOptions::EVENT_CT_ACK) {
             Counted::ByAcknowledgements
         } else if self.counters.get(ct).is_ok_and(|counter| counter.value != CtEvent::default()) {
-            // Entries that are used once are gone when they have counted.
+            // Use-once entries are gone when they have counted.
             Counted::Yes
         } else if self.entries.values().any(|e| e.me.ct == Some(ct) && e.me.handlers.is_some()) {
             Counted::ByHandlers

@@ -8,8 +8,8 @@ use crate::{
 use nicety_types::NodeId;
 
 impl Interface {
-    /// The card has read the last byte of the message, or given it up: the source memory may be used again.
-    /// Where it is given up and a reply was to come, that has failed, too.
+    /// The card has read the last byte of the message, or given up: the source memory may be used again.
+    /// Where it gave up and a reply was due, that has failed, too.
     ///
     /// # Errors
     /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
@@ -25,7 +25,7 @@ impl Interface {
             return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
         };
         *sent = true;
-        // Bytes of a reply that are on their way come before the end in any case.
+        // Bytes of a reply that are in flight come before the end in any case.
         let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
         let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
         let (from, header) = (op.from, op.header);
@@ -84,8 +84,8 @@ impl Interface {
         self.complete_reply(&reply, outcome, effects)
     }
 
-    /// Operations that are sent and whose answer is not here, or not whole, with their targets; of the latter,
-    /// which end with [`Interface::complete_reply`], true.
+    /// Operations that are sent and whose answer has not arrived completely, with their targets; the flag is
+    /// true where part of it has, which ends with [`Interface::complete_reply`].
     pub fn unanswered(&self) -> impl Iterator<Item = (OperationHandle, NodeId, bool)> + '_ {
         self.operations.values().filter_map(|op| match op.state {
             State::Started { sent: true, answer: answer @ (Answer::Awaited | Answer::Arriving) } => {

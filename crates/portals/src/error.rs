@@ -1,4 +1,4 @@
-//! What a command can be refused for, with the return codes of the specification.
+//! Reasons to refuse a command, with the return codes of the specification.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Error {
     /// `PTL_NO_SPACE`: a resource of the card is used up.
     NoSpace {
-        /// What there is no more of.
+        /// The exhausted resource.
         what: &'static str,
         /// The field of [`crate::Limits`] that bounds it.
         name: &'static str,
@@ -19,7 +19,7 @@ pub enum Error {
         /// The longest list allowed, in entries.
         limit: u32,
     },
-    /// `PTL_ARG_INVALID`: an argument makes no sense; the text says which, and what to write.
+    /// `PTL_ARG_INVALID`: an invalid argument; the text says which, and what to write.
     ArgInvalid(&'static str),
     /// `PTL_ARG_INVALID`: a handle of a resource that was freed, unlinked or never existed.
     Stale(&'static str),
@@ -42,9 +42,9 @@ pub enum Error {
     },
     /// `PTL_IN_USE`: something still uses the resource.
     InUse {
-        /// What was to be freed.
+        /// The resource to be freed.
         what: &'static str,
-        /// What uses it.
+        /// Its user.
         by: &'static str,
     },
 }
@@ -102,7 +102,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a card's specification calls a field of [`crate::Limits`].
+/// The key of a field of [`crate::Limits`] in a card's spec.
 fn key(field: &str) -> &str {
     match field {
         "entries" => "match_entries",

@@ -1,4 +1,4 @@
-//! What an operation leaves behind: full events, counts, operations that are due, acknowledgements.
+//! Effects of an operation: full events, counts, operations that are due, acknowledgements.
 
 use crate::{Atomic, CtEvent, CtHandle, EqHandle, Header, HeaderKind, List, Outgoing};
 use nicety_types::NodeId;
@@ -79,7 +79,7 @@ named! {
         /// It succeeded.
         #[default]
         Ok = "PTL_NI_OK",
-        /// The message could not be brought to its target.
+        /// The message could not be delivered to its target.
         Undeliverable = "PTL_NI_UNDELIVERABLE",
         /// The portal table entry is disabled.
         PtDisabled = "PTL_NI_PT_DISABLED",
@@ -134,11 +134,12 @@ impl FailType {
 /// A full event (`ptl_event_t`). Fields that a kind of event does not use are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
     /// How it ended.
     pub fail: FailType,
-    /// Who started the operation; this node itself for `Link`, `AutoUnlink`, `AutoFree` and `PtDisabled`.
+    /// The initiator of the operation; this node itself for `Link`, `AutoUnlink`, `AutoFree` and
+    /// `PtDisabled`.
     pub initiator: NodeId,
     /// The portal table index.
     pub pt: u32,
@@ -186,7 +187,7 @@ impl Event {
     }
 }
 
-/// Something the card has to make visible, or to do.
+/// An effect that the card must make visible or carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Write a full event to an event queue.
@@ -215,8 +216,8 @@ pub enum Effect {
     Ack(Header),
 }
 
-/// Effects in the order in which they take place. Kept by the card and used again, so that a message
-/// allocates nothing.
+/// Effects in the order in which they take place. The card keeps and reuses it, so that a message allocates
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     list: Vec<Effect>,

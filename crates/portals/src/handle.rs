@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// What every handle is: a slot and how often that slot has been given out.
+/// A handle: a slot, and how often that slot has been allocated.
 pub(crate) trait Handle: Copy {
     /// The kind of resource, as error messages say it, and the field of [`crate::Limits`] that bounds it.
     const NAMES: (&'static str, &'static str);

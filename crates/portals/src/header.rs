@@ -28,7 +28,7 @@ use std::fmt;
 pub const HEADER_BYTES: usize = 64;
 const VERSION: u8 = 1;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HeaderKind {
@@ -77,7 +77,7 @@ impl HeaderKind {
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the message is.
+    /// The kind.
     pub kind: HeaderKind,
     /// The acknowledgement asked for; on an acknowledgement, the one given, where `None` ends the operation
     /// without an event or a count (`ACK_DISABLE`).
@@ -115,9 +115,9 @@ pub enum HeaderError {
     Version(u8),
     /// No kind of message.
     Kind(u8),
-    /// No kind of acknowledgement.
+    /// No kind of acknowledgement request.
     Ack(u8),
-    /// No way for an operation to end.
+    /// No failure type.
     Fail(u8),
     /// Bytes 58 and 59 are not zero.
     Reserved,
@@ -157,8 +157,7 @@ impl std::error::Error for HeaderError {}
 
 impl Header {
     /// The header of a put that asks for no acknowledgement and belongs to no operation of
-    /// [`crate::Interface`]: what a card sends on its own account, a handler's put for one. Offset and header
-    /// data are zero.
+    /// [`crate::Interface`], as a card sends for a handler. Offset and header data are zero.
     pub const fn put(source: NodeId, target: NodeId, pt: u32, match_bits: u64, length: u64) -> Header {
         Header {
             kind: HeaderKind::Put,

@@ -1,7 +1,7 @@
 //! The initiator: memory descriptors, operations, and how they end ('Memory Descriptors', 'Data Movement
 //! Operations').
 //!
-//! An operation ends when its message has been sent and, where an answer was asked for, that is here: an
+//! An operation ends when its message has been sent and the answer it asked for has arrived: an
 //! acknowledgement, or a reply with its bytes deposited. Until then it keeps its place among
 //! [`crate::Limits::operations`], and its memory descriptors.
 
@@ -25,14 +25,14 @@ pub struct Md {
     pub length: u64,
     /// Options.
     pub options: MdOptions,
-    /// Where full events go, if anywhere.
+    /// The event queue, if any.
     pub eq: Option<EqHandle>,
-    /// What counts, if anything.
+    /// The counter, if any.
     pub ct: Option<CtHandle>,
 }
 
-/// A message for the card to send: a header, and behind it what [`Header::payload_bytes`] says. That is the
-/// operand, if there is one, and then `header.length` bytes of host memory from `start` on; of a get, nothing.
+/// A message for the card to send: a header, and behind it [`Header::payload_bytes`] bytes. These are the
+/// operand, if there is one, and then `header.length` bytes of host memory from `start` on; none for a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// The operation, for [`Interface::sent`].
@@ -105,10 +105,10 @@ pub(crate) enum State {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Not asked for, or here.
+    /// Not asked for, or arrived.
     Done,
     Awaited,
-    /// A reply whose bytes are on their way.
+    /// A reply whose bytes are in flight.
     Arriving,
 }
 
@@ -150,7 +150,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Starts a put (`PtlPut`): the card sends what is returned and then says so with [`Interface::sent`].
+    /// Starts a put (`PtlPut`): the card sends the returned message and then calls [`Interface::sent`].
     ///
     /// # Errors
     /// [`Error::Stale`] for the descriptor; [`Error::ArgInvalid`] for a message beyond its memory or longer
@@ -234,8 +234,8 @@ impl Interface {
         self.start_now(&Draft::fetch(request, HeaderKind::Swap))
     }
 
-    /// A put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`): then, or now where
-    /// it has already, an [`Effect::Start`] tells the card.
+    /// A put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`), or now
+    /// if it already has: an [`Effect::Start`] tells the card.
     ///
     /// # Errors
     /// As [`Interface::put`], or [`Error::Stale`] for the counter.
@@ -291,7 +291,7 @@ impl Interface {
         self.start_later(&Draft::fetch(request, HeaderKind::FetchAtomic), ct, threshold, effects)
     }
 
-    /// The same with a swap (`PtlTriggeredSwap`). Its operand is that of now.
+    /// The same with a swap (`PtlTriggeredSwap`). Its operand is read now.
     ///
     /// # Errors
     /// As [`Interface::swap`], or [`Error::Stale`] for the counter.
@@ -447,7 +447,7 @@ impl Interface {
         matches!(place.of, Owner::Card(_))
     }
 
-    /// The descriptor of a place; of one that is the card's own, what stands for it.
+    /// The descriptor of a place; a substitute where the place is the card's own.
     pub(crate) fn md(&self, place: Place) -> Md {
         match place.of {
             Owner::Host(md) => self.descriptors.get(md).expect("a descriptor in use is not released").md,
@@ -497,7 +497,7 @@ impl Operation {
     }
 }
 
-/// What one operation adds to a counter: a failure counts one, whatever is counted.
+/// The amount that one operation adds to a counter: a failure counts one, whatever the unit.
 pub(crate) fn amount(outcome: FailType, in_bytes: bool, bytes: u64) -> CtEvent {
     match (outcome.is_ok(), in_bytes) {
         (false, _) => CtEvent::failure(1),

@@ -13,8 +13,8 @@ use crate::{Error, Features, MdHandle, MeHandle, OperationHandle};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
-/// How much of everything an interface has (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are
-/// generous; a card's spec says its own.
+/// The limits of an interface (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are generous; a card's
+/// spec sets its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Match entries, linked or still referred to.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub atomic_bytes: u64,
     /// Bytes of one fetch-and-atomic or swap (`max_fetch_atomic_size`).
     pub fetch_atomic_bytes: u64,
-    /// What the card can do beside puts; by default nothing.
+    /// The card's operations beside puts; none by default.
     pub features: Features,
 }
 
@@ -68,7 +68,7 @@ impl Default for Limits {
     }
 }
 
-/// What an interface has counted since it was made.
+/// Counts of an interface since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Messages that matched on a priority list.
@@ -155,7 +155,7 @@ pub struct Interface {
     pub(crate) counters: Counters,
     pub(crate) descriptors: Slab<MdHandle, Descriptor>,
     pub(crate) operations: Slab<OperationHandle, Operation>,
-    /// Of these, those that are sent and whose answer is not here, or not whole.
+    /// Of these, those that are sent and whose answer has not arrived completely.
     pub(crate) unanswered: u32,
     pub(crate) entries: Slab<MeHandle, Entry>,
     pub(crate) table: Vec<Option<PortalEntry>>,
@@ -198,7 +198,7 @@ impl Interface {
         self
     }
 
-    /// From now on it is of processes of the user `uid`.
+    /// Changes the user of its processes to `uid`.
     pub const fn set_uid(&mut self, uid: u32) {
         self.uid = uid;
     }
@@ -213,12 +213,12 @@ impl Interface {
         self.node
     }
 
-    /// How much there is of everything.
+    /// The limits.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What was counted.
+    /// The counts.
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -228,7 +228,7 @@ impl Interface {
         self.operations.len()
     }
 
-    /// Operations of this initiator that are sent and whose answer is not here, or not whole.
+    /// Operations of this initiator that are sent and whose answer has not arrived completely.
     pub const fn unanswered_operations(&self) -> u32 {
         self.unanswered
     }
@@ -239,7 +239,7 @@ impl Interface {
     }
 }
 
-/// Refuses to free what has users.
+/// Refuses to free a resource that has users.
 pub(crate) fn release(users: u32, what: &'static str, by: &'static str) -> Result<(), Error> {
     if users > 0 { Err(Error::InUse { what, by }) } else { Ok(()) }
 }

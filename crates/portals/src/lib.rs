@@ -62,7 +62,7 @@
 //! what it reads behind the header that [`Delivery::reply`] gives, lets [`Atomic::apply`] work on the memory
 //! where the kind says so, and calls `complete`. At the initiator, `arrive` answers the reply's header with a
 //! [`Reply`], which says where the bytes go; [`Interface::complete_reply`] gives the REPLY event. A failure
-//! comes as a reply without bytes, so nobody waits for ever.
+//! comes as a reply without bytes, so no initiator waits for ever.
 //!
 //! Which of these operations there are is up to the card: [`Limits::features`]. Without the feature, the host
 //! cannot start one, and a target drops it as [`DropReason::Unsupported`] and says so to its initiator.

@@ -1,7 +1,7 @@
 //! Match entries and the lists they are on ('Match List Entries and Matching Lists').
 //!
-//! A list is searched in order, and the first entry that matches takes the message. What the search looks at
-//! lies together in 32 bytes an entry, so a long list costs about a nanosecond an entry.
+//! A list is searched in order, and the first entry that matches takes the message. The search keys lie
+//! together in 32 bytes an entry, so a long list costs about a nanosecond an entry.
 
 use crate::handle::Slab;
 use crate::interface::release;
@@ -20,20 +20,20 @@ pub enum List {
     Overflow,
 }
 
-/// Whose messages an entry takes (`match_id`).
+/// The ranks whose messages an entry takes (`match_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// `PTL_RANK_ANY`: everybody's.
+    /// `PTL_RANK_ANY`: all ranks.
     #[default]
     Any,
     /// Those of one rank.
     Rank(NodeId),
 }
 
-/// On behalf of whom the operations are that an entry allows (`uid`).
+/// The users whose operations an entry allows (`uid`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum User {
-    /// `PTL_UID_ANY`: anybody.
+    /// `PTL_UID_ANY`: all users.
     #[default]
     Any,
     /// One user.
@@ -51,13 +51,14 @@ pub struct Me {
     pub match_bits: u64,
     /// The bits that do not matter: one means ignored.
     pub ignore_bits: u64,
-    /// Whose messages.
+    /// The ranks whose messages it takes.
     pub source: Source,
-    /// On behalf of whom. Another user's message that matches is refused; it does not go on to the next entry.
+    /// The users it allows. Another user's message that matches is refused; it does not go on to the next
+    /// entry.
     pub user: User,
     /// Options.
     pub options: MeOptions,
-    /// What counts, if anything.
+    /// The counter, if any.
     pub ct: Option<CtHandle>,
     /// With `MANAGE_LOCAL`, unlink when fewer bytes than this are left; zero is never.
     pub min_free: u64,
@@ -67,7 +68,7 @@ pub struct Me {
     pub user_ptr: u64,
 }
 
-/// What a search looks at.
+/// The search key of an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     bits: u64,
@@ -163,8 +164,8 @@ impl Interface {
     /// An entry for the priority list is first compared with the unexpected headers: a use-once entry takes
     /// the first that matches and is not linked at all, so that its handle is stale once that message is
     /// complete; any other takes every one that matches and is linked then. Each gives a
-    /// [`EventKind::PutOverflow`], or the like for its kind, when the message's bytes have been deposited. A local offset does not move
-    /// by them.
+    /// [`EventKind::PutOverflow`], or the event of its kind, when the message's bytes have been deposited.
+    /// They do not move a local offset.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] where the index is not in use, memory ends beyond 2^64 or options count without

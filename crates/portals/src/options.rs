@@ -71,8 +71,8 @@ bitflags! {
 }
 
 bitflags! {
-    /// What a card can do beside puts. The host may start only what its card can do, and a target drops the
-    /// rest with [`crate::FailType::Unsupported`].
+    /// A card's operations beside puts. The host may start only those, and a target drops the rest with
+    /// [`crate::FailType::Unsupported`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Features: u32 {
         /// Gets.
@@ -82,7 +82,7 @@ bitflags! {
     }
 }
 
-/// What the initiator of a put wants to hear back ('Data Movement Operations', `ptl_ack_req_t`).
+/// The acknowledgement that the initiator of a put asks for ('Data Movement Operations', `ptl_ack_req_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AckRequest {

@@ -1,8 +1,9 @@
 //! Portal table entries, and flow control on them ('Portal Table Entries', 'Flow Control').
 //!
-//! With [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables its portal table entry: it
-//! and everything behind it is dropped, and every initiator that waits for an answer hears of it. The host
-//! hears of it by one `PT_DISABLED` event, behind the events of every message that was let in before. When it
+//! With [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables its portal table entry:
+//! it and every later message is dropped, and every initiator that waits for an answer is told. The host gets
+//! one `PT_DISABLED` event, behind the events of every message that was let in before. When it has made room
+//! it enables the entry again. No event of a message that was let in is lost.
 //! has made room it enables the entry again. Of what was let in, no event is ever lost.
 
 use crate::list::Key;
@@ -126,7 +127,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Lets messages in again (`PtlPTEnable`), whoever has disabled the entry.
+    /// Lets messages in again (`PtlPTEnable`), after the host or flow control has disabled the entry.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] where the index is not in use.
@@ -144,8 +145,9 @@ impl Interface {
         portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
     }
 
-    /// The card is short of something that messages of this portal table entry need which it has let in. With flow
-    /// control, the entry is disabled as if a message had found it exhausted. Whether the entry has flow control.
+    /// The card has run short of a resource that messages already let in on this portal table entry need.
+    /// With flow control, the entry is disabled as if a message had found it exhausted. Returns whether the
+    /// entry has flow control.
     pub fn pt_exhausted(&mut self, index: u32, effects: &mut Effects) -> bool {
         match self.table.get(index as usize).and_then(Option::as_ref) {
             Some(portal) if portal.flow.is_some() => {
@@ -173,7 +175,7 @@ impl Interface {
         let portal = self.portal_of(pt);
         portal.disabled = true;
         let (eq, notice) = (portal.flow.expect("only flow control disables"), portal.notice);
-        // A notice that the host has not read yet tells it of this, too: there is room for one.
+        // A notice that the host has not read yet covers this one, too: there is room for one.
         if silent || portal.notice_due || self.unread(eq, notice) {
             return;
         }
@@ -193,7 +195,7 @@ impl Interface {
         self.portal_of(pt).notice = self.post_notice(eq, event, effects);
     }
 
-    /// Keeps room for events of a portal table entry with flow control; others take what is left.
+    /// Reserves room for events of a portal table entry with flow control; all others share the rest.
     pub(crate) fn expect_events(&mut self, pt: u32, events: u32) -> Result<(), Error> {
         let Some(eq) = self.portal_of(pt).flow else { return Ok(()) };
         if !self.has_room(eq, events) {
@@ -203,7 +205,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Posts an event of a portal table entry that room was kept for; `None` is one that need not be told.
+    /// Posts an event of a portal table entry that has room reserved; `None` frees the room without an event.
     pub(crate) fn post_expected(&mut self, pt: u32, event: Option<Event>, effects: &mut Effects) {
         let portal = self.portal_of(pt);
         match (portal.flow, event) {

@@ -1,10 +1,10 @@
-//! Event queues: how many events each holds, and what happens to one too many.
+//! Event queues: how many events each holds, and its overflow.
 //!
-//! The events themselves are the card's and the host's business. Here is the bookkeeping of the producer: the
-//! card writes an event only where the host has said that there is room ('Event queue overflow').
+//! The events themselves are kept by the card and the host. Here is the bookkeeping of the producer: the card
+//! writes an event only where the host has said that there is room ('Event queue overflow').
 //!
-//! Portal table entries with flow control lose no event: room is kept for the events of a message when it is
-//! let in, and for one `PT_DISABLED` of each entry at any time. Every other event takes what is left.
+//! Portal table entries with flow control lose no event: room is reserved for the events of a message when it
+//! is let in, and for one `PT_DISABLED` of each entry at any time. All other events share the rest.
 
 use crate::handle::Slab;
 use crate::interface::release;
@@ -13,7 +13,7 @@ use crate::{Effect, Effects, EqHandle, Error, Event, Interface};
 pub(crate) struct Eq {
     depth: u32,
     held: u32,
-    /// Room that events to come have been promised.
+    /// Room reserved for events to come.
     promised: u32,
     /// Portal table entries with flow control: each may post one `PT_DISABLED` however full the queue is.
     notices: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Eq {
 }
 
 impl Eq {
-    /// Events there is room for that nobody has been promised.
+    /// Free room that is not reserved.
     fn room(&self) -> u32 {
         self.depth.saturating_sub(self.held.saturating_add(self.promised).saturating_add(self.notices))
     }
@@ -99,12 +99,12 @@ impl Interface {
         self.queues.get(eq).is_ok_and(|queue| queue.room() >= events)
     }
 
-    /// Keeps room for `events` to come. The caller has looked whether it is there.
+    /// Reserves room for `events` to come. The caller has checked that it is there.
     pub(crate) fn promise(&mut self, eq: EqHandle, events: u32) {
         self.queue(eq).promised += events;
     }
 
-    /// Posts an event that room was kept for, or gives the room back.
+    /// Posts an event that has room reserved, or frees the room.
     pub(crate) fn keep_promise(&mut self, eq: EqHandle, event: Option<Event>, effects: &mut Effects) {
         let queue = self.queue(eq);
         queue.promised -= 1;
@@ -114,7 +114,7 @@ impl Interface {
         }
     }
 
-    /// Keeps room for the notices of one portal table entry more, if there is enough for them and for the
+    /// Reserves room for the notices of one portal table entry more, if there is enough for them and for the
     /// events of a message, of which there are at most three.
     pub(crate) fn keep_notice(&mut self, eq: EqHandle) -> Result<(), Error> {
         let queue = self.queues.get_mut(eq)?;
@@ -130,7 +130,7 @@ impl Interface {
         Ok(())
     }
 
-    /// The portal table entry with flow control is no more.
+    /// Frees the notice of a portal table entry with flow control.
     pub(crate) fn drop_notice(&mut self, eq: EqHandle) {
         self.queue(eq).notices -= 1;
     }

@@ -1,5 +1,4 @@
-//! What a host asks of its card as an initiator: the arguments of puts, gets and atomics ('Data Movement
-//! Operations').
+//! An initiator's requests: the arguments of puts, gets and atomics ('Data Movement Operations').
 
 use crate::{AckRequest, Atomic, Header, HeaderKind, MdHandle, Operand};
 use nicety_types::NodeId;
@@ -13,7 +12,7 @@ pub struct PutRequest {
     pub local_offset: u64,
     /// Length of the message in bytes.
     pub length: u64,
-    /// What to hear back.
+    /// The acknowledgement asked for.
     pub ack: AckRequest,
     /// The target's rank.
     pub target: NodeId,
@@ -90,9 +89,9 @@ pub struct AtomicRequest {
 /// The arguments of a fetch-and-atomic (`PtlFetchAtomic`) or swap (`PtlSwap`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The memory descriptor of the memory that takes what was at the target before.
+    /// The memory descriptor of the memory that takes the target's previous contents.
     pub get_md: MdHandle,
-    /// Where that begins in the descriptor's memory, in bytes.
+    /// Where these begin in the descriptor's memory, in bytes.
     pub local_get_offset: u64,
     /// Where the data is, and where it goes: whole items. The reply is the only answer, so `ack` is `None`.
     pub put: PutRequest,
@@ -129,7 +128,7 @@ impl Request {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Request::Put(_) => "put",
@@ -140,7 +139,7 @@ impl Request {
         }
     }
 
-    /// What it is called where a counter triggers it.
+    /// Its name where a counter triggers it.
     pub const fn triggered_name(&self) -> &'static str {
         match self {
             Request::Put(_) => "triggered put",
@@ -170,7 +169,7 @@ impl From<AtomicRequest> for Request {
     }
 }
 
-/// What all of them come down to. The header lacks the operation's number.
+/// The common form of all requests. The header lacks the operation's number.
 pub(crate) struct Draft {
     pub header: Header,
     /// Where the data is: descriptor and offset.

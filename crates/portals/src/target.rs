@@ -1,4 +1,4 @@
-//! The target: what an arriving header matches, and what follows when its bytes are there ('Matching
+//! The target: the match of an arriving header, and its effects when its bytes are there ('Matching
 //! Semantics', 'Address Translation').
 
 use crate::diagnosis::DroppedMessage;
@@ -10,7 +10,7 @@ use crate::{
 };
 use std::fmt;
 
-/// What becomes of a message.
+/// The outcome of an arriving message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It has matched: the card does what [`Delivery`] says for its kind and then calls
@@ -100,7 +100,7 @@ const fn answer(
     }
 }
 
-/// What a message would match.
+/// The match of a message, found in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prospect {
     /// The handlers of the match entry.
@@ -120,8 +120,8 @@ macro_rules! drop_reasons {
             /// All reasons.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
 
-            /// What an initiator that waits for an answer is told. Where the message has disabled its
-            /// portal table entry, it is [`FailType::PtDisabled`] instead.
+            /// The failure reported to an initiator that waits for an answer. Where the message has disabled
+            /// its portal table entry, it is [`FailType::PtDisabled`] instead.
             pub const fn fail_type(self) -> FailType {
                 match self { $(DropReason::$name => FailType::$fail),* }
             }
@@ -161,7 +161,7 @@ drop_reasons! {
 }
 
 impl DropReason {
-    /// Whether it is for want of something that the host can provide: flow control acts on these.
+    /// Whether it is for lack of a resource that the host can provide: flow control acts on these.
     const fn is_exhaustion(self) -> bool {
         use DropReason::*;
         matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)
@@ -180,7 +180,7 @@ struct Found {
 /// Why a message that was looked at is refused.
 struct Refused {
     reason: DropReason,
-    /// Its entry wants no event of flow control.
+    /// Its entry disables flow control events.
     silent: bool,
 }
 
@@ -191,8 +191,8 @@ impl Interface {
         self.arrive_if(header, |_| true, effects)
     }
 
-    /// The same, where the card may refuse a message that matches an entry with these handlers, for want of a
-    /// context to run them in for one. It is dropped for [`DropReason::NoContext`] then, which flow control
+    /// The same, where the card may refuse a message that matches an entry with these handlers, such as for
+    /// lack of a context to run them in. It is dropped for [`DropReason::NoContext`] then, which flow control
     /// acts on, and the match has no effect.
     pub fn arrive_if(
         &mut self,
@@ -212,14 +212,14 @@ impl Interface {
             match_bits: header.match_bits,
             reason,
         });
-        // Answers are not answered, and nobody answers for another node.
+        // Answers are not answered, and no node answers for another.
         if header.kind.is_request() && reason != DropReason::WrongTarget {
             self.answer(header, header.ack, fail, 0, header.remote_offset, effects);
         }
         Arrival::Dropped(reason)
     }
 
-    /// What a request would match if it arrived now, without any effect. None where it would not match.
+    /// The match of a request if it arrived now, without any effect. None where it would not match.
     pub fn prospect(&self, header: &Header) -> Option<Prospect> {
         let portal = self.table.get(header.pt as usize)?.as_ref().filter(|portal| !portal.disabled)?;
         if header.target != self.node || !header.kind.is_request() {
@@ -230,10 +230,10 @@ impl Interface {
         Some(Prospect { handlers, flow_control: portal.flow.is_some() })
     }
 
-    /// The card has done with the message what its [`Delivery`] says, or could not: `outcome` says which.
-    /// Events, the acknowledgement, counts and triggered operations follow, in that order. Of an operation
-    /// that is answered by a reply, no byte may have been sent where it fails: the reply that says so is among
-    /// the effects.
+    /// The card has carried out the [`Delivery`] of the message, or could not: `outcome` says which. Events,
+    /// the acknowledgement, counts and triggered operations follow, in that order. For an operation that is
+    /// answered by a reply, no byte may have been sent where it fails: the reply that says so is among the
+    /// effects.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a delivery that was completed before.
@@ -246,9 +246,9 @@ impl Interface {
         self.finish(delivery, outcome, true, effects)
     }
 
-    /// The same for a message that handlers have dealt with and that the host hears nothing of: it leaves no event
-    /// and counts nothing. Its initiator gets the acknowledgement it asked for. With [`Interface::me_hold`] the
-    /// entry stays open for messages that do end with an event.
+    /// The same for a message that handlers have consumed and that the host is not told of: it leaves no
+    /// event and counts nothing. Its initiator gets the acknowledgement it asked for. With
+    /// [`Interface::me_hold`] the entry stays open for messages that do end with an event.
     ///
     /// # Errors
     /// As [`Interface::complete`].
@@ -332,7 +332,7 @@ impl Interface {
         }
     }
 
-    /// Whether the card can do what the message is about.
+    /// Whether the card supports the message's operation.
     fn supports(&self, header: &Header) -> bool {
         let Limits { features, atomic_bytes, fetch_atomic_bytes, .. } = self.limits;
         let able = match header.kind {
@@ -459,8 +459,8 @@ impl Interface {
         })
     }
 
-    /// Answers a put or atomic that asked for it with `ack`, and what a reply answers where it fails. An
-    /// entry with `ACK_DISABLE` acknowledges too, with nothing but the end of the operation, so that the
+    /// Answers a put or atomic that asked for it with `ack`, and a fetching operation that fails with a
+    /// reply. An entry with `ACK_DISABLE` acknowledges too, with only the end of the operation, so that the
     /// initiator does not hold it for ever.
     fn answer(
         &mut self,

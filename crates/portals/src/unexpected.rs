@@ -1,11 +1,11 @@
-//! Unexpected headers: messages that matched on the overflow list and that nobody has asked for yet, and how
-//! an append or a search asks for them ('Overflow List', `PtlMEAppend`, `PtlMESearch`).
+//! Unexpected headers: messages that matched on the overflow list and that no append has taken yet, and how
+//! an append or a search takes them ('Overflow List', `PtlMEAppend`, `PtlMESearch`).
 
 use crate::initiator::amount;
 use crate::list::{Entry, Key, fits};
 use crate::{Effects, Error, Event, EventKind, FailType, Header, Interface, List, Me, MeHandle, MeOptions};
 
-/// A message that matched on the overflow list and has not been asked for yet.
+/// A message that matched on the overflow list and has not been taken yet.
 #[derive(Clone, Copy)]
 pub(crate) struct UnexpectedHeader {
     /// Grows along the list.
@@ -43,7 +43,7 @@ impl UnexpectedHeader {
     }
 }
 
-/// What a search of the unexpected headers does with those it finds (`ptl_search_op_t`).
+/// The effect of a search on the unexpected headers it finds (`ptl_search_op_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchOp {
     /// `PTL_SEARCH_ONLY`: leaves them where they are.
@@ -52,7 +52,7 @@ pub enum SearchOp {
     Delete,
 }
 
-/// What an append or a search looks for.
+/// The criteria of an append or a search.
 struct Wanted {
     me: Me,
     key: Key,
@@ -79,10 +79,10 @@ impl Interface {
     /// would take: the first where it is use-once, all otherwise.
     ///
     /// A search that leaves them gives a [`EventKind::Search`] for each, at once. One that deletes them gives
-    /// what an append gives, but neither a link nor an unlink event. A search that finds nothing gives one
-    /// `Search` that failed with [`FailType::NoMatch`]. `Search` events are those of communication to
-    /// `EVENT_COMM_DISABLE`, and to `EVENT_SUCCESS_DISABLE` where they succeed; they are counted where
-    /// `EVENT_CT_OVERFLOW` is set. Memory and handlers of `me` are not used.
+    /// the events of an append, but neither a link nor an unlink event. A search that finds nothing gives one
+    /// `Search` that failed with [`FailType::NoMatch`]. `EVENT_COMM_DISABLE` suppresses `Search` events, and
+    /// `EVENT_SUCCESS_DISABLE` those that succeed; they are counted where `EVENT_CT_OVERFLOW` is set. Memory
+    /// and handlers of `me` are not used.
     ///
     /// # Errors
     /// As [`Interface::me_append`], but for the length of the list.
@@ -138,7 +138,7 @@ impl Interface {
         self.count_entry(me, MeOptions::EVENT_CT_OVERFLOW, event.fail, event.mlength, effects);
     }
 
-    /// Keeps room for the events of an append to the priority list; refuses it where there is none.
+    /// Reserves room for the events of an append to the priority list; refuses it where there is none.
     pub(crate) fn expect_append(&mut self, pt: u32, me: &Me, list: List) -> Result<(), Error> {
         if self.portal(pt)?.flow.is_none() {
             return Ok(());
@@ -161,8 +161,8 @@ impl Interface {
         unexpected.iter().filter(|u| wanted.takes(u)).take(limit).count() as u32
     }
 
-    /// Compares a new entry with the unexpected headers. Whether that used it up; one that only searches is
-    /// used up in any case.
+    /// Compares a new entry with the unexpected headers. Returns whether that used it up; one that only
+    /// searches is used up in any case.
     pub(crate) fn take_unexpected(&mut self, handle: MeHandle, search: bool, effects: &mut Effects) -> bool {
         let entry = self.entries.get_mut(handle).expect("the entry was just made");
         let wanted = Wanted::new(&entry.me, handle);
@@ -244,7 +244,7 @@ impl Interface {
         self.count_entry(&me, MeOptions::EVENT_CT_OVERFLOW, outcome, event.mlength, effects);
     }
 
-    /// Counts an operation on a match entry whose options say so by `option`.
+    /// Counts an operation on a match entry that has `option`.
     pub(crate) fn count_entry(
         &mut self,
         me: &Me,

@@ -23,7 +23,7 @@ fn message(match_bits: u64) -> Header {
     Header { pt: 1, ack: AckRequest::Full, ..put(match_bits, 8) }
 }
 
-/// What the sender is told by the only answer among the effects.
+/// The failure in the only answer among the effects.
 fn told(effects: &[Effect]) -> FailType {
     let mut answers =
         effects.iter().filter_map(|e| if let Effect::Ack(ack) = e { Some(ack.fail) } else { None });
@@ -45,7 +45,7 @@ fn a_message_that_matches_nothing_disables_the_entry_once() {
     assert_eq!((queue, event.kind, event.pt, event.initiator), (eq, EventKind::PtDisabled, 1, NODE));
     assert_eq!(told(&effects), FailType::PtDisabled);
     assert_eq!(b.ni.pt_enabled(1), Ok(false));
-    // What would match is dropped now, too, and no event repeats that.
+    // Matching messages are dropped now, too, and no event repeats that.
     append(&mut b, me(1, QUIET), List::Priority);
     assert_eq!(b.arrive(&message(1)), Err(DropReason::PtDisabled));
     let effects = b.take();
@@ -72,7 +72,7 @@ fn a_full_queue_disables_and_loses_nothing() {
     }
     let put = EventKind::Put;
     assert_eq!(b.kinds(), [(put, 1), (put, 1), (put, 1), (EventKind::PtDisabled, 0)]);
-    // Enabled without making room, it is disabled again; the event that nobody has read yet says so.
+    // Enabled without making room, it is disabled again; the unread event says so already.
     b.ni.pt_enable(1).unwrap();
     assert_eq!(b.arrive(&message(1)), Err(DropReason::NoEventRoom));
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 0);
@@ -268,7 +268,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
     let disabled = seen.iter().filter(|e| e.kind == EventKind::PtDisabled).count() as u64;
     prop_assert!(disabled <= b.ni.statistics().flow_control);
     prop_assert_eq!(fail > 0, b.ni.statistics().flow_control > 0);
-    // What has not been told of waits among the unexpected headers.
+    // Messages without an event wait among the unexpected headers.
     let found = Me { options: MeOptions::OP_PUT, ..me(1, MeOptions::empty()) };
     b.ni.me_search(1, found, SearchOp::Only, &mut b.effects).unwrap();
     for effect in b.take() {

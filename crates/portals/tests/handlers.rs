@@ -1,4 +1,4 @@
-//! What a card with handlers asks of the interface beside `arrive` and `complete`.
+//! Calls that only a card with handlers makes, beside `arrive` and `complete`.
 
 use crate::common::*;
 use nicety_portals::*;

@@ -180,7 +180,7 @@ proptest! {
         prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
     }
 
-    /// Whatever a header says, a target takes or drops it, and what it took it can complete.
+    /// For any header, a target takes or drops the message, and can complete one that it took.
     #[test]
     fn any_header_may_arrive(
         kind in 0..7usize, ack in 0..4usize, near in any::<bool>(), pt in 0..4u32,

@@ -13,7 +13,7 @@ fn request(md: MdHandle, ack: AckRequest) -> PutRequest {
     PutRequest { ack, user_ptr: 11, local_offset: 10, ..PutRequest::new(md, 64, PEER, 0, 1) }
 }
 
-/// What the peer answers.
+/// The peer's answer.
 fn answer(header: &Header, fail: FailType, mlength: u64) -> Header {
     let (source, target) = (header.target, header.source);
     Header { kind: HeaderKind::Ack, fail, source, target, length: mlength, remote_offset: 7, ..*header }

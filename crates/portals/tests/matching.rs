@@ -15,7 +15,7 @@ fn ignored_bits_do_not_matter_and_the_others_do() {
     assert_eq!(b.arrive(&put(1 << 63 | 0xab00, 8)), Err(DropReason::NoMatch));
 }
 
-// 'ptl_me_t': match_id; PTL_RANK_ANY takes everybody's.
+// 'ptl_me_t': match_id; PTL_RANK_ANY takes messages of all ranks.
 #[test]
 fn an_entry_for_one_rank_takes_only_its_messages() {
     let mut b = bench();

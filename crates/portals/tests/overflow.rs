@@ -63,7 +63,7 @@ fn a_persistent_append_takes_all_headers_and_is_linked_after() {
     assert_eq!(b.receive(&put(2, 5)).list, List::Priority);
 }
 
-// The bytes may still be on their way when the append asks for them.
+// The bytes may still be in flight when the append asks for them.
 #[test]
 fn an_append_waits_for_the_bytes_of_the_header_it_takes() {
     let mut b = bench();

@@ -199,7 +199,7 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     b.ni.complete_reply(&reply, FailType::Segv, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Segv);
-    // The request cannot be sent, or nobody answers.
+    // The request cannot be sent, or no answer comes.
     let (mut b, out) = start(false);
     b.ni.sent(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
@@ -289,7 +289,7 @@ fn a_conditional_swap_carries_its_operand() {
     let request = FetchRequest { get_md: md, local_get_offset: 8, put, atomic: cswap, operand };
     let out = b.ni.swap(&request).unwrap();
     assert_eq!((out.operand, out.header.length, out.header.payload_bytes()), (operand, 4, 8));
-    // What the target's card does with it.
+    // The target's card applies it.
     b.append(me(1, GETS));
     let header = Header { source: PEER, target: NODE, ..out.header };
     let delivery = b.arrive(&header).unwrap();

@@ -88,7 +88,7 @@ fn a_message_sets_off_a_put() {
     assert_eq!(b.ni.pending_operations(), 0);
 }
 
-// What one change makes due is due, even where the first of it sets the counter back.
+// All operations that one change makes due are due, even where the first of them sets the counter back.
 #[test]
 fn setting_a_counter_back_does_not_hold_up_its_neighbours() {
     let (mut b, md) = with_md();
