@@ -1,4 +1,4 @@
-//! What a call can be refused for, and how a call that was begun can fail.
+//! Reasons to refuse a call, and ways in which a call that was begun can fail.
 
 use crate::{CARD_ADDRESS_BITS, Kind, PAYLOAD_BYTES, Reply, Status, TargetId, Want};
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// A resource is used up.
     NoSpace {
-        /// What there is no more of.
+        /// The exhausted resource.
         what: &'static str,
         /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that bounds it.
         name: &'static str,
@@ -30,7 +30,7 @@ pub enum Error {
     Limit {
         /// The field of [`crate::CardLimits`].
         name: &'static str,
-        /// What it must be.
+        /// The allowed values.
         must: &'static str,
     },
     /// No thread or context has this number.
@@ -53,7 +53,7 @@ pub enum Error {
     Stale,
     /// Another thread or context is at this end of the channel already.
     Busy {
-        /// What it is doing there.
+        /// Its activity there.
         doing: &'static str,
     },
     /// No process of the card is registered under this ID.
@@ -141,8 +141,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How a call that was begun failed. Both ends of an exchange are told the same, but for a timeout, which is
-/// only the business of the end that waited.
+/// How a call that was begun failed. Both ends of an exchange get the same failure, except for a timeout,
+/// which only the waiting end gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The two ends named different sizes; nothing was moved.
@@ -154,7 +154,7 @@ pub enum Failure {
     },
     /// One end made a direct and the other an indirect call; nothing was moved.
     KindMismatch {
-        /// What the sender made.
+        /// The sender's kind.
         sent: Kind,
     },
     /// The other end did not come before the deadline; nothing was moved.
@@ -206,7 +206,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What is wrong between a sender and a receiver that do not want the same, and the receiver's answer.
+/// The mismatch between a sender and a receiver, and the receiver's answer.
 pub(crate) fn mismatch(sent: Want, expected: Want) -> (Failure, Reply) {
     let (failure, status) = if sent.kind() == expected.kind() {
         let (sent, expected) = (sent.bytes(), expected.bytes());

@@ -2,30 +2,30 @@
 //! (Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019): synchronous messages of at most 56 bytes in mailboxes, and
 //! indirect messages of any size by DMA, over a few managers that serve any number of channels.
 //!
-//! There is no time, no memory and no bus in here. A driver has one [`Host`], a card one [`Card`]. Each takes the
-//! calls of its programs and the completions of what it asked for, and answers with effects: the next things to
-//! do, each of which takes its time elsewhere. So the same two machines run under a simulated clock, under every
-//! order of events that a test can think of, and under a live driver.
+//! There is no time, no memory and no bus in here. A driver has one [`Host`], a card one [`Card`]. Each takes
+//! the calls of its programs and the completions of its earlier effects, and answers with effects: the next
+//! actions, each of which takes its time elsewhere. So the same two machines run under a simulated clock,
+//! under every order of events that a test can think of, and under a live driver.
 //!
 //! # Layers, from the bottom
-//! - [`TargetId`], [`Channel`], [`ThreadId`], [`ContextId`], [`Mailbox`], [`Want`], [`Guard`] (`names.rs`): who and
-//!   what a call names.
+//! - [`TargetId`], [`Channel`], [`ThreadId`], [`ContextId`], [`Mailbox`], [`Want`], [`Guard`] (`names.rs`):
+//!   the parties and operands of calls.
 //! - [`Error`]: why a call is refused, with nothing changed. [`Failure`]: how a call that was begun can fail.
-//! - [`Message`] (`message.rs`): what is in a mailbox, and its 64 bytes.
+//! - [`Message`] (`message.rs`): the contents of a mailbox, and its 64 bytes.
 //! - [`Host`] (`host/`): the driver's end. [`HostEffect`]: pin, post, unpin, wake.
 //! - [`Card`] (`card/`): the managers and the contexts' calls. [`CardEffect`]: fetch, ask, deliver, collect, DMA,
 //!   push, interrupt, signal.
 //!
 //! # A channel
-//! A process of the card registers a target; a thread of the host subscribes to its ID, and has a channel, which
-//! joins one with one and carries messages both ways. For either way there is a mailbox, of which both sides have
-//! a copy. The host's copy to the card is written by the driver and fetched by a manager; the host's copy to the
-//! host is pushed by a manager. *Read managers* serve all messages to the card and *write managers* all messages
-//! to the host, the replies to them included.
+//! A process of the card registers a target; a thread of the host subscribes to its ID, and has a channel,
+//! which joins one with one and carries messages both ways. Each direction has a mailbox, of which both sides
+//! have a copy. The host's copy to the card is written by the driver and fetched by a manager; the host's
+//! copy to the host is pushed by a manager. *Read managers* serve all messages to the card and *write
+//! managers* all messages to the host, the replies to them included.
 //!
-//! The two ends meet at the receiver: a message waits in the receiver's mailbox until the receiver comes. So a
-//! selection needs no agreement with anybody else, and only receives can be selected from, as in occam. Both
-//! ends must name the same size and the same kind.
+//! The two ends meet at the receiver: a message waits in the receiver's mailbox until the receiver comes. So
+//! a selection needs no agreement with other parties, and only receives can be selected from, as in occam.
+//! Both ends must name the same size and the same kind.
 //!
 //! # A direct message to the card
 //! 1. [`Host::send`]: the driver writes its mailbox and rings ([`HostEffect::Post`]).
@@ -54,11 +54,10 @@
 //! of so many bytes, and the host answers with lists. A writer that goes on to its next message may write over its
 //! last reply; the host takes the new message for it.
 //!
-//! # Deadlines
-//! A call may have one, in the driver's own unit, and [`Host::tick`] and [`Card::tick`] say what time it is. It
-//! bounds the wait for the other end. A receiver just leaves. A sender's message is at the other side, so the
-//! sender withdraws it and is told how that went: timed out, or received after all. Both ends always agree.
-//! Once both have come, a transfer runs to its end, which the limit of retries bounds.
+//! A call may have one, in the driver's own unit, and [`Host::tick`] and [`Card::tick`] pass the current
+//! time. It bounds the wait for the other end. A receiver just leaves. A sender's message is at the other
+//! side, so the sender withdraws it and learns the outcome: timed out, or received after all. Both ends
+//! always agree. Once both have come, a transfer runs to its end, which the limit of retries bounds.
 //!
 //! # What never happens
 //! A manager never waits for an end that has not come, so a blocked channel blocks no other, with one manager as
@@ -67,7 +66,7 @@
 //! ends while both ends of a channel wait, that no end goes on before the other has come, that the bytes are the
 //! ones that were sent, and that managers and pages are free in the end.
 //!
-//! # What a driver must keep to
+//! # Rules for a driver
 //! - A mailbox is transferred whole, and so are the rings: none is lost, and they get to the card in order.
 //! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after
 //!   that.

@@ -1,6 +1,6 @@
-//! What is in a mailbox, and its bytes.
+//! The contents of a mailbox, and its bytes.
 //!
-//! A mailbox is 64 bytes, one cache line, so that nobody ever sees half of one:
+//! A mailbox is 64 bytes, one cache line, so that no reader ever sees half of one:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -27,7 +27,7 @@ pub const MAILBOX_BYTES: usize = 64;
 pub const PAYLOAD_BYTES: usize = 56;
 /// Page entries of a list.
 pub const LIST_PAGES: usize = 6;
-/// Bytes of a page of host memory, and what one DMA moves at most.
+/// Bytes of a page of host memory, and the most that one DMA moves.
 pub const PAGE_BYTES: u32 = 4096;
 /// Bits of an address on the host's bus.
 pub const BUS_ADDRESS_BITS: u32 = 52;
@@ -45,7 +45,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No bytes: what everything but the receipt of a direct message has.
+    /// No bytes: the payload of everything but the receipt of a direct message.
     pub const EMPTY: Payload = Payload { bytes: [0; PAYLOAD_BYTES], length: 0 };
 
     /// A copy of `bytes`, if a direct message holds so many.
@@ -150,7 +150,7 @@ impl PageList {
     }
 }
 
-/// What a reply says of the exchange.
+/// The outcome that a reply reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
@@ -191,13 +191,13 @@ impl Status {
 /// An answer: to a message, a page list, a withdrawal, a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reply {
-    /// How it went.
+    /// The outcome.
     pub status: Status,
     /// Bytes of the message that are done.
     pub done: u32,
-    /// Bytes that are not.
+    /// Bytes that are outstanding.
     pub outstanding: u32,
-    /// Bytes the receiver expects; zero unless that is what is wrong.
+    /// Bytes the receiver expects; zero unless the sizes differ.
     pub expected: u32,
 }
 
@@ -207,7 +207,7 @@ impl Reply {
     }
 }
 
-/// What a mailbox says.
+/// The body of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// A direct message, either way.
@@ -249,9 +249,9 @@ impl Body {
 pub struct Message {
     /// Number of the exchange, counted by its sender, wrapping.
     pub exchange: u16,
-    /// Number of the message, counted by its writer, wrapping: a mailbox that is read twice is heeded once.
+    /// Number of the message, counted by its writer, wrapping: a mailbox that is read twice is acted on once.
     pub stamp: u16,
-    /// The rest.
+    /// The body.
     pub body: Body,
 }
 
@@ -320,7 +320,7 @@ impl fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Message {
-    /// The mailbox that says this.
+    /// The mailbox's bytes.
     pub fn encode(&self) -> [u8; MAILBOX_BYTES] {
         let mut bytes = [0; MAILBOX_BYTES];
         let (head, body) = bytes.split_at_mut(HEADER);
@@ -359,7 +359,7 @@ impl Message {
         bytes
     }
 
-    /// What a mailbox says.
+    /// The message in a mailbox.
     ///
     /// # Errors
     /// [`MessageError`] says which bytes are no part of a message.
@@ -408,7 +408,7 @@ impl Message {
     }
 }
 
-/// Why a mailbox was not heeded. Whoever waits for it goes on waiting, until its deadline.
+/// Why a mailbox was dropped. A call that waits for it goes on waiting, until its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// It is no message.

@@ -1,8 +1,8 @@
-//! Who and what a call names: threads and channels on the host, contexts and targets on the card.
+//! The names in calls: threads and channels on the host, contexts and targets on the card.
 
 use crate::Payload;
 
-/// Which way the bytes of a message go. Each channel has a mailbox for either.
+/// The direction of a message. Each channel has a mailbox for either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the host to the card: served by the card's read managers.
@@ -17,7 +17,7 @@ pub enum Direction {
 pub struct Mailbox {
     /// The channel's number, as in [`Channel::index`].
     pub channel: u16,
-    /// Which of its two.
+    /// Its direction.
     pub direction: Direction,
 }
 
@@ -45,7 +45,7 @@ impl Channel {
     }
 }
 
-/// What the card calls the far end of a channel: the ID that a host subscribes to.
+/// The card's name for the far end of a channel: the ID that a host subscribes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub u32);
 
@@ -62,7 +62,7 @@ pub struct ContextId(pub u16);
 pub struct ManagerId {
     /// [`Direction::ToCard`]: a read manager; [`Direction::ToHost`]: a write manager.
     pub direction: Direction,
-    /// Which of them, from zero.
+    /// Its index, from zero.
     pub index: u8,
 }
 
@@ -75,7 +75,7 @@ pub struct Buffer {
     pub bytes: u32,
 }
 
-/// What a receiver is ready to take, or what a sender has. Both ends of an exchange must say the same.
+/// The message that a receiver takes, or that a sender has. Both ends of an exchange must name the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     /// A direct message of so many bytes.
@@ -115,13 +115,13 @@ pub enum Kind {
 /// the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Guard<E> {
-    /// Where from.
+    /// The channel or target.
     pub from: E,
-    /// What.
+    /// The message to receive.
     pub want: Want,
 }
 
-/// How a call ended that went well.
+/// The result of a call that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
     /// Bytes that passed.
@@ -136,6 +136,5 @@ impl Completion {
     }
 }
 
-/// A time from which a call no longer waits for the other end, in whatever unit the driver counts; `None`
-/// waits for ever.
+/// A time from which a call no longer waits for the other end, in the driver's unit; `None` waits for ever.
 pub type Deadline = Option<u64>;

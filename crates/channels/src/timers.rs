@@ -28,7 +28,7 @@ impl<Id: Copy + Ord> Timers<Id> {
         self.due.last().map(|(at, _)| *at)
     }
 
-    /// Takes the earliest deadline that has passed at `now`: whose it is.
+    /// Takes the earliest deadline that has passed at `now`; returns its owner.
     pub fn expire(&mut self, now: u64) -> Option<Id> {
         self.due.pop_if(|(at, _)| *at <= now).map(|(_, id)| id)
     }

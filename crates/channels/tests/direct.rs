@@ -1,4 +1,4 @@
-//! Direct messages, step by step: what each end asks for, and when it lets a program go on.
+//! Direct messages, step by step: the effects of each end, and when it lets a program go on.
 
 use crate::ends::*;
 use nicety_channels::*;

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What an exploration found.
+/// The result of an exploration.
 struct Found {
     /// The states in which nothing can happen any more.
     ends: Vec<System>,
@@ -136,7 +136,7 @@ fn is_acyclic(states: usize, steps: &[(u32, u32)]) -> bool {
 }
 
 impl Found {
-    /// Whatever the order, every program came to its end.
+    /// In every order, every program came to its end.
     fn all_end(&self, scenario: &Scenario) {
         assert!(self.ends.iter().all(|end| end.all_ended(scenario)));
     }
@@ -421,7 +421,8 @@ fn subscribing_closing_and_subscribing_again() {
     assert!(found.results().len() > 3);
 }
 
-/// What a host received last is acknowledged before the channel goes, though other managers do the two.
+/// The last message that a host received is acknowledged before the channel goes, though different managers
+/// do the two.
 #[test]
 fn closing_right_after_a_receive_with_timeouts_in_flight() {
     let programs = vec![vec![

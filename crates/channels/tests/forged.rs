@@ -1,4 +1,4 @@
-//! Mailboxes that nobody sent, calls that make no sense, and completions of nothing, in the middle of everything:
+//! Mailboxes that were never sent, invalid calls, and completions of nothing, in the middle of everything:
 //! refused, dropped or misunderstood, but nothing panics and every effect can be answered.
 
 use nicety_channels::*;
@@ -152,8 +152,8 @@ impl Fuzz {
         }
     }
 
-    /// Completions of what was not begun, or perhaps was.
-    fn nonsense(&mut self, (_, what, size, at): Step) {
+    /// Completions of effects that were not begun, or perhaps were.
+    fn stray_completion(&mut self, (_, what, size, at): Step) {
         let thread = ThreadId(at % 5);
         let bytes = forge(&[0; MAILBOX_BYTES], what, size, at);
         let direction = if at.is_multiple_of(2) { Direction::ToCard } else { Direction::ToHost };
@@ -182,7 +182,7 @@ impl Fuzz {
             6 | 7 => self.host.interrupt(&mut self.to_host),
             8 if step.1 < 64 => self.host.tick(step.3.into(), &mut self.to_host),
             9 if step.1 < 64 => self.card.tick(step.3.into(), &mut self.to_card),
-            10 => self.nonsense(step),
+            10 => self.stray_completion(step),
             _ => self.work(step),
         }
         self.collect();

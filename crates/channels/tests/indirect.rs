@@ -179,7 +179,7 @@ fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     let dropped = HostEffect::Drop { mailbox: UP, reason: DropReason::Unexpected("offer") };
     assert_eq!(take(&mut e.h), [dropped]);
     assert!(e.host.is_blocked(T));
-    // What was under way goes on to its end.
+    // The transfer in flight goes on to its end.
     e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
     listed(&mut e, WRITER, UP, 6, 2);
     dmas(&mut e, WRITER, 6, 2, &[]);

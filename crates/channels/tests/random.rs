@@ -119,7 +119,7 @@ fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Makes calls and ends things under way in the order that `choices` says, until nothing is left.
+/// Makes calls and ends steps in flight in the order that `choices` says, until nothing is left.
 fn run(scenario: &Scenario, choices: &[u16]) -> Result<System, TestCaseError> {
     let mut system = System::new(scenario);
     let mut choices = choices.iter().cycle();
@@ -140,7 +140,7 @@ fn choices() -> impl Strategy<Value = Vec<u16>> {
 }
 
 proptest! {
-    /// Whatever the order, what passes is what rendezvous lets pass.
+    /// In every order, the messages that pass are those that rendezvous lets pass.
     #[test]
     fn programs_do_what_the_model_does(scenario in programs(false), choices in choices()) {
         let system = run(&scenario, &choices)?;
@@ -166,7 +166,7 @@ proptest! {
         prop_assert!(system.retried <= 9);
     }
 
-    /// With timeouts and with errors, the ends agree, nobody waits for one who waits for him, and managers and
+    /// With timeouts and with errors, the ends agree, no two processes wait for each other, and managers and
     /// pages are free.
     #[test]
     fn nothing_is_left_behind(

@@ -104,7 +104,7 @@ impl Card {
             let target = self.by_id[&guard.from] as usize;
             self.targets[target].reader = Some(context);
         }
-        // The first message that waits is met now; a manager will deliver it.
+        // The first message that waits is taken now; a manager will deliver it.
         for guard in guards {
             let channel = self.targets[self.by_id[&guard.from] as usize].channel;
             let mailbox = channel.map(|channel| Mailbox { channel, direction: Direction::ToCard });

@@ -1,8 +1,8 @@
-//! Managers: which serves which channel, and the stages of what it does.
+//! Managers: which serves which channel, and the stages of its work.
 //!
-//! A manager takes the channel that has waited longest, does one thing for it, from a fetch or collect to the push
-//! that ends it, and lets it go. It never waits for an end that has not come: a message without its receiver
-//! stays in its mailbox, and the manager is free.
+//! A manager takes the channel that has waited longest, does one exchange step for it, from a fetch or
+//! collect to the push that ends it, and releases it. It never waits for the other end: a message without its
+//! receiver stays in its mailbox, and the manager is free.
 
 use super::{Call, Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Card {
-    /// The host's ring for a mailbox has come.
+    /// The host's doorbell for a mailbox has arrived.
     ///
     /// # Errors
     /// [`Error::NoSuch`] if the card has no such channel.
@@ -94,7 +94,7 @@ impl Card {
         Ok(())
     }
 
-    /// Puts a channel in the queue for a manager, if there is something to do for it and nobody does.
+    /// Queues a channel for a manager, if there is work for it and no manager serves it.
     pub(super) fn schedule(&mut self, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let lane = self.lane(mailbox);
         if !lane.served && !lane.queued && self.has_work(mailbox) {
@@ -104,7 +104,7 @@ impl Card {
         }
     }
 
-    /// Gives channels that wait to managers that do not.
+    /// Assigns waiting channels to free managers.
     fn dispatch(&mut self, direction: Direction, effects: &mut Vec<CardEffect>) {
         loop {
             let group = self.group_mut(direction);
@@ -113,7 +113,7 @@ impl Card {
             let (manager, mailbox) =
                 (ManagerId { direction, index: index as u8 }, Mailbox { channel, direction });
             self.lane_mut(mailbox).queued = false;
-            // What there was to do may have gone meanwhile.
+            // The work may be gone by now.
             if self.has_work(mailbox) {
                 self.lane_mut(mailbox).served = true;
                 self.group_mut(direction).managers[index].channel = channel;
@@ -134,7 +134,7 @@ impl Card {
             }
     }
 
-    /// Starts what there is to do for a channel.
+    /// Starts the work of a channel.
     fn begin_work(&mut self, manager: ManagerId, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let lane = self.lane_mut(mailbox);
         if std::mem::take(&mut lane.rung) {
@@ -159,7 +159,7 @@ impl Card {
         }
     }
 
-    /// Lets a channel go. Whatever else there is to do for it waits its turn.
+    /// Releases a channel. Further work for it waits its turn.
     pub(super) fn release(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) {
         let channel =
             std::mem::take(&mut self.group_mut(manager.direction).managers[manager.index as usize]).channel;
@@ -172,7 +172,7 @@ impl Card {
         }
     }
 
-    /// The reader of a parked message takes it, and is at its other guards no more.
+    /// The reader of a parked message takes it, and leaves its other guards.
     pub(super) fn meet(&mut self, mailbox: Mailbox) {
         let context = self.user(mailbox).expect("the reader has come");
         let target =
@@ -190,7 +190,7 @@ impl Card {
         matches!(call, Some(Call::Read { met: Some(_) }))
     }
 
-    /// The reader that met the message of a channel, which of its guards that is, and what it wants.
+    /// The reader that met the message of a channel, which of its guards that is, and the message it wants.
     pub(super) fn met_reader(&self, mailbox: Mailbox) -> (ContextId, usize, Want) {
         let context = self.user(mailbox).expect("a reader that met its sender stays");
         let state = &self.contexts[context.0 as usize];
@@ -200,7 +200,7 @@ impl Card {
         (context, guard, state.guards[guard].want)
     }
 
-    /// A parked message and its reader are there: delivers it, or asks where it goes.
+    /// A parked message and its reader are there: delivers it, or asks for its destination.
     pub(super) fn serve_reader(
         &mut self,
         manager: ManagerId,

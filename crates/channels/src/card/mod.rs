@@ -5,7 +5,7 @@
 //! | `mod.rs` | state, limits, effects |
 //! | `calls.rs` | the contexts' calls and deadlines |
 //! | `managers.rs` | which manager serves which channel, and the stages of its work |
-//! | `requests.rs` | mailboxes that were fetched, and what they ask for |
+//! | `requests.rs` | mailboxes that were fetched, and their requests |
 
 mod calls;
 mod managers;
@@ -18,7 +18,7 @@ use crate::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much of everything the card's end has.
+/// The limits of the card's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CardLimits {
     /// Channels with mailboxes, at least as many as the host's.
@@ -48,50 +48,50 @@ impl Default for CardLimits {
     }
 }
 
-/// Something the card has to do. Those with a manager keep it until the completion that they name; the others
-/// are to be done, and nothing waits for them.
+/// An action for the card. Those with a manager occupy it until the completion that they name; no completion
+/// follows the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CardEffect {
     /// Read the host's copy of a mailbox over the bus; then [`Card::fetched`].
     Fetch {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
-        /// Which.
+        /// The mailbox.
         mailbox: Mailbox,
     },
-    /// Ask the waiting context for its address and size, where a message goes or comes from; then [`Card::done`].
-    /// A manager keeps nothing of a message, so it asks for each list of pages.
+    /// Ask the waiting context for the address and size of its memory; then [`Card::done`]. A manager keeps
+    /// no state of a message, so it asks for each list of pages.
     Ask {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
-        /// Whom.
+        /// The context to ask.
         context: ContextId,
     },
     /// Move a direct message into the context's transfer registers; then [`Card::done`].
     Deliver {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
-        /// To whom.
+        /// The receiving context.
         context: ContextId,
-        /// What.
+        /// The message.
         payload: Payload,
     },
     /// Take a direct message out of the context's transfer registers, or the address and size of an indirect
     /// one; then [`Card::done`].
     Collect {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
-        /// From whom.
+        /// The sending context.
         context: ContextId,
     },
     /// Move one page's bytes between host and card; then [`Card::dma_done`]. All pages of a list are begun at
     /// once, and may end in any order.
     Dma {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
         /// Which of the list's pages, from zero.
         entry: u8,
-        /// Which way.
+        /// The direction.
         direction: Direction,
         /// The bus address of the first byte.
         host: u64,
@@ -103,29 +103,29 @@ pub enum CardEffect {
     /// Write the host's copy of a mailbox over the bus; then [`Card::done`], when the bytes are there (which is
     /// when [`crate::Host::deposit`] is due).
     Push {
-        /// Who.
+        /// The manager.
         manager: ManagerId,
-        /// Which.
+        /// The mailbox.
         mailbox: Mailbox,
-        /// What.
+        /// Its new contents.
         bytes: [u8; MAILBOX_BYTES],
     },
     /// Raise the interrupt, which all channels share.
     Interrupt,
     /// End a context's call: signal it.
     Signal {
-        /// Whom.
+        /// The context.
         context: ContextId,
         /// For a selection: which of its guards; else zero.
         guard: u16,
         /// How the call ended.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was not heeded. For the record; there is nothing to do.
+    /// A mailbox was dropped. For the record; no action is needed.
     Drop {
-        /// Which mailbox.
+        /// The mailbox.
         mailbox: Mailbox,
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
 }
@@ -151,7 +151,7 @@ struct Group {
     ready: VecDeque<u16>,
 }
 
-/// What a manager does, and for which channel.
+/// The work of a manager, and the channel it is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Manager {
     channel: u16,
@@ -176,7 +176,7 @@ enum Stage {
         pending: u8,
         failed: bool,
     },
-    /// The mailbox with these bytes is under way.
+    /// The push of the mailbox with these bytes is in flight.
     Push,
 }
 
@@ -202,13 +202,13 @@ struct Slot {
 /// One direction of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Lane {
-    /// The host rang, and nobody has looked yet.
+    /// The host rang, and no manager has looked yet.
     rung: bool,
     /// In the queue of channels that wait for a manager.
     queued: bool,
     /// Served by a manager: by one at a time, so that a mailbox is never written twice at once.
     served: bool,
-    /// To the card: the last exchange heard of. To the host: the last one begun.
+    /// To the card: the last exchange known. To the host: the last one begun.
     exchange: u16,
     /// Stamps of the last message written, and of the last one read.
     wrote: u16,
@@ -282,7 +282,7 @@ impl Card {
         })
     }
 
-    /// What it was made with.
+    /// The limits it was made with.
     pub fn limits(&self) -> &CardLimits {
         &self.limits
     }

@@ -1,4 +1,4 @@
-//! Mailboxes of the host that a manager has fetched, and what they ask for.
+//! Mailboxes of the host that a manager has fetched, and their requests.
 
 use super::{Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -44,7 +44,7 @@ impl Card {
         Ok(())
     }
 
-    /// A message in the mailbox to the card. Says whether it belongs here.
+    /// A message in the mailbox to the card. Returns whether it is valid here.
     fn request(
         &mut self,
         manager: ManagerId,
@@ -66,14 +66,14 @@ impl Card {
             (Body::Pages(list), LaneState::Met { done }) if !new => {
                 return list.before == done && self.list(manager, mailbox, list, effects);
             }
-            // The message itself may have been overwritten by its withdrawal before anybody fetched it.
+            // The message itself may have been overwritten by its withdrawal before a manager fetched it.
             (Body::Cancel, LaneState::Idle) if new && bound => {
                 self.withdraw(manager, mailbox, message, effects)
             }
             (Body::Cancel, LaneState::Parked(_)) if !new && self.user(mailbox).is_none() => {
                 self.withdraw(manager, mailbox, message, effects);
             }
-            // A withdrawal that came too late: the answer is on its way.
+            // A withdrawal that came too late: the answer is in flight.
             (Body::Cancel, _) if !new => {}
             (Body::GiveUp, LaneState::Met { done }) if !new => self.abandon(manager, mailbox, done, effects),
             (Body::Subscribe(target), LaneState::Idle) if new && self.slots[channel].target.is_none() => {
@@ -92,7 +92,7 @@ impl Card {
         true
     }
 
-    /// A message in the mailbox to the host, so the host's answer. Says whether it belongs here.
+    /// A message in the mailbox to the host, so the host's answer. Returns whether it is valid here.
     fn answer(
         &mut self,
         manager: ManagerId,
@@ -121,7 +121,7 @@ impl Card {
         }
     }
 
-    /// A message for a target: met by its reader, or left in the mailbox until that comes.
+    /// A message for a target: taken by its reader, or left in the mailbox until a reader comes.
     fn park(
         &mut self,
         manager: ManagerId,
@@ -132,7 +132,7 @@ impl Card {
         let lane = self.lane_mut(mailbox);
         lane.exchange = message.exchange;
         lane.state = LaneState::Parked(message.body);
-        // A reader that has met another channel's message is at this target no more.
+        // A reader that has met another channel's message has left this target.
         if self.user(mailbox).is_some() {
             self.meet(mailbox);
             self.serve_reader(manager, mailbox, effects);
@@ -177,7 +177,7 @@ impl Card {
         self.finish(manager, mailbox, Reply::new(Status::Abandoned), effects);
     }
 
-    /// The host's word on a message that was offered to it.
+    /// The host's answer to a message that was offered to it.
     fn received(&mut self, mailbox: Mailbox, reply: Reply, effects: &mut Vec<CardEffect>) -> bool {
         let (context, _, want) = self.party(mailbox);
         let result = match (reply.status, want) {
@@ -225,7 +225,8 @@ impl Card {
         !lane.served && !lane.rung
     }
 
-    /// Lets go of a channel: whoever waits at its target fails, and another channel may have the target.
+    /// Releases a channel: the context that waits at its target fails, and another channel may have the
+    /// target.
     pub(super) fn finish_close(
         &mut self,
         manager: ManagerId,

@@ -1,4 +1,4 @@
-//! What the card wrote: one interrupt for all mailboxes, which are looked at in the order in which they came.
+//! Mailboxes that the card wrote: one interrupt for all, which are read in the order in which they came.
 
 use super::{Call, Host, HostEffect, Offered, Phase, SlotState, What};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Host {
-    /// The card has written the host's copy of a mailbox. It is looked at in the next [`Host::interrupt`].
+    /// The card has written the host's copy of a mailbox. The next [`Host::interrupt`] reads it.
     ///
     /// # Errors
     /// [`Error::NoSuch`] if no channel had this number yet.
@@ -21,16 +21,16 @@ impl Host {
         Ok(())
     }
 
-    /// Serves the card's interrupt for one mailbox, the one that was written first of those that were not looked at
-    /// since; says which, if there is any. For a driver whose handler runs once for each message.
+    /// Serves the card's interrupt for one mailbox, the oldest that was written and not yet read; returns it,
+    /// if there is any. For a driver whose handler runs once for each message.
     pub fn interrupt_one(&mut self, effects: &mut Vec<HostEffect>) -> Option<Mailbox> {
         let mailbox = (!self.arrived.is_empty()).then(|| self.arrived.remove(0))?;
         self.look(mailbox, effects);
         Some(mailbox)
     }
 
-    /// Serves the card's interrupt: looks at every mailbox that was written since the last one. An interrupt
-    /// with nothing to look at does no harm, since one may have served what two were raised for.
+    /// Serves the card's interrupt: reads every mailbox that was written since the last one. An interrupt
+    /// with nothing to read does no harm, since one may have served the mailboxes of two.
     pub fn interrupt(&mut self, effects: &mut Vec<HostEffect>) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for mailbox in arrived.drain(..) {
@@ -41,7 +41,7 @@ impl Host {
 
     fn look(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
-        // The mailbox of a channel that was closed meanwhile says nothing any more.
+        // The mailbox of a channel that was closed meanwhile is void.
         if std::mem::take(&mut lane.arrived) {
             let bytes = lane.inbox;
             if let Err(reason) = self.read(mailbox, &bytes, effects) {
@@ -65,7 +65,7 @@ impl Host {
         let unexpected = Err(DropReason::Unexpected(message.body.name()));
         match self.slots[mailbox.channel as usize].state {
             SlotState::Free => return unexpected,
-            // What the card still sends on a channel that is being closed, nobody will receive.
+            // Messages that the card still sends on a channel that is being closed have no receiver.
             SlotState::Closing if mailbox.direction == Direction::ToHost => return Ok(()),
             SlotState::Subscribing | SlotState::Open | SlotState::Closing => {}
         }
@@ -94,8 +94,8 @@ impl Host {
         if known { Ok(()) } else { unexpected }
     }
 
-    /// The sender of a mailbox has gone on to its next message, so the one before has ended the way that was
-    /// asked last: the card may have written over the mailbox that said so. Says whether that can be.
+    /// The sender of a mailbox has gone on to its next message, so the one before has ended as last
+    /// requested: the card may have overwritten the mailbox that said so. Returns whether that can be.
     fn conclude(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) -> bool {
         let Some(thread) = self.lane_mut(mailbox).user else { return true };
         match self.threads[thread.0 as usize].call {
@@ -109,7 +109,8 @@ impl Host {
         }
     }
 
-    /// A message from the card: for the receiver that waits, or to be parked. Says whether it belongs here.
+    /// A message from the card: for the receiver that waits, or to be parked. Returns whether it is valid
+    /// here.
     fn offered(&mut self, mailbox: Mailbox, offered: Offered, effects: &mut Vec<HostEffect>) -> bool {
         let lane = self.lane_mut(mailbox);
         if lane.parked.is_some() || lane.exchange == offered.exchange {
@@ -136,7 +137,7 @@ impl Host {
         }
     }
 
-    /// A receiver and its sender have both come. The other guards are out of it from here on.
+    /// A receiver and its sender have both come. The receiver leaves its other guards.
     pub(super) fn meet(&mut self, thread: ThreadId, guard: usize, effects: &mut Vec<HostEffect>) {
         self.stop_timer(thread);
         self.leave(thread, Some(guard));
@@ -174,7 +175,7 @@ impl Host {
         self.post(mailbox, exchange, Body::Reply(Reply::new(status)), effects);
     }
 
-    /// The card's answer. Says whether somebody waits for it.
+    /// The card's answer. Returns whether a thread waits for it.
     fn replied(
         &mut self,
         mailbox: Mailbox,
@@ -245,8 +246,8 @@ impl Host {
         true
     }
 
-    /// Forgets a channel. Stamps and exchanges go on, so that what is left in its mailboxes is never taken
-    /// for something new.
+    /// Frees a channel. Stamps and exchanges go on, so that old messages in its mailboxes are never taken for
+    /// new ones.
     fn free_slot(&mut self, channel: u16) {
         let slot = &mut self.slots[channel as usize];
         slot.state = SlotState::Free;

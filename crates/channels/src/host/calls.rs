@@ -39,7 +39,7 @@ impl Host {
         Ok(channel)
     }
 
-    /// Closes a channel. The call ends when the card has let go of it; a process that waits at the target then
+    /// Closes a channel. The call ends when the card has released it; a process that waits at the target then
     /// fails with [`Failure::Closed`].
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Host {
 
     /// Receives from the first of several channels that has a sender, in the order of the guards if several
     /// have one (`PRI ALT` of occam; turn the guards round after each call to be fair). The call's end says
-    /// which guard. The buffer of an indirect guard is pinned when it is the one.
+    /// which guard. Only the buffer of that guard is pinned, if it is indirect.
     ///
     /// # Errors
     /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and as [`Host::receive`] of any guard.
@@ -163,7 +163,7 @@ impl Host {
         Ok(())
     }
 
-    /// The pages of a thread's buffer are pinned, and these, in order.
+    /// The pages of a thread's buffer are pinned: these, in order.
     ///
     /// # Errors
     /// [`Error::Pages`] if they do not have the buffer's size; [`Error::NotBegun`] if nothing was to be pinned.
@@ -237,7 +237,7 @@ impl Host {
         }
     }
 
-    /// What is being pinned for a thread, and why.
+    /// The buffer being pinned for a thread, and the phase of its call.
     fn pinning(&self, thread: ThreadId) -> Result<(Buffer, Phase), Error> {
         let not_begun = Error::NotBegun("a pinning");
         let state = self.threads.get(thread.0 as usize).ok_or(not_begun)?;
@@ -318,7 +318,7 @@ impl Host {
         Ok(())
     }
 
-    /// That a channel is open and nobody is at this end of this direction.
+    /// Checks that a channel is open and that no thread is at this end of this direction.
     fn check_free(&self, channel: Channel, direction: Direction) -> Result<(), Error> {
         let slot = self.slots.get(channel.index as usize).ok_or(Error::Stale)?;
         if slot.generation != channel.generation || slot.state != SlotState::Open {

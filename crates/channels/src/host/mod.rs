@@ -1,4 +1,4 @@
-//! The host's end: what the driver keeps, and the calls of its threads.
+//! The host's end: the driver's state, and the calls of its threads.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,7 +17,7 @@ use crate::{
     Mailbox, Message, Page, Payload, ThreadId, Want,
 };
 
-/// How much of everything the host's end has.
+/// The limits of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostLimits {
     /// Channels that are open at a time. The card needs as many.
@@ -36,7 +36,7 @@ impl Default for HostLimits {
     }
 }
 
-/// Something the host's driver has to do, in the order in which it says so.
+/// An action for the host's driver, in the order of the effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostEffect {
     /// Pin the pages of a thread's buffer and map them for the bus; then [`Host::pinned`] or
@@ -55,12 +55,12 @@ pub enum HostEffect {
     /// Write the host's copy of a mailbox and ring the card's doorbell for it; [`crate::Card::ring`] when the
     /// ring gets there. Rings must get there in order. The copy stays readable under [`Host::mailbox`].
     Post {
-        /// Which mailbox.
+        /// The mailbox.
         mailbox: Mailbox,
-        /// What to write.
+        /// Its new contents.
         bytes: [u8; MAILBOX_BYTES],
     },
-    /// A page list failed and is posted again. For the record; there is nothing to do.
+    /// A page list failed and is posted again. For the record; no action is needed.
     Retry {
         /// The thread whose message it is.
         thread: ThreadId,
@@ -76,11 +76,11 @@ pub enum HostEffect {
         /// How the call ended.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was not heeded. For the record; there is nothing to do.
+    /// A mailbox was dropped. For the record; no action is needed.
     Drop {
-        /// Which mailbox.
+        /// The mailbox.
         mailbox: Mailbox,
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
 }
@@ -125,7 +125,7 @@ struct Lane {
     read: u16,
     /// The host's copy of the mailbox, as the card fetches it.
     outbox: [u8; MAILBOX_BYTES],
-    /// What the card wrote, and whether the next interrupt has to look at it.
+    /// The bytes the card wrote, and whether the next interrupt has to read them.
     inbox: [u8; MAILBOX_BYTES],
     arrived: bool,
     /// A message from the card that waits for its receiver.
@@ -170,12 +170,12 @@ enum Call {
     Receive(Phase),
 }
 
-/// How far a call has come; `usize` is the guard that was taken, zero of a sender.
+/// The phase of a call; `usize` is the guard that was taken, zero of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// Its buffer is being pinned, and nobody else knows of it. Its deadline may have passed meanwhile.
+    /// Its buffer is being pinned, and the card does not know of it. Its deadline may have passed meanwhile.
     Pinning { expired: bool },
-    /// For the other end.
+    /// Waits for the other end.
     Waiting,
     /// A sender that asked to withdraw, and may have met its receiver nevertheless.
     Cancelling,
@@ -187,7 +187,7 @@ enum Phase {
     GivingUp(usize),
 }
 
-/// The pages of a thread's indirect message, and how far it is.
+/// The pages of a thread's indirect message, and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Transfer {
     pinned: bool,
@@ -207,7 +207,7 @@ impl Host {
         Host { limits, slots: Vec::new(), threads: Vec::new(), timers: Timers::new(), arrived: Vec::new() }
     }
 
-    /// What it was made with.
+    /// The limits it was made with.
     pub fn limits(&self) -> &HostLimits {
         &self.limits
     }

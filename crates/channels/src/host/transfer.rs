@@ -1,10 +1,10 @@
-//! Indirect messages: six pages a list, each list answered, the last one sent again while it fails.
+//! Indirect messages: six pages a list, each list answered, a failed one sent again.
 
 use super::{Call, Host, HostEffect, Phase, Transfer};
 use crate::{Body, Completion, Direction, Failure, LIST_PAGES, PageList, Reply, Status, ThreadId};
 
 impl Transfer {
-    /// Back to nothing, keeping the memory of the pages for the next message.
+    /// Empties it, keeping the memory of the pages for the next message.
     pub fn clear(&mut self) {
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
@@ -30,7 +30,7 @@ impl Host {
     fn post_again(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) {
         let list = Body::Pages(self.threads[thread.0 as usize].transfer.list());
         match self.threads[thread.0 as usize].call {
-            // The first list of a message to the card is what begins its exchange.
+            // The first list of a message to the card begins its exchange.
             Call::Send(channel, _, Phase::Waiting) => {
                 self.post_next(channel.mailbox(Direction::ToCard), list, effects);
             }
@@ -38,7 +38,7 @@ impl Host {
         }
     }
 
-    /// Posts something in the exchange that a thread is in.
+    /// Posts a message in the exchange that a thread is in.
     fn post_in_exchange(&mut self, thread: ThreadId, body: Body, effects: &mut Vec<HostEffect>) {
         let state = &self.threads[thread.0 as usize];
         let mailbox = match state.call {
@@ -56,7 +56,7 @@ impl Host {
         let retries = self.limits.retries;
         let transfer = &mut self.thread_mut(thread).transfer;
         let (size, bytes) = (transfer.size, transfer.list().bytes());
-        // An answer with other counts is about something else than was asked: as good as a failed list.
+        // An answer with other counts is for another list: treated as a failed list.
         let moved = reply.status == Status::Ok
             && (reply.done, reply.outstanding) == (transfer.done + bytes, size - transfer.done - bytes);
         if moved {
@@ -100,7 +100,7 @@ impl Host {
         self.end(thread, guard, Err(Failure::Dma { done, outstanding: size - done }), effects);
     }
 
-    /// From now on a thread's call is in a transfer, whatever its deadline.
+    /// A thread's call is in a transfer from now on, whatever its deadline.
     fn commit(&mut self, thread: ThreadId) -> usize {
         let guard = match self.threads[thread.0 as usize].call {
             Call::Receive(phase) => phase.guard(),

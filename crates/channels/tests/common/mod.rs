@@ -1,5 +1,5 @@
 //! A host and a card with everything between them, in which each step that takes time in reality is a choice:
-//! which of the things under way ends next. Tests choose by hand, at random, or in every possible way.
+//! which step in flight ends next. Tests choose by hand, at random, or in every possible way.
 
 use nicety_channels::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,7 +73,7 @@ pub enum Side {
     Card,
 }
 
-/// What does not change in a run.
+/// The constants of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub channels: usize,
@@ -117,7 +117,7 @@ pub struct Process {
     pub results: Vec<Outcome>,
 }
 
-/// What the two ends of one direction of a channel have been told.
+/// The outcomes that the two ends of one direction of a channel have been told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
     /// Which call of its sender each message was, by the sender's account and by the receiver's.
@@ -127,7 +127,7 @@ pub struct Log {
     pub failed: [u32; 2],
 }
 
-/// Something under way that may end now, or a call that may be made.
+/// A step in flight that may end now, or a call that may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Call(Side, usize),
@@ -155,7 +155,7 @@ pub struct System {
     pub interrupt: bool,
     pub pins: BTreeMap<ThreadId, Buffer>,
     pub work: BTreeMap<ManagerId, Vec<CardEffect>>,
-    /// What fetches have read and pushes have written.
+    /// Bytes that fetches have read and pushes have written.
     pub transfers: BTreeMap<ManagerId, [u8; MAILBOX_BYTES]>,
     pub logs: BTreeMap<(usize, Direction), Log>,
     pub dma_errors: u8,
@@ -164,7 +164,7 @@ pub struct System {
     pub retried: u32,
 }
 
-/// The `n`th byte of what the `pc`th call of a process sends.
+/// The `n`th byte of the message that the `pc`th call of a process sends.
 pub fn byte(side: Side, process: usize, pc: usize, n: usize) -> u8 {
     let side = if side == Side::Host { 0 } else { 128 };
     if n == 0 {
@@ -263,7 +263,7 @@ impl System {
         actions
     }
 
-    /// Does one of them; a text says what rule was broken.
+    /// Performs one of them; the error is the rule that was broken.
     pub fn apply(&mut self, scenario: &Scenario, action: Action) -> Result<(), String> {
         let (mut host, mut card) = (Vec::new(), Vec::new());
         match action {
@@ -406,7 +406,7 @@ impl System {
         }
     }
 
-    /// What a DMA does.
+    /// Performs the copy of a DMA.
     fn copy(&mut self, effect: CardEffect, scenario: &Scenario) -> Result<(), String> {
         let CardEffect::Dma { direction, host, card, bytes, .. } = effect else {
             panic!("{effect:?} is no DMA")
@@ -531,7 +531,7 @@ impl System {
         }
     }
 
-    /// What must hold where nothing can happen any more.
+    /// The conditions that hold where no step is possible any more.
     pub fn check_end(&self, scenario: &Scenario) -> Result<(), String> {
         for (direction, count) in
             [(Direction::ToCard, scenario.managers.0), (Direction::ToHost, scenario.managers.1)]

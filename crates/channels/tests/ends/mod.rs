@@ -16,7 +16,7 @@ pub fn take<T>(effects: &mut Vec<T>) -> Vec<T> {
     std::mem::take(effects)
 }
 
-/// A host and a card with one channel open, and room for what they ask.
+/// A host and a card with one channel open, and their effects.
 pub struct Ends {
     pub host: Host,
     pub card: Card,
@@ -52,7 +52,7 @@ impl Ends {
         self.card.fetched(manager, self.host.mailbox(mailbox).unwrap(), &mut self.c).unwrap();
     }
 
-    /// Ends a push, which is the next thing the card asks for, says `body`, and raises the interrupt.
+    /// Ends a push, which is the next effect of the card, says `body`, and raises the interrupt.
     pub fn pushed(&mut self, manager: ManagerId, mailbox: Mailbox, body: Body) {
         let effects = take(&mut self.c);
         let [CardEffect::Push { manager: by, mailbox: to, bytes }] = effects[..] else {
@@ -91,7 +91,7 @@ pub fn ok(done: u32) -> Body {
 
 pub const SENT: Completion = Completion { bytes: 3, payload: Payload::EMPTY };
 
-/// Does whatever the two ends ask for until neither asks any more; the pages are these.
+/// Carries out the effects of both ends until there are none; the pages are these.
 pub fn settle(e: &mut Ends, pages: &[Page]) {
     while !(e.h.is_empty() && e.c.is_empty()) {
         if let Some(effect) = e.h.pop() {
