@@ -1,4 +1,4 @@
-//! How a card's spec describes its bus.
+//! The bus in a card's spec.
 
 use nicety_host::pci::PciSpec;
 use nicety_host::pcie::{Addressing, Credits, Cut, Generation, PcieSpec, UNSCALED};
@@ -6,14 +6,14 @@ use nicety_host::{BusSpec, PlainSpec};
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` where that is its kind or something stands there. Every key of those
-/// two may be left out.
+/// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` if the bus is of that kind or the section is present. Every key of
+/// those two may be left out.
 pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");
     let read_gap =
         || s.gap("gap", "per byte on a plain bus, each direction; the others have rates of their own");
-    // A bus of another kind needs none.
+    // Required only for the plain bus.
     let early = (s.has("gap") || !s.has("kind")).then(read_gap);
     let written = s.has("kind");
     let kind = s.choice_or(
@@ -32,8 +32,8 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
     }
 }
 
-/// Reads what a section says of a kind of bus, if the bus is of that kind or something stands there, which is a slip
-/// unless the kind was chosen.
+/// Reads a section of one kind of bus, if the bus is of that kind or the section is present. A section of another
+/// kind is refused, unless the spec names the kind explicitly (`written`).
 fn read_where<T>(
     s: &Section<'_>,
     keys: &[&str],
@@ -115,7 +115,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         Generation::Gen5
     });
     let lanes = s.count_or("lanes", 1..=32, 32, "lanes of the link") as u32;
-    // A count of lanes that there is not is refused below; the delays only need some number.
+    // An invalid count of lanes is refused below; the delays only need some number.
     let mut spec = PcieSpec::new(generation, lanes, latency);
     spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: most payload of a TLP");
     spec.mrrs = s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: most that a request reads");
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// What one override more is refused with.
+    /// The error that one more override gives.
     fn refused(overrides: &[&str]) -> String {
         bus("spin-discrete", overrides).unwrap_err()
     }
@@ -338,7 +338,7 @@ mod tests {
     fn a_word_about_pcie_on_a_plain_bus_is_a_slip() {
         let slip = refused(&["bus.pcie.lanes=8"]);
         assert!(slip.contains("the bus is a plain one") && slip.contains("--set bus.kind=pcie"), "{slip}");
-        // Somebody compares: the card has both, and the kind was chosen.
+        // Allowed to compare kinds: the spec names the kind explicitly.
         assert!(matches!(
             bus("spin-discrete", &["bus.kind=plain", "bus.pcie.lanes=8"]),
             Ok(BusSpec::Plain(_))

@@ -1,8 +1,8 @@
-//! The seam for designs: what a design of cards is to everything outside it.
+//! The seam for card designs: the interface between a design and everything outside it.
 //!
-//! A [`Design`] has a name, by which the files of its cards call it, and reads them; what it has read, a [`CardSpec`], puts
-//! a [`Card`] on a node. What only one design has is reached through [`dyn CardSpec::of`](CardSpec) and
-//! [`dyn Card::of`](Card) with its own types. Those of this crate are there from the beginning; another crate
+//! A [`Design`] has a name, which the specs of its cards give, and reads those specs; the result, a [`CardSpec`],
+//! installs a [`Card`] on a node. Features of one design are reached through [`dyn CardSpec::of`](CardSpec) and
+//! [`dyn Card::of`](Card), with the design's own types. The designs of this crate are always known; another crate
 //! [registers](register) its own.
 
 use crate::NodeSpec;
@@ -26,27 +26,27 @@ pub trait Design: Sync {
     /// Its name in specs.
     fn name(&self) -> &'static str;
 
-    /// A card of it, for texts that say what to name instead.
+    /// A card of this design, for error texts that suggest one.
     fn example(&self) -> &'static str;
 
-    /// What a host has of its cards, with an article where the language wants one.
+    /// The interface that its cards give a host, with an article if English needs one.
     fn interface(&self) -> &'static str;
 
-    /// Modes in which a benchmark may send between hosts, beside that which a card has of itself.
+    /// Modes in which a benchmark may send between hosts, beside the card's natural mode.
     fn modes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The name, among these, of what a card does of itself; none where it chooses for each message, or has no modes.
+    /// The mode, among these, that the card uses by itself; none if it chooses for each message, or has no modes.
     fn natural_mode(&self) -> Option<&'static str> {
         None
     }
 
-    /// Reads the card's sections. What is wrong goes to the reader, which has everything told at once.
+    /// Reads the card's sections. Errors go to the reader, which reports all of them at once.
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec>;
 
-    /// What may be why programs wait for what never comes, as notes on a deadlock: of all cards of this design, with
-    /// their ranks. Each note begins with a line break.
+    /// Deadlock hints: notes on why programs may wait in vain, from all cards of this design, with their ranks. Each
+    /// note begins with a line break.
     fn hints(&self, _cards: &[(u32, Rc<dyn Card>)]) -> String {
         String::new()
     }
@@ -66,54 +66,55 @@ impl PartialEq for dyn Design {
 
 impl Eq for dyn Design {}
 
-/// A card as its file describes it: the numbers that its parts take. Nothing in it changes, so all nodes share it.
+/// A card as its spec describes it. Immutable, and shared by all nodes.
 pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// Its design.
     fn design(&self) -> &'static dyn Design;
 
-    /// What is around the card.
+    /// The surroundings of the card: host and network.
     fn node(&self) -> NodeSpec;
 
-    /// The kind of core that runs its programs; none where it runs none.
+    /// The kind of core that runs its programs, if it runs any.
     fn core(&self) -> Option<&Core> {
         None
     }
 
-    /// The instruction set to compile its programs for; none where it runs none.
+    /// The instruction set to compile its programs for, if it runs any.
     fn isa(&self) -> Option<&str> {
         None
     }
 
-    /// Most bytes that a host has its card reach at a time by registering them; none where it reaches all host memory.
+    /// Most bytes of host memory that may be registered for its card at a time; none if the card reaches all host
+    /// memory.
     fn registers(&self) -> Option<u64> {
         None
     }
 
-    /// What it puts on its link, to follow 'sends'. Cards of one network have the same, or do not understand each other.
+    /// Its protocol on the link, as the object of 'sends'. Cards of one network must have the same.
     fn protocol(&self) -> String {
         format!("packets of design {}", self.design().name())
     }
 
-    /// Most payload of a packet that it sends or takes, in bytes; none where others need not know.
+    /// Most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
     fn packet_payload(&self) -> Option<u64> {
         None
     }
 
-    /// Puts a card on a node.
+    /// Installs a card on a node.
     ///
     /// # Errors
-    /// When what the spec says cannot be on this node.
+    /// When the spec does not fit this node.
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError>;
 }
 
-/// A type that only one design has.
+/// A type of one design.
 pub trait OfDesign: Any {
     /// The design.
     const DESIGN: &'static dyn Design;
 }
 
 impl dyn CardSpec {
-    /// The spec as that of one design.
+    /// The spec as its design's own type.
     ///
     /// # Errors
     /// When the card is of another design.
@@ -123,25 +124,25 @@ impl dyn CardSpec {
     }
 }
 
-/// A node as a card finds it.
+/// The surroundings of a card on its node.
 pub struct Seat<'s> {
     /// The node's part of the simulation.
     pub sim: &'s Sim,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: u32,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
     /// The host's CPUs.
     pub cpus: &'s Rc<Cpus>,
-    /// The link; of a node that is alone it leads nowhere.
+    /// The link; unconnected on a single node.
     pub port: Port,
-    /// Most payload of a packet that every card of the network takes, in bytes, where they have said.
+    /// Most payload of a packet that every card of the network accepts, in bytes, if they limit it.
     pub packet_payload: Option<u64>,
-    /// On behalf of which user the host's operations are.
+    /// The user of the host's operations.
     pub uid: u32,
-    /// Takes what programs on the card print.
+    /// Receives the output of programs on the card.
     pub log: &'s Log,
-    /// Keeps what happens on the node.
+    /// Records the events on the node.
     pub recorder: &'s Recorder,
 }
 
@@ -150,27 +151,27 @@ pub trait Card: Any {
     /// Its design.
     fn design(&self) -> &'static dyn Design;
 
-    /// What it has counted.
+    /// Its counters.
     fn report(&self) -> CardReport {
         CardReport::new(())
     }
 
-    /// Programs on it that failed.
+    /// Traps of programs on it.
     fn faults(&self) -> Vec<Fault> {
         Vec::new()
     }
 
-    /// Messages that it could not bring to their targets.
+    /// Messages that it failed to deliver.
     fn undelivered(&self) -> Vec<Undelivered> {
         Vec::new()
     }
 
-    /// Whether it sends packets again that the network lost; none where cards of its design never do.
+    /// Whether it sends packets again that the network lost; none if cards of its design never do.
     fn is_reliable(&self) -> Option<bool> {
         None
     }
 
-    /// Packets that came and that it could not use.
+    /// Packets that came and were unusable.
     fn unusable(&self) -> u64 {
         0
     }
@@ -180,24 +181,24 @@ pub trait Card: Any {
         Vec::new()
     }
 
-    /// Messages for which an application's budget had no cycles left: the application, and how many.
+    /// Messages that found no cycles left in their application's budget: the application, and their number.
     fn unserved(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
 
-    /// Lines that programs on it printed beyond those that it shows.
+    /// Printed lines of programs beyond the limit of those shown.
     fn lines_left_out(&self) -> u64 {
         0
     }
 
-    /// Sends a message to another rank's receive, or this one's. Ends when the buffer may be used again.
+    /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be used again.
     ///
     /// # Errors
     /// When a limit of the card is reached.
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
 
-    /// Posts a receive, and does not wait for its message. Where software matches messages when they are asked for, that
-    /// takes nothing, and the receive is what is wanted.
+    /// Posts a receive without waiting for its message. Where software matches messages only on demand, this takes no
+    /// time and just stores the request.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -212,19 +213,19 @@ pub trait Card: Any {
     /// Waits for the message of a receive.
     ///
     /// # Errors
-    /// When the receive turns out not to have been possible, or its message was given up.
+    /// When the receive turns out to be invalid, or its message failed.
     fn received<'c>(
         self: Rc<Self>,
         caller: Caller<'c>,
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>>;
 
-    /// The host has allocated memory, for the program that `send` and `recv` belong to.
+    /// Tells the card of host memory allocated for the program that uses `send` and `recv`.
     fn adopt(&self, _allocation: &Allocation) {}
 }
 
 impl dyn Card {
-    /// The card as that of one design.
+    /// The card as its design's own type.
     ///
     /// # Errors
     /// When it is of another design.
@@ -234,17 +235,17 @@ impl dyn Card {
     }
 }
 
-/// What a card has counted, as its design has it.
+/// A card's counters, in its design's own type.
 #[derive(Clone, Debug)]
 pub struct CardReport(Arc<dyn Counted>);
 
 impl CardReport {
-    /// What one design counts.
+    /// Wraps the counters of a design.
     pub fn new<R: Any + fmt::Debug + PartialEq + Send + Sync>(counted: R) -> CardReport {
         CardReport(Arc::new(counted))
     }
 
-    /// What it has counted, where it is of the design whose cards count so.
+    /// The counters, if they are of that type.
     pub fn of<R: Any>(&self) -> Option<&R> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref()
@@ -269,12 +270,12 @@ impl<R: Any + fmt::Debug + PartialEq + Send + Sync> Counted for R {
     }
 }
 
-/// A card of another design than the one that something needs.
+/// A card of another design than needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongDesign {
     /// Its design.
     pub found: &'static dyn Design,
-    /// The design that is needed.
+    /// The needed design.
     pub wanted: &'static dyn Design,
 }
 
@@ -296,14 +297,14 @@ impl fmt::Display for WrongDesign {
 
 impl std::error::Error for WrongDesign {}
 
-/// Why a call of a host's on its card failed.
+/// Why a host's call on its card failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// What was asked for is wrong, whatever happened before.
+    /// The arguments are invalid, whatever happened before.
     Input(String),
-    /// It cannot be done now, or went wrong.
+    /// It cannot be done now, or failed.
     Failed(String),
-    /// A program on the card failed, and the call waited for what it should have done.
+    /// A program on the card trapped, and the call waited for its result.
     Trapped(String),
 }
 
@@ -326,7 +327,7 @@ impl From<MemoryError> for CardError {
 impl From<CallError> for CardError {
     fn from(error: CallError) -> CardError {
         match error {
-            // Known without asking the card.
+            // Detected before the card is involved.
             CallError::Rank { .. } => CardError::Input(error.to_string()),
             _ => CardError::Failed(error.to_string()),
         }
@@ -335,11 +336,11 @@ impl From<CallError> for CardError {
 
 /// The designs of this crate.
 static OWN: [&dyn Design; 3] = [crate::spin::DESIGN, crate::nfp::DESIGN, crate::qnix::DESIGN];
-/// Those that were registered.
+/// The registered designs.
 static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
 
-/// Makes a design known to everything that reads cards, from now on. A second one of the same name takes the place of the
-/// first where that was registered too.
+/// Registers a design with everything that reads specs, from now on. It replaces a registered design of the same
+/// name.
 ///
 /// # Panics
 /// When it has the name of a design of this crate.
@@ -350,7 +351,7 @@ pub fn register(design: &'static dyn Design) {
     registered.push(design);
 }
 
-/// All designs: those of this crate, then those that were registered.
+/// All designs: those of this crate, then the registered ones.
 pub fn designs() -> Vec<&'static dyn Design> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     OWN.iter().chain(&*registered).copied().collect()
@@ -359,7 +360,7 @@ pub fn designs() -> Vec<&'static dyn Design> {
 /// Reads a card's specification.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its place and what to write instead.
+/// All errors in it, each with its place and a correction.
 pub fn read(spec: &Spec) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
     let known = designs();
     let names: Vec<&'static str> = known.iter().map(|design| design.name()).collect();

@@ -1,12 +1,12 @@
 //! The parts of a card, and the cards made of them.
 //!
 //! - [`nfp`]: the microengines of a network flow processor, and their memories.
-//! - [`qnix`]: virtual network interfaces: every process has its own protected piece of the card.
+//! - [`qnix`]: virtual network interfaces: every process has a protected interface of its own.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
 //! - [`transport`]: reliable transport between a card and its link, for networks that lose packets.
 //!
 //! A card is described by a [`CardSpec`], which is read from a TOML file; one [`Design`] serves every card that is an
-//! arrangement of its parts. Nothing outside a design's own module knows it by name: `design.rs` is the seam.
+//! arrangement of its parts. No code outside a design's own module names the design: `design.rs` is the seam.
 
 mod bus;
 mod design;

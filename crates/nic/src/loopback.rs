@@ -1,33 +1,33 @@
-//! A card's way to itself: what a node sends to itself turns round on its card and never reaches the link.
+//! A card's loopback path: packets of a node to itself turn round on its card and never reach the link.
 //!
-//! The packet is on the card already, so turning round takes no time: it is in the packet buffer when its last byte has come
-//! to the card, one packet behind the other. It needs a place there until the card is done with it; these places are as many
-//! as the link's, and beside them, so that neither way takes the other's.
+//! The packet is on the card already, so turning round takes no time: it is in the packet buffer as soon as its last
+//! byte has come to the card, one packet after another. It needs a buffer slot until the card has processed it; there
+//! are as many slots as the link has, and separate ones, so that neither path blocks the other.
 
 use nicety_fabric::Packet;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
 
-/// A packet's turn; dropped without a launch, its place is free again.
+/// A packet's turn; if dropped without a launch, its slot is free again.
 pub(crate) struct Turn {
     flight: Flight,
     place: Permit,
 }
 
-/// The way from a card's send engine to its packet buffer.
+/// The path from a card's send engine to its packet buffer.
 pub(crate) struct Loopback {
     sim: Sim,
     places: Credits,
     coming: Channel<Packet>,
-    /// When the packet before will have come.
+    /// When the previous packet will have come.
     last: Cell<Time>,
     packets: Cell<u64>,
     recorder: Recorder,
 }
 
 impl Loopback {
-    /// A way with places for so many packets.
+    /// A path with so many slots.
     pub(crate) fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
         Loopback {
             places: Credits::new(sim, u64::from(places)),
@@ -39,18 +39,18 @@ impl Loopback {
         }
     }
 
-    /// When the packets before will have come.
+    /// When the earlier packets will have come.
     pub(crate) fn free(&self) -> Time {
         self.last.get()
     }
 
-    /// Packets that took it so far.
+    /// Number of packets so far.
     pub(crate) fn packets(&self) -> u64 {
         self.packets.get()
     }
 
-    /// Waits until a packet that comes as `flight` says may start. One sender at a time; [`Loopback::launch`] follows at
-    /// the same instant.
+    /// Waits until a packet that arrives as `flight` says may start. One sender at a time; [`Loopback::launch`]
+    /// follows at the same instant.
     pub(crate) async fn turn(&self, mut flight: Flight) -> Turn {
         let place = self.places.acquire(1).await;
         self.sim.until(flight.head.max(self.free())).await;
@@ -62,7 +62,7 @@ impl Loopback {
         Turn { flight, place }
     }
 
-    /// Sends a packet on its way whose turn it is. Returns the path up to its last byte.
+    /// Launches a packet at its turn. Returns the path up to its last byte.
     pub(crate) fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
         let Turn { flight, place } = turn;
         place.forget();
@@ -75,14 +75,14 @@ impl Loopback {
         path
     }
 
-    /// The next packet, whole.
+    /// The next complete packet.
     pub(crate) async fn receive(&self) -> Packet {
         let packet = self.coming.recv().await.expect("the way is never closed");
         self.sim.until(packet.path.at()).await;
         packet
     }
 
-    /// The card is done with a packet.
+    /// Frees the slot of a packet that the card has processed.
     pub(crate) fn free_slot(&self) {
         self.places.release(1);
     }

@@ -1,4 +1,4 @@
-//! Messages between ranks, as `send` and `recv` of a host hand them to a card of whatever design.
+//! Messages between ranks, as a host's `send` and `recv` hand them to a card of any design.
 
 use nicety_host::Cpus;
 use nicety_kernel::Sim;
@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::pin::Pin;
 
-/// A call that a host's program waits for.
+/// A pending call of a host's program.
 pub type Calling<'c, T> = Pin<Box<dyn Future<Output = T> + 'c>>;
 
 /// A thread of a host's program that calls its card.
@@ -17,14 +17,14 @@ pub struct Caller<'c> {
     pub sim: &'c Sim,
     /// The host's CPUs.
     pub cpus: &'c Cpus,
-    /// Keeps what happens on the node.
+    /// Records the events on the node.
     pub recorder: &'c Recorder,
-    /// Where the thread's time went.
+    /// The path of the thread.
     pub path: &'c RefCell<Path>,
 }
 
 impl Caller<'_> {
-    /// A call that takes virtual time, on the thread's path and in the recording.
+    /// Makes a call that takes virtual time: on the thread's path, and recorded.
     pub async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let start = self.sim.now();
         let result = self.on_path(call).await;
@@ -32,7 +32,7 @@ impl Caller<'_> {
         result
     }
 
-    /// A part of such a call.
+    /// Makes a part of such a call.
     pub async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let mut path = *self.path.borrow();
         let result = part(&mut path).await;
@@ -40,7 +40,7 @@ impl Caller<'_> {
         result
     }
 
-    /// A call that began at `start` is over.
+    /// Records the end of a call that began at `start`.
     pub fn called(&self, what: &'static str, start: Time) {
         self.recorder.slice(Resource::Program, start, self.sim.now(), None, what);
     }
@@ -49,11 +49,11 @@ impl Caller<'_> {
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// To which rank; there is one, the host has looked.
+    /// The destination rank; the host has checked it.
     pub to: u32,
     /// Its tag.
     pub tag: u32,
-    /// Where it lies in host memory.
+    /// Its address in host memory.
     pub address: u64,
     /// Its length in bytes.
     pub bytes: u64,
@@ -62,18 +62,18 @@ pub struct Outgoing {
 /// A receive to be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// From which rank, which there is; from any where none is named.
+    /// The source rank, which the host has checked; any if none.
     pub source: Option<u32>,
-    /// Of which tag; of any where none is named.
+    /// The tag; any if none.
     pub tag: Option<u32>,
-    /// Where it goes in host memory.
+    /// The address of its buffer in host memory.
     pub address: u64,
-    /// Bytes that there is room for.
+    /// Size of the buffer in bytes.
     pub room: u64,
 }
 
 impl Wanted {
-    /// What a program waits for that has posted it.
+    /// The object of 'waits for', for deadlock hints.
     pub fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
         let tagged = self.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
@@ -88,22 +88,22 @@ pub struct Arrival {
     pub source: u32,
     /// Its tag.
     pub tag: u32,
-    /// Its length in bytes, as it was sent.
+    /// Its length in bytes as sent.
     pub bytes: u64,
-    /// Bytes that there was room for: what is beyond was cut.
+    /// Size of the buffer in bytes; the message was cut beyond it.
     pub room: u64,
 }
 
-/// A receive that was posted, as its card's design has it.
+/// A posted receive, in its card design's own type.
 pub struct PostedReceive(Box<dyn Any>);
 
 impl PostedReceive {
-    /// A receive of one design.
+    /// Wraps the receive of a design.
     pub fn new(posted: impl Any) -> PostedReceive {
         PostedReceive(Box::new(posted))
     }
 
-    /// The receive, of a card of the design that it was posted on.
+    /// The receive in the type of the card's design.
     ///
     /// # Panics
     /// When it was posted on a card of another design.

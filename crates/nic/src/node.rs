@@ -1,20 +1,20 @@
-//! What the spec of a card of any design says of what is around it: the host, the network, the job launcher.
+//! The design-independent part of a card's spec: the host, the network, the job launcher.
 
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::HostSpec;
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// What is around a card.
+/// The surroundings of a card.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSpec {
     /// The host.
     pub host: HostSpec,
     /// The link.
     pub link: LinkSpec,
-    /// The switches of topologies that have any.
+    /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// One way to or from the job launcher.
+    /// One-way time to or from the job launcher.
     pub barrier: Duration,
 }
 
@@ -56,7 +56,7 @@ fn read_host(s: &Section<'_>) -> HostSpec {
     }
 }
 
-/// A time that is not zero: nodes run apart by it.
+/// Reads a time above zero, because shards of the simulation use it as lookahead.
 fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
     let time = section.time(key, doc);
     if time.is_zero() {

@@ -1,4 +1,4 @@
-//! Sections of a card's file that several designs have, beside what is around every card.
+//! Spec sections shared by several designs, apart from `node.rs`.
 
 use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};
@@ -23,16 +23,16 @@ pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     }
 }
 
-/// What the instructions of a core cost.
+/// Cycle costs of a core's instructions.
 pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
-    // Of an extension that few cards have; as an FPU pipelined once takes, its result used at once.
+    // For an extension that few cards have; the default is that of a pipelined FPU whose result is used at once.
     let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
     CycleCosts {
         alu: cost("alu", "integer arithmetic, logic, shifts"),
         mul: cost("mul", "mul"),
         mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
-        // A core without the instructions needs no cost of them.
+        // A core without these instructions needs no cost for them.
         div: s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them") as u16,
         load: cost("load", "a load from HPU memory"),
         store: cost("store", "a store to HPU memory"),
@@ -57,7 +57,7 @@ pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
     }
 }
 
-/// The instruction set of a core, as the spec writes it and as it is meant; `fallback` where it means nothing.
+/// The instruction set of a core, as written and as parsed; `fallback` if it is invalid.
 pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     let text = s.text("isa", "instruction set");
     let isa = text.parse::<Isa>().unwrap_or_else(|error| {
@@ -67,7 +67,7 @@ pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     (text, isa)
 }
 
-/// What a misaligned access does.
+/// The effect of a misaligned access.
 pub(crate) fn read_misaligned(s: &Section<'_>) -> Misaligned {
     match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
         "cost" => Misaligned::Costs,

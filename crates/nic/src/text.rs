@@ -1,9 +1,9 @@
-//! Words of texts that several designs' notes have.
+//! Text helpers for the notes of several designs.
 
-/// Most things of a kind that are told one by one.
+/// Most items of a kind that are listed.
 pub(crate) const LISTED: usize = 8;
 
-/// So many of something.
+/// A count with its noun.
 pub(crate) fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! A QNIX card as everything outside sees it, and the processes of its host.
+//! The QNIX implementation of the card design seam, and the processes of its host.
 
 use super::spec::read_qnix;
 use super::{
@@ -21,15 +21,15 @@ pub(crate) const DESIGN: &dyn Design = &Interfaces;
 
 struct Interfaces;
 
-/// The process of a host that `send` and `recv` belong to.
+/// The number of the process that owns the host's `send` and `recv`.
 pub const OWN_PROCESS: u32 = 0;
 
-/// What a card with virtual network interfaces has counted.
+/// Counters of a card with virtual network interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The card.
+    /// Counters of the card.
     pub interfaces: Statistics,
-    /// How often the operating system was entered.
+    /// Kernel entries on the host.
     pub kernel: KernelCounters,
 }
 
@@ -37,12 +37,12 @@ pub struct Report {
 pub struct Node {
     card: Rc<Card>,
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
-    /// The interface of the process that `send` and `recv` belong to.
+    /// The interface of the process that owns `send` and `recv`.
     own: u32,
 }
 
 impl Node {
-    /// Registers the host's own process, with the largest Buffer Pool there may be.
+    /// Registers the host's own process, with the largest possible Buffer Pool.
     fn set_up(card: Rc<Card>) -> Result<Node, QnixError> {
         let process = Rc::new(Process::new(&card, OWN_PROCESS));
         let own = process.set_up(card.spec().limits.pool)?;
@@ -60,17 +60,17 @@ impl Node {
         self.own
     }
 
-    /// A process, by its number.
+    /// The process with this number.
     pub fn process(&self, number: u32) -> Rc<Process> {
         let mut processes = self.processes.borrow_mut();
         let new = || Rc::new(Process::new(&self.card, number));
         processes.entry(number).or_insert_with(new).clone()
     }
 
-    /// Posts a send of the host's own process, and how the bytes get to the card.
+    /// Posts a send of the host's own process; the message says how its bytes get to the card.
     ///
     /// # Errors
-    /// When the message is too long for that way.
+    /// When the message is too long for that transfer method.
     pub async fn post_send(
         &self,
         caller: Caller<'_>,
@@ -87,7 +87,7 @@ impl Node {
     /// Waits until the buffer of a send may be used again.
     ///
     /// # Errors
-    /// When the operation is not one that has not ended.
+    /// When the operation does not exist or has ended already.
     pub async fn sent(&self, caller: Caller<'_>, posted: Operation) -> Result<Completed, CardError> {
         self.completed(caller, posted, "wait for a send").await
     }
@@ -103,7 +103,7 @@ impl Node {
         Ok(caller.timed(what, wait).await?)
     }
 
-    /// Posts a receive of the host's own process, and how the bytes get from the card.
+    /// Posts a receive of the host's own process; it says how the bytes get from the card.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -246,7 +246,7 @@ impl From<QnixError> for CardError {
     fn from(error: QnixError) -> CardError {
         use QnixError as E;
         match error {
-            // Wrong whatever has happened before.
+            // Invalid whatever has happened before.
             E::NoNode { .. }
             | E::NoSuchInterface { .. }
             | E::Message { .. }

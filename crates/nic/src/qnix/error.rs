@@ -1,14 +1,14 @@
-//! What a process asked for that it may not have.
+//! Errors of the library and the card.
 
 use nicety_host::MemoryError;
 use std::fmt;
 
-/// Why the library or the card refuses a call. Nothing has been done then.
+/// A refused call. It has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QnixError {
-    /// Every interface is somebody's.
+    /// Every interface is taken.
     NoInterface {
-        /// How many there are.
+        /// Number of interfaces.
         limit: u32,
     },
     /// The process has an interface already.
@@ -16,16 +16,16 @@ pub enum QnixError {
         /// Its number.
         vni: u32,
     },
-    /// The process has no such interface: nobody has it, or somebody else.
+    /// The process does not own this interface.
     NotYours {
         /// The interface's number.
         vni: u32,
-        /// The process whose it is, where it is anybody's.
+        /// The process that owns it, if any.
         owner: Option<u32>,
         /// The process that asked.
         process: u32,
     },
-    /// Bytes that are not the process's.
+    /// Bytes outside the memory of the process.
     NotYourMemory {
         /// First address.
         address: u64,
@@ -34,40 +34,40 @@ pub enum QnixError {
         /// The process that asked.
         process: u32,
     },
-    /// Too many sends of the process have not ended.
+    /// Too many pending sends of the process.
     Sends {
-        /// How many may.
+        /// Most pending sends.
         limit: u32,
     },
-    /// Too many receives of the process have not ended.
+    /// Too many pending receives of the process.
     Receives {
-        /// How many may.
+        /// Most pending receives.
         limit: u32,
     },
     /// A message longer than the largest.
     Message {
         /// Its bytes.
         bytes: u64,
-        /// The most.
+        /// The limit.
         limit: u64,
     },
-    /// A buffer that lies in more pages than a Context Region has descriptors for.
+    /// A buffer over more pages than a Context Region has descriptors for.
     Pages {
         /// Pages.
         pages: u64,
         /// Descriptors.
         limit: u64,
     },
-    /// A Buffer Pool larger than the largest, or none at all.
+    /// A Buffer Pool beyond the limit, or of no bytes.
     Pool {
         /// Its bytes.
         bytes: u64,
-        /// The most.
+        /// The limit.
         limit: u64,
     },
     /// The process has a Buffer Pool already.
     PoolThere,
-    /// A buffer that does not lie in the Buffer Pool.
+    /// A buffer outside the Buffer Pool.
     NotInPool {
         /// Its first address.
         address: u64,
@@ -78,48 +78,48 @@ pub enum QnixError {
     PoolFull {
         /// The message's bytes.
         bytes: u64,
-        /// Bytes of the longest piece that is free; none without a pool.
+        /// Bytes of the longest free piece; 0 without a pool.
         free: u64,
     },
-    /// The card's memory is used up.
+    /// The card's memory is exhausted.
     CardMemory {
         /// Bytes asked for.
         wanted: u64,
         /// Bytes left.
         left: u64,
     },
-    /// A node that there is not.
+    /// There is no such node.
     NoNode {
         /// Its number.
         node: u32,
         /// How many nodes there are.
         nodes: u32,
     },
-    /// An interface that no card has.
+    /// There is no such interface on a card.
     NoSuchInterface {
         /// Its number.
         vni: u32,
-        /// How many a card has.
+        /// Number of interfaces of a card.
         limit: u32,
     },
-    /// A message too long for programmed I/O, asked for by name.
+    /// A message too long for programmed I/O, which the caller asked for.
     TooLongForPio {
         /// Its bytes.
         bytes: u64,
-        /// The most.
+        /// The limit.
         limit: u64,
     },
-    /// Operations of the process have not ended.
+    /// The process has pending operations.
     Pending {
         /// How many.
         operations: usize,
     },
-    /// An operation that the process does not have.
+    /// The process has no such operation.
     NoOperation {
         /// Its number.
         operation: u64,
     },
-    /// The host's memory has no such bytes.
+    /// An access outside the host's memory.
     Memory(MemoryError),
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for QnixError {
                 write!(f, "interface {vni} is process {owner}'s; process {process} may not touch it")
             }
             E::NotYours { vni, owner: None, process } => {
-                write!(f, "nobody has interface {vni}; process {process} has to open one first")
+                write!(f, "interface {vni} is not open; process {process} has to open one first")
             }
             E::NotYourMemory { address, len, process } => {
                 write!(f, "the {len} bytes at {address:#x} are not in the memory of process {process}")

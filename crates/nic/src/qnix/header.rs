@@ -1,4 +1,4 @@
-//! The header of a packet, in real bytes.
+//! The header of a packet, as bytes.
 
 use super::Endpoint;
 use nicety_fabric::HeaderBytes;
@@ -7,7 +7,7 @@ use nicety_types::NodeId;
 /// Bytes of a header.
 pub(super) const BYTES: usize = 24;
 
-/// What every packet says of its message. Node, message and offset are the network's.
+/// The fields of a packet's header. Node, message and offset are the network's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// The sender's interface.
@@ -16,7 +16,7 @@ pub(super) struct Header {
     pub(super) to: u32,
     /// Bytes of the message.
     pub(super) bytes: u64,
-    /// What the sender calls it.
+    /// Tag of the message.
     pub(super) tag: u64,
 }
 
@@ -30,7 +30,7 @@ impl Header {
         HeaderBytes::new(&bytes)
     }
 
-    /// What a packet says; none where that is no header.
+    /// Parses a header; none if it is invalid.
     pub(super) fn decode(header: &HeaderBytes) -> Option<Header> {
         let bytes: &[u8; BYTES] = header.as_slice().try_into().ok()?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -38,7 +38,7 @@ impl Header {
         Some(Header { from: word(0), to: word(4), bytes: long(8), tag: long(16) })
     }
 
-    /// Who sent it.
+    /// The sender.
     pub(super) const fn source(&self, node: NodeId) -> Endpoint {
         Endpoint { node, vni: self.from }
     }

@@ -1,4 +1,4 @@
-//! What a call of a process holds until it is done. Where the call fails or is dropped on the way, all of it goes back.
+//! Guards for the resources of a call. If the call fails or is dropped, they release what it held.
 
 use super::interface::{Kind, Progress};
 use super::library::{Local, Process};
@@ -11,18 +11,18 @@ pub(super) struct Piece<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// One for so many bytes; none where the pool has none.
+    /// Takes a piece of so many bytes; none if the pool has no such piece.
     pub(super) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
         let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
         Some(Piece { process, address: Some(address) })
     }
 
-    /// Where it begins.
+    /// Address of the piece.
     pub(super) fn address(&self) -> u64 {
         self.address.expect("a piece has an address until it is kept")
     }
 
-    /// It stays taken: somebody else gives it back.
+    /// Keeps it taken; its operation frees it later.
     fn keep(mut self) -> u64 {
         self.address.take().expect("a piece is kept once")
     }
@@ -36,24 +36,24 @@ impl Drop for Piece<'_> {
     }
 }
 
-/// Pages that are locked. Dropped, the next system call that locks others gives them free.
+/// Locked pages. If dropped, the next system call that locks pages unlocks these.
 pub(super) struct Locked<'p> {
     process: &'p Process,
     pages: u64,
 }
 
 impl<'p> Locked<'p> {
-    /// So many pages, which the kernel begins to lock.
+    /// Pages that the kernel begins to lock.
     pub(super) const fn of(process: &'p Process, pages: u64) -> Locked<'p> {
         Locked { process, pages }
     }
 
-    /// How many.
+    /// Their number.
     pub(super) const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// They stay locked: somebody else lets go of them.
+    /// Keeps them locked; their operation unlocks them later.
     pub(super) fn keep(mut self) -> u64 {
         std::mem::take(&mut self.pages)
     }
@@ -65,19 +65,19 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// A Buffer Pool that is being registered. Dropped, there is none.
+/// A Buffer Pool being registered. If dropped, the registration is undone.
 pub(super) struct Registering<'p> {
     process: &'p Process,
     vni: Option<u32>,
 }
 
 impl<'p> Registering<'p> {
-    /// The pool that the process has just been given.
+    /// Guards the pool that the process has just been given.
     pub(super) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
         Registering { process, vni: Some(vni) }
     }
 
-    /// It is registered.
+    /// The registration is complete.
     pub(super) fn done(mut self) {
         self.vni = None;
     }
@@ -96,7 +96,7 @@ impl Drop for Registering<'_> {
     }
 }
 
-/// An operation that has begun and is not posted. Dropped, it was none.
+/// An operation that has begun and is not posted. If dropped, it is undone.
 pub(super) struct Begun<'p> {
     process: &'p Process,
     vni: u32,
@@ -107,7 +107,7 @@ pub(super) struct Begun<'p> {
 }
 
 impl<'p> Begun<'p> {
-    /// A new operation, which has a context of the interface from now on.
+    /// Begins an operation, which occupies a context of the interface from now on.
     pub(super) fn new(
         process: &'p Process,
         vni: u32,
@@ -125,17 +125,17 @@ impl<'p> Begun<'p> {
         self.message
     }
 
-    /// Where its piece of the Buffer Pool begins.
+    /// Address of its piece of the Buffer Pool.
     pub(super) fn piece(&self) -> Option<u64> {
         self.piece.as_ref().map(Piece::address)
     }
 
-    /// It needs these pages until its end.
+    /// Locks these pages until the operation ends.
     pub(super) fn lock(&mut self, locked: Locked<'p>) {
         self.locked = Some(locked);
     }
 
-    /// It is posted, and its end will be seen. What was received goes to `copy_to`, so much of it at most.
+    /// The operation is posted. At its end at most `copy_to.1` received bytes are copied to `copy_to.0`.
     pub(super) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
         let operation = self.operation.take().expect("an operation is posted once");
         let piece = self.piece.take().map(Piece::keep);
@@ -154,7 +154,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// An operation whose end is being seen. Dropped, it can be seen again.
+/// An operation whose completion is being processed. If dropped, its completion can be processed again.
 pub(super) struct Ending<'p> {
     process: &'p Process,
     vni: u32,
@@ -164,7 +164,7 @@ pub(super) struct Ending<'p> {
 }
 
 impl<'p> Ending<'p> {
-    /// An operation that is done; nobody else sees its end meanwhile.
+    /// Takes a completed operation; no other call can take it meanwhile.
     pub(super) fn of(process: &'p Process, vni: u32, operation: u64) -> Ending<'p> {
         let entry =
             process.card.interface(vni, |interface| interface.operations.remove(&operation)).flatten();
@@ -172,14 +172,14 @@ impl<'p> Ending<'p> {
         Ending { process, vni, operation, entry, local }
     }
 
-    /// What has to be copied out of the Buffer Pool: from where, to where, and how much of it at most.
+    /// The copy to be made from the Buffer Pool: source, destination, most bytes.
     pub(super) fn copy(&self) -> Option<(u64, u64, u64)> {
         let local = self.local.as_ref()?;
         let (to, room) = local.copy_to?;
         Some((local.piece?, to, room))
     }
 
-    /// It has been seen: what it used is free.
+    /// The completion is processed: frees the operation's resources.
     pub(super) fn end(mut self) {
         self.entry = None;
         let Some(Local { piece, pages, .. }) = self.local.take() else { return };

@@ -1,4 +1,4 @@
-//! A virtual network interface on the card: what a process has posted, and what waits for it.
+//! A virtual network interface on the card: posted commands and unmatched messages.
 
 use super::Endpoint;
 use super::library::Completed;
@@ -15,11 +15,11 @@ pub(super) enum Command {
     Receive(ReceiveCommand),
 }
 
-/// Where the bytes of a message are.
+/// The location of a message's bytes.
 pub(super) enum Source {
     /// In the Context Region: they came by programmed I/O.
     Card(Payload),
-    /// In host memory from this address on, in pages whose descriptors the card has.
+    /// In host memory, from this address on; the card has the descriptors of its pages.
     Host(u64),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct SendCommand {
     pub(super) tag: u64,
     pub(super) bytes: u64,
     pub(super) source: Source,
-    /// Bytes of it that have been staged.
+    /// Bytes staged so far.
     pub(super) staged: u64,
     pub(super) path: Path,
 }
@@ -40,9 +40,9 @@ pub(super) struct SendCommand {
 #[derive(Clone, Copy)]
 pub(super) struct ReceiveCommand {
     pub(super) operation: u64,
-    /// From anybody where there is none.
+    /// The sender; any if none.
     pub(super) from: Option<Endpoint>,
-    /// Of any tag where there is none.
+    /// The tag; any if none.
     pub(super) tag: Option<u64>,
     pub(super) address: u64,
     pub(super) room: u64,
@@ -55,7 +55,7 @@ impl ReceiveCommand {
     }
 }
 
-/// How an operation went.
+/// The progress of an operation.
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 pub(super) enum Progress {
     Pending,
@@ -63,36 +63,36 @@ pub(super) enum Progress {
     Done(Completed, Path, MessageId),
 }
 
-/// Which of the two an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Send,
     Receive,
 }
 
-/// An interface that a process has.
+/// An open interface.
 pub(super) struct Interface {
     /// The process.
     pub(super) owner: u32,
     /// The Command Queue.
     pub(super) commands: VecDeque<Command>,
-    /// Sends of which there are packets to be staged, in order.
+    /// Sends with packets still to be staged, in order.
     pub(super) sends: VecDeque<SendCommand>,
-    /// Packets that are staged, in order.
+    /// Staged packets, in order.
     pub(super) staged: VecDeque<Staged>,
-    /// Packets that were staged and have been handed over.
+    /// Number of packets staged and handed over.
     pub(super) handed_over: u64,
-    /// Receives without a message, in order.
+    /// Posted receives, in order.
     pub(super) receives: VecDeque<ReceiveCommand>,
-    /// Messages without a receive, in order.
+    /// Unmatched messages, in order.
     pub(super) waiting: VecDeque<Rc<Waiting>>,
-    /// Messages that are on their way into a receive.
+    /// Messages being received.
     pub(super) receiving: BTreeMap<MessageId, Rc<Receiving>>,
-    /// What the process has posted, by number, until it has heard of the end.
+    /// The operations of the process, by number, until it has seen their completion.
     pub(super) operations: BTreeMap<u64, (Kind, Progress)>,
     /// Bytes of card memory with the descriptors of its Buffer Pool.
     pub(super) pool_memory: u64,
-    /// A doorbell of the process's has been set.
+    /// Notified when a doorbell of the process is set.
     pub(super) rung: Signal,
 }
 
@@ -113,7 +113,8 @@ impl Interface {
         }
     }
 
-    /// Operations of a kind whose contexts are in use: until the process has seen the doorbell, it belongs to them.
+    /// Number of contexts in use by operations of a kind; an operation holds its context until the process has seen
+    /// its doorbell.
     pub(super) fn pending(&self, kind: Kind) -> usize {
         self.operations.values().filter(|(of, _)| *of == kind).count()
     }

@@ -1,4 +1,4 @@
-//! What a process calls: it opens an interface, sends, receives, and looks at doorbells in its own memory.
+//! The library in a process: it sends, receives, and polls doorbells in its own memory.
 
 use super::holds::{Begun, Ending, Piece};
 use super::interface::{Command, Kind, Progress, ReceiveCommand, SendCommand, Source};
@@ -11,28 +11,28 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How the bytes of a message get between a process and its card.
+/// The transfer method of a message between its process and the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum How {
-    /// What takes least time: as it is where the buffer lies in the Buffer Pool; programmed I/O for a short message that
-    /// is sent; otherwise a copy or a translation, whichever its size makes cheaper.
+    /// The fastest: DMA without a copy if the buffer is in the Buffer Pool; programmed I/O for a short send;
+    /// otherwise copy or translation, whichever its size makes cheaper.
     #[default]
     Auto,
-    /// By programmed I/O, with the command. Only for what is sent.
+    /// Programmed I/O, with the command. Only for sends.
     Pio,
-    /// By DMA from or to the Buffer Pool, where the buffer lies.
+    /// DMA from or to the buffer, which lies in the Buffer Pool.
     Pool,
-    /// By DMA from or to the Buffer Pool, and a copy between it and the buffer.
+    /// DMA from or to the Buffer Pool, with a copy between pool and buffer.
     Copy,
-    /// By DMA from or to the buffer itself, whose pages the kernel locks and translates.
+    /// DMA from or to the buffer, whose pages the kernel locks and translates.
     Translate,
 }
 
 impl How {
-    /// All ways.
+    /// All methods.
     pub const ALL: [How; 5] = [How::Auto, How::Pio, How::Pool, How::Copy, How::Translate];
 
-    /// The name in programs.
+    /// Its name in programs.
     pub const fn name(self) -> &'static str {
         match self {
             How::Auto => "auto",
@@ -51,26 +51,26 @@ pub struct Send {
     pub address: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Who is to get it.
+    /// The receiver.
     pub to: Endpoint,
-    /// What receives tell messages of one sender apart by.
+    /// Tag that receives match by.
     pub tag: u64,
-    /// How it gets to the card.
+    /// Transfer method to the card.
     pub how: How,
 }
 
 /// A message to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// Where the first byte is to be.
+    /// Address of the first byte.
     pub address: u64,
-    /// Bytes that there is room for.
+    /// Size of the buffer in bytes.
     pub bytes: u64,
-    /// Whose message; anybody's where there is none.
+    /// The sender; any if none.
     pub from: Option<Endpoint>,
-    /// Its tag; any where there is none.
+    /// The tag; any if none.
     pub tag: Option<u64>,
-    /// How it gets from the card.
+    /// Transfer method from the card.
     pub how: How,
 }
 
@@ -79,7 +79,7 @@ pub struct Receive {
 pub struct Operation(u64);
 
 impl Operation {
-    /// The operation of this number, of whatever process; one that there is not is refused where it is used.
+    /// The operation with this number, in any process. A number that does not exist is refused when it is used.
     pub const fn numbered(number: u64) -> Operation {
         Operation(number)
     }
@@ -99,37 +99,37 @@ pub struct Completed {
     pub tag: u64,
     /// The message's bytes.
     pub bytes: u64,
-    /// Whether the receive had no room for all of them.
+    /// Whether the message was longer than the buffer.
     pub truncated: bool,
 }
 
-/// What the library keeps of an operation that is posted.
+/// The library's state of a posted operation.
 pub(super) struct Local {
     pub(super) message: MessageId,
-    /// The piece of the Buffer Pool that it uses.
+    /// Its piece of the Buffer Pool.
     pub(super) piece: Option<u64>,
-    /// Where what was received goes, and how much of it at most.
+    /// The destination of a copy from the pool, and the most bytes of it.
     pub(super) copy_to: Option<(u64, u64)>,
-    /// Pages that are locked for it.
+    /// Pages locked for it.
     pub(super) pages: u64,
 }
 
-/// A process of a host, with the library in it. Each has memory of its own, and an interface of the card once it has opened
-/// one.
+/// A process of a host, with the library in it. It has memory of its own, and an interface of the card once it has
+/// opened one.
 pub struct Process {
     pub(super) card: Rc<Card>,
     pub(super) number: u32,
-    /// What it may touch: addresses and lengths, in order.
+    /// Its memory: addresses and lengths, in order.
     pub(super) own: RefCell<Vec<(u64, u64)>>,
     pub(super) pool: RefCell<Option<BufferPool>>,
     pub(super) operations: RefCell<BTreeMap<u64, Local>>,
     next: Cell<u64>,
-    /// Pages of operations that have ended, which the next system call that locks others gives free.
+    /// Pages of ended operations, which the next system call that locks pages unlocks.
     pub(super) locked: Cell<u64>,
 }
 
 impl Process {
-    /// A process that has no interface yet.
+    /// A process without an interface.
     pub fn new(card: &Rc<Card>, number: u32) -> Process {
         Process {
             card: card.clone(),
@@ -169,11 +169,11 @@ impl Process {
         own.insert(at, (memory.address(), memory.len()));
     }
 
-    /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again. Dropped before it is posted,
-    /// it was none.
+    /// Posts a send. It completes when the bytes are on the card and the buffer may be used again. If dropped before
+    /// it is posted, it has no effect.
     ///
     /// # Errors
-    /// When a limit is reached, or something is not the process's.
+    /// When a limit is reached, or a resource is not the process's.
     pub async fn send(&self, vni: u32, send: Send, path: &mut Path) -> Result<Operation, QnixError> {
         let card = &self.card;
         self.check(vni)?;
@@ -189,7 +189,7 @@ impl Process {
         card.recorder.sent(message, send.to.node, send.bytes, "send", Starter::Host, path);
 
         let source = match how {
-            // Nothing has to be fetched.
+            // Nothing to fetch.
             _ if send.bytes == 0 => Source::Card(Payload::empty()),
             How::Pio => Source::Card(card.memory.read(send.address, send.bytes)?),
             How::Translate => {
@@ -212,10 +212,11 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Posts a receive. It ends when a message has come into it. Dropped before it is posted, it was none.
+    /// Posts a receive. It completes when a message is in its buffer. If dropped before it is posted, it has no
+    /// effect.
     ///
     /// # Errors
-    /// When a limit is reached, or something is not the process's.
+    /// When a limit is reached, or a resource is not the process's.
     pub async fn receive(&self, vni: u32, receive: Receive, path: &mut Path) -> Result<Operation, QnixError> {
         let card = &self.card;
         self.check(vni)?;
@@ -246,7 +247,7 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Looks at an operation's doorbell, which takes the time of noticing it. Says how the operation ended, once.
+    /// Polls an operation's doorbell, at the cost of noticing it. Returns the completion, once.
     ///
     /// # Errors
     /// When the interface is not the process's, or it has no such operation.
@@ -272,7 +273,7 @@ impl Process {
         }
     }
 
-    /// Waits for an operation's doorbell. Says how the operation ended.
+    /// Waits for an operation's doorbell. Returns the completion.
     ///
     /// # Errors
     /// When the interface is not the process's, or it has no such operation.
@@ -309,8 +310,8 @@ impl Process {
         done.flatten()
     }
 
-    /// The process has seen the doorbell: brings what came where it belongs, and frees what the operation used. Dropped on
-    /// the way, the operation can be waited for again.
+    /// Processes a completion: copies received bytes to their buffer, and frees the operation's resources. If
+    /// dropped, the operation can be waited for again.
     async fn finish(
         &self,
         vni: u32,
@@ -327,7 +328,7 @@ impl Process {
         Ok(copied.map(|()| completed)?)
     }
 
-    /// What copying takes, and what translating, from the numbers in the spec: a way to compare them without doing either.
+    /// The costs of a copy and of a translation according to the spec, to compare them without doing either.
     pub fn costs(&self, address: u64, bytes: u64) -> (Duration, Duration) {
         let spec = self.card.spec();
         let pages = self.pages(address, bytes);
@@ -336,7 +337,7 @@ impl Process {
         (spec.library.copy.cover(bytes), kernel + descriptors)
     }
 
-    /// How a message gets to or from the card.
+    /// Chooses the transfer method of a message.
     pub(super) fn choose(&self, how: How, address: u64, bytes: u64, kind: Kind) -> Result<How, QnixError> {
         let spec = self.card.spec();
         let pages = spec.kernel.pages(address, bytes);
@@ -344,10 +345,10 @@ impl Process {
         let in_pool = self.pool.borrow().as_ref().is_some_and(|pool| pool.holds(address, bytes));
         let free = self.pool.borrow().as_ref().map_or(0, BufferPool::longest);
         let chosen = match how {
-            // Nothing is received by programmed I/O.
+            // Receives do not use programmed I/O.
             How::Pio if kind == Kind::Receive => return self.choose(How::Auto, address, bytes, kind),
             How::Auto if kind == Kind::Send && bytes <= spec.pio => How::Pio,
-            // Nothing is moved, so nothing has to be locked.
+            // Nothing to move, so nothing to lock.
             How::Auto if in_pool || bytes == 0 => How::Pool,
             How::Auto => {
                 let (copy, translate) = self.costs(address, bytes);
@@ -364,12 +365,12 @@ impl Process {
         }
     }
 
-    /// A piece of the Buffer Pool.
+    /// Takes a piece of the Buffer Pool.
     pub(super) fn take_piece(&self, bytes: u64) -> Result<Piece<'_>, QnixError> {
         Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
     }
 
-    /// A CPU writes bytes to the card. Returns when they are there.
+    /// A CPU writes bytes to the card. Returns when they have arrived.
     pub(super) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
         let handover = self.card.bus.store(message, bytes, *path).await;
@@ -378,18 +379,18 @@ impl Process {
         handover.landed
     }
 
-    /// Writes a command to the card, behind `bytes` of payload. Returns when the card can see it.
+    /// Writes a command to the card, after `bytes` of payload. Returns when the command is visible to the card.
     async fn write_command(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         self.card.kernel.cpus().post(path, message).await;
         if bytes > 0 {
             self.store(message, bytes, path).await;
         }
         let visible = self.store(message, self.card.spec.library.command, path).await;
-        // From here on the process goes on by itself; what the command waits for is the card's.
+        // From here on the process continues by itself; further delays of the command are the card's.
         visible
     }
 
-    /// A command gets into the Command Queue.
+    /// Puts a command into the Command Queue.
     fn post(&self, vni: u32, mut command: Command, visible: Time) {
         let card = self.card.clone();
         let path = match &mut command {
@@ -410,7 +411,7 @@ impl Process {
         });
     }
 
-    /// A new operation, with a piece of the Buffer Pool where it needs one.
+    /// Begins an operation, with a piece of the Buffer Pool if it needs one.
     fn begin(&self, vni: u32, kind: Kind, how: How, bytes: u64) -> Result<Begun<'_>, QnixError> {
         let piece = if how == How::Copy { Some(self.take_piece(bytes)?) } else { None };
         let operation = self.next.get();
@@ -418,7 +419,7 @@ impl Process {
         Ok(Begun::new(self, vni, operation, kind, piece))
     }
 
-    /// Refuses an interface that is not the process's: its pages are not mapped.
+    /// Checks that the interface is the process's; the pages of others are not mapped.
     pub(super) fn check(&self, vni: u32) -> Result<(), QnixError> {
         let owner = self.card.interface(vni, |interface| interface.owner);
         if owner == Some(self.number) {
@@ -439,7 +440,7 @@ impl Process {
         Ok(())
     }
 
-    /// Refuses bytes that are too many, or not the process's.
+    /// Checks that a message is within the limit and in the memory of the process.
     pub(super) fn check_bytes(&self, address: u64, bytes: u64) -> Result<(), QnixError> {
         let limit = self.card.spec.limits.message;
         if bytes > limit {

@@ -1,15 +1,15 @@
-//! The card's memory: what is given away for good, and what is left for messages that nobody receives yet.
+//! The card's memory: the fixed part, and the rest for unexpected messages.
 
-/// How a card's memory is used, in bytes.
+/// The use of a card's memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardMemory {
-    /// All of it.
+    /// Its size.
     pub size: u64,
-    /// The control program, the interfaces with their Context Regions, and the packets that come and go.
+    /// The control program, the interfaces with their Context Regions, and the packet buffers.
     pub fixed: u64,
-    /// Packets that wait for a receive with their status, and descriptors of Buffer Pools.
+    /// Unexpected packets with their status, and descriptors of Buffer Pools.
     pub used: u64,
-    /// The most that was used at a time.
+    /// The maximum of `used` so far.
     pub peak: u64,
 }
 
@@ -18,12 +18,12 @@ impl CardMemory {
         CardMemory { size, fixed, used: 0, peak: 0 }
     }
 
-    /// What is left.
+    /// Bytes left.
     pub const fn left(&self) -> u64 {
         self.size - self.fixed - self.used
     }
 
-    /// Takes bytes, if they are left.
+    /// Takes bytes, if enough are left.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         if bytes > self.left() {
             return false;

@@ -1,49 +1,49 @@
-//! The QNIX card: every process has its own protected piece of it, and needs the kernel only to register itself and to
-//! lock memory.
+//! The QNIX card: every process has a protected interface of its own, and needs the kernel only to register itself
+//! and to lock memory.
 //!
-//! | file | what |
+//! | file | what is in it |
 //! |---|---|
-//! | `library.rs` | what a process calls for its messages: send, receive, test, wait |
-//! | `registration.rs`, `pool.rs` | what it has the kernel do: open, close, lock pages; its Buffer Pool |
-//! | `holds.rs` | what a call holds until it is done, given back where it fails or is dropped |
-//! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, messages that wait |
-//! | `program.rs` | the control program: which interface it looks at next, and what it does there |
-//! | `send.rs` | from a Send command to the link, one packet at a time |
-//! | `receive.rs` | from the link to a receive, or into the card's memory |
+//! | `library.rs` | a process's calls for messages: send, receive, test, wait |
+//! | `registration.rs`, `pool.rs` | its system calls: open, close, lock pages; its Buffer Pool |
+//! | `holds.rs` | guards that release a call's resources when it fails or is dropped |
+//! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, unmatched messages |
+//! | `program.rs` | the control program's polling loop |
+//! | `send.rs` | the transmit path: from a Send command to the link, one packet at a time |
+//! | `receive.rs` | the receive path: from the link to a receive, or into the card's memory |
 //! | `transfer.rs` | DMA channels: fetches, deposits, doorbells |
 //! | `memory.rs` | the card's memory |
-//! | `design.rs` | the card as others see it, and the processes of its host |
-//! | `header.rs`, `spec.rs`, `error.rs` | the header on the wire, the card's numbers, what is refused |
+//! | `design.rs` | the card behind the design seam, and the processes of its host |
+//! | `header.rs`, `spec.rs`, `error.rs` | the packet header, the spec, the errors |
 //!
-//! # How a message moves
+//! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
-//!    message goes with it the same way; for a longer one the library copies the bytes to the process's Buffer Pool, or has
-//!    the kernel lock its pages and writes their descriptors into the Context Region.
-//! 2. The control program takes the command. It has a DMA channel fetch a packet at a time. When the link has sent the
-//!    packet before, it builds the header of the next one, and hands it to the link.
-//! 3. The control program at the other end looks for a receive. A channel writes the bytes where it says. Without one they
-//!    stay in the card's memory until there is one; without memory the packet stays where it came in, and so do those
-//!    behind it: back-pressure, and no loss.
-//! 4. A channel sets the doorbell in host memory, which the process polls.
+//!    message goes with it the same way; for a longer one the library copies the bytes to the process's Buffer Pool,
+//!    or has the kernel lock its pages and writes their descriptors into the Context Region.
+//! 2. The control program takes the command. It has a DMA channel fetch one packet at a time. When the link has sent
+//!    the previous packet, it builds the header of the next one and hands it to the link.
+//! 3. The control program of the receiving card looks for a matching receive, and a DMA channel writes the bytes to
+//!    its buffer. Without one they stay in the card's memory until there is one; without memory the packet stays in
+//!    the packet buffer, and so do those behind it: back-pressure, and no loss.
+//! 4. A DMA channel sets the doorbell in host memory, which the process polls.
 //!
 //! # The polling order
-//! The control program goes round: link, DMA, interface, link, DMA, next interface, and so on over the interfaces that are
-//! open, by number. Each look takes `program.poll` cycles, and where there is something to do it does that once: it hands the
-//! link one packet, if that is free, and takes one that came; it programs one channel for what waits at the DMA controller;
-//! or it takes one command of the interface and has one packet of its oldest send fetched. Interfaces with a packet for the
-//! link take turns. So whoever sends has the same share in packets, however many commands it has posted.
+//! The control program polls in a cycle: link, DMA, interface, link, DMA, next interface, and so on over the open
+//! interfaces, by number. Each poll takes `program.poll` cycles. A poll that finds work does one unit of it: it hands
+//! a packet to the link if that is free, and takes a received one; it programs one DMA channel; or it takes one
+//! command of the interface and has one packet of its oldest send fetched. Interfaces with a packet for the link take
+//! turns, so that senders get equal shares of packets, however many commands they have posted.
 //!
-//! # What is in line with what
-//! The link has one packet at a time, and no queue: the look that finds it free and the header of the next packet are in line
-//! with a packet's bytes, and nothing hides them. Fetching goes on meanwhile, up to `memory.staging` packets ahead, and so
-//! does everything else. Long messages reach the link's rate but for those two.
+//! # The critical path
+//! The link takes one packet at a time, without a queue: the poll that finds it free, and building the next packet's
+//! header, are not hidden. Fetching overlaps with transmission, up to `memory.staging` packets ahead, and so does
+//! everything else. But for those two, long messages reach the link's rate.
 //!
 //! # Timing, where the source leaves a choice
-//! - A message is matched with the receives of its interface in the order in which they were posted, by sender and tag.
-//! - A packet is in the card's memory before it goes on, in both directions.
-//! - Setting up a channel takes the channel's time and not the processor's. Channels are set up at the same time and move
-//!   their bytes one after another, so that two hide each other's set-up.
-//! - A process that waits for a doorbell takes no CPU until it looks at the doorbell that was set.
+//! - A message is matched with the receives of its interface in posting order, by sender and tag.
+//! - Packets are stored and forwarded in the card's memory, in both directions.
+//! - The set-up of a DMA channel takes the channel's time, not the processor's. Channels are set up in parallel and
+//!   move their bytes one after another, so that two hide each other's set-up.
+//! - A process that waits for a doorbell takes no CPU until it polls the doorbell that was set.
 
 mod design;
 mod error;
@@ -78,10 +78,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A virtual network interface somewhere.
+/// A virtual network interface of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The node whose card it is on.
+    /// The node of its card.
     pub node: NodeId,
     /// Its number there.
     pub vni: u32,
@@ -93,30 +93,30 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What a card has counted.
+/// Counters of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Send commands taken.
     pub sends: u64,
-    /// Of these, messages that came by programmed I/O.
+    /// Of these, messages sent by programmed I/O.
     pub programmed: u64,
     /// Receive commands taken.
     pub receives: u64,
-    /// Packets handed to the link, or to an interface of the same card.
+    /// Packets handed to the link, or to another interface of the card.
     pub packets_sent: u64,
-    /// Packets that came.
+    /// Packets received.
     pub packets_received: u64,
-    /// Packets that were put into the card's memory because nothing received them yet.
+    /// Packets put into the card's memory because no receive matched.
     pub buffered: u64,
-    /// Times that a packet found no memory and had to stay where it came in.
+    /// Times that a packet found no memory and stayed in the packet buffer.
     pub held_back: u64,
-    /// Messages for an interface that nobody had open, which are dropped.
+    /// Messages dropped because their interface was not open.
     pub strays: u64,
-    /// Packets that were none, or came damaged.
+    /// Invalid or damaged packets.
     pub unusable: u64,
     /// Doorbells set.
     pub doorbells: u64,
-    /// Calls of processes that were refused because something is not theirs.
+    /// Calls refused because a resource was not the process's.
     pub refused: u64,
 }
 
@@ -133,13 +133,13 @@ pub struct Card {
     recorder: Recorder,
     /// By number.
     interfaces: RefCell<Vec<Option<Interface>>>,
-    /// Numbers of those that are open, in order.
+    /// Numbers of the open ones, in order.
     open: RefCell<Vec<u32>>,
-    /// Something that the control program may look at has changed.
+    /// Notified when the control program may find new work.
     changed: Signal,
     arrivals: receive::Arrivals,
     transfers: transfer::Transfers,
-    /// Packets that a channel fetches, or that wait for the link.
+    /// Slots for packets being fetched or waiting for the link.
     staging: Credits,
     unstaged: Cell<Option<transfer::Released>>,
     departures: send::Departures,
@@ -149,7 +149,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card on its bus and its link, its control program running. `nodes` is how many hosts there are to talk to.
+    /// Installs a card on its bus and its link, and starts its control program. `nodes` is the number of hosts.
     pub fn install(
         sim: &Sim,
         spec: Arc<QnixSpec>,
@@ -189,7 +189,7 @@ impl Card {
         card
     }
 
-    /// What it is made of.
+    /// Its spec.
     pub fn spec(&self) -> &QnixSpec {
         &self.spec
     }
@@ -204,12 +204,12 @@ impl Card {
         &self.memory
     }
 
-    /// How the card's memory is used.
+    /// The use of the card's memory.
     pub fn memory(&self) -> CardMemory {
         *self.card_memory.borrow()
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics.get()
     }
@@ -219,7 +219,7 @@ impl Card {
         self.port.packets()
     }
 
-    /// Interfaces that are open, by number, and the process that has each.
+    /// Open interfaces, by number, with their processes.
     pub fn interfaces(&self) -> Vec<(u32, u32)> {
         let interfaces = self.interfaces.borrow();
         let owner = |vni: &u32| Some((*vni, interfaces[*vni as usize].as_ref()?.owner));
@@ -238,12 +238,12 @@ impl Card {
         self.statistics.set(statistics);
     }
 
-    /// Works on an interface, if somebody has it.
+    /// Acts on an interface, if it is open.
     fn interface<T>(&self, vni: u32, act: impl FnOnce(&mut Interface) -> T) -> Option<T> {
         self.interfaces.borrow_mut().get_mut(vni as usize)?.as_mut().map(act)
     }
 
-    /// The processor works so many cycles on what `path` accounts for, which waited for it until now.
+    /// Charges so many cycles of the processor's work to `path`, and its wait until now.
     async fn work(&self, cycles: u64, path: &mut Path) {
         path.advance(Stage::ControlQueued, self.sim.now());
         self.sim.delay(self.spec.program.clock.cycles(cycles)).await;

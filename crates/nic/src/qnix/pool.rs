@@ -2,13 +2,13 @@
 
 use nicety_host::Allocation;
 
-/// Pieces begin at multiples of a cache line of most hosts.
+/// Pieces begin at multiples of the cache line of most hosts.
 const GRAIN: u64 = 64;
 
 /// A Buffer Pool.
 pub(super) struct BufferPool {
     pub(super) memory: Allocation,
-    /// Pieces that are in use: where they begin and end, in order.
+    /// Pieces in use: first address and end, in order.
     used: Vec<(u64, u64)>,
 }
 
@@ -31,12 +31,12 @@ impl BufferPool {
         ends.zip(begins)
     }
 
-    /// Bytes of the longest piece that is free.
+    /// Bytes of the longest free piece.
     pub(super) fn longest(&self) -> u64 {
         self.free().map(|(begin, end)| end.saturating_sub(begin)).max().unwrap_or(0)
     }
 
-    /// The first piece that has room for so many bytes; its address.
+    /// Takes the first free piece that is long enough; returns its address.
     pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1);
         let at = self.free().position(|(begin, end)| end.saturating_sub(begin) >= bytes)?;
@@ -45,7 +45,7 @@ impl BufferPool {
         Some(begin)
     }
 
-    /// Gives a piece back.
+    /// Frees a piece.
     pub(super) fn give_back(&mut self, address: u64) {
         self.used.retain(|&(begin, _)| begin != address);
     }

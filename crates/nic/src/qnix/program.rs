@@ -1,11 +1,11 @@
-//! The control program: a loop that looks at one source of work after another.
+//! The control program: a loop that polls one source of work after another.
 
 use super::Card;
 use nicety_kernel::race;
 use nicety_types::Time;
 use std::rc::Rc;
 
-/// What the control program looks at.
+/// A source that the control program polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Link,
@@ -13,16 +13,16 @@ enum Place {
     Interface(u32),
 }
 
-/// Where the control program is in its round.
+/// The control program's position in its round.
 struct Round {
-    /// The place that it looks at next, counted from the round's beginning.
+    /// The next source to poll, counted from the beginning of the round.
     at: usize,
-    /// When it begins to look there.
+    /// When that poll begins.
     since: Time,
 }
 
 impl Card {
-    /// Looks at everything in turn, for ever. Looks that find nothing are counted and not simulated.
+    /// The polling loop; it never ends. Polls that find nothing are counted and not simulated.
     pub(super) async fn run(self: Rc<Card>) {
         let mut round = Round { at: 0, since: self.sim.now() };
         loop {
@@ -36,7 +36,7 @@ impl Card {
         }
     }
 
-    /// Hands a packet to the link, and takes one that came.
+    /// Hands a packet to the link, and takes a received one.
     async fn serve_link(self: &Rc<Card>) {
         if self.may_leave() {
             self.hand_over().await;
@@ -46,7 +46,7 @@ impl Card {
         }
     }
 
-    /// Places of a round: link, DMA and an interface, for each one that is open.
+    /// Polls of a round: link, DMA and an interface, for each open one.
     fn places(&self) -> usize {
         (3 * self.open.borrow().len()).max(2)
     }
@@ -59,7 +59,7 @@ impl Card {
         }
     }
 
-    /// How many looks it takes from a place on until one finds something; none if none would.
+    /// Number of polls from a position on until one finds work; none if none would.
     fn looks(&self, from: usize) -> Option<usize> {
         let (link, dma) = (self.has_packet() || self.may_leave(), self.has_transfer());
         let places = self.places();
@@ -70,7 +70,7 @@ impl Card {
         })
     }
 
-    /// Looks on until there is something to do. A look sees what was there when it began.
+    /// Polls until there is work. A poll sees the state at its beginning.
     async fn look(&self, round: &mut Round) -> Place {
         let look = self.spec.program.clock.cycles(self.spec.program.poll);
         loop {
@@ -84,7 +84,7 @@ impl Card {
                     return self.arrive(round, before, until);
                 }
                 race(self.sim.until(until), changed).await;
-                // Looks that had begun when something changed have not seen it.
+                // Polls that had begun before the change have missed it.
                 let begun = self.begun(round.since, look);
                 if begun > before as u64 {
                     self.sim.until(until).await;
@@ -99,7 +99,7 @@ impl Card {
         }
     }
 
-    /// How many looks have begun before now.
+    /// Number of polls that began before now.
     fn begun(&self, since: Time, look: nicety_types::Duration) -> u64 {
         self.sim.now().ps().saturating_sub(since.ps()).div_ceil(look.ps())
     }
@@ -110,7 +110,7 @@ impl Card {
         round.since += look * looks;
     }
 
-    /// A look has found something: goes on behind it.
+    /// A poll has found work: moves the position behind it.
     fn arrive(&self, round: &mut Round, looks: usize, until: Time) -> Place {
         let places = self.places();
         let at = (round.at + looks) % places;

@@ -1,4 +1,4 @@
-//! From the link to a receive, or into the card's memory until there is one.
+//! The receive path: from the link to a receive, or into the card's memory until there is one.
 
 use super::header::Header;
 use super::interface::ReceiveCommand;
@@ -12,37 +12,37 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Where a packet lies.
+/// The location of a packet.
 pub(super) enum Slot {
-    /// In the packet buffer of the link.
+    /// In the packet buffer.
     Link,
-    /// Where it was staged by the same card, if not in a Context Region.
+    /// In a staging slot of the same card, unless it is in a Context Region.
     Staged(Option<Permit>),
     /// In so many bytes of the card's memory.
     Memory(u64),
 }
 
-/// A packet that has come.
+/// A received packet.
 pub(super) struct Arrived {
     pub(super) packet: Packet,
     pub(super) slot: Slot,
 }
 
-/// Packets that the control program has not looked at.
+/// Packets that the control program has not taken.
 #[derive(Default)]
 pub(super) struct Arrivals {
     queue: RefCell<VecDeque<Arrived>>,
-    /// The first one finds no memory, and nothing has changed since.
+    /// Whether the first packet found no memory and nothing has changed since.
     held_back: Cell<bool>,
-    /// The last messages of each interface that has sent any, to know one that comes twice.
+    /// The latest messages of each sending interface, to detect duplicates.
     heard: RefCell<BTreeMap<Endpoint, VecDeque<u64>>>,
 }
 
-/// Messages of an interface that are remembered: twice as many as it may have under way.
+/// Messages of an interface that are remembered: twice as many as it may have in flight.
 const REMEMBERED: usize = 64;
 
 impl Arrivals {
-    /// Whether a message has begun to come before, or is older than all that are remembered.
+    /// Whether a message is a duplicate, or older than all that are remembered.
     fn has_heard(&self, from: Endpoint, message: MessageId) -> bool {
         let heard = self.heard.borrow();
         let Some(last) = heard.get(&from) else { return false };
@@ -55,7 +55,7 @@ impl Arrivals {
         let mut heard = self.heard.borrow_mut();
         let last = heard.entry(from).or_default();
         if last.contains(&message.sequence) {
-            // It waited for its receive.
+            // It has waited for its receive.
             return;
         }
         if last.len() == REMEMBERED {
@@ -65,7 +65,7 @@ impl Arrivals {
     }
 }
 
-/// A message on its way into a receive.
+/// A message being received.
 pub(super) struct Receiving {
     vni: u32,
     operation: u64,
@@ -77,13 +77,13 @@ pub(super) struct Receiving {
     bytes: u64,
     /// Bytes that have come, in order.
     come: Cell<u64>,
-    /// Bytes that are in host memory, or beyond the receive's room.
+    /// Bytes that are in host memory, or beyond the buffer.
     settled: Cell<u64>,
-    /// Accounts for the last of them.
+    /// The path of the last of them.
     path: Cell<Path>,
 }
 
-/// A message that nobody receives yet.
+/// A message without a receive.
 pub(super) struct Waiting {
     message: MessageId,
     from: Endpoint,
@@ -100,30 +100,30 @@ struct Kept {
     path: Path,
 }
 
-/// What a packet belongs to.
+/// The classification of a packet.
 enum Belongs {
     Receiving(Rc<Receiving>),
     Waiting(Rc<Waiting>),
-    /// The first packet of a message that no receive takes.
+    /// The first packet of a message without a receive.
     Unexpected,
-    /// Nobody has the interface.
+    /// Its interface is not open.
     Stray,
-    /// It is out of place.
+    /// It is out of sequence.
     Unusable,
 }
 
 impl Card {
-    /// Takes packets off the link.
+    /// Takes packets from the link.
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
-                // No card sends such, and it has no place in the buffer.
+                // No card sends such a packet; it occupies no slot of the buffer.
                 self.count(|counted| counted.unusable += 1);
                 continue;
             }
             if [packet.source, packet.message.source].contains(&self.node) {
-                // The card stages what it sends to itself: this would pass for a part of such a message.
+                // A card does not send to itself over the link: this one would pass for a part of such a message.
                 self.count(|counted| counted.unusable += 1);
                 self.port.free_slot();
                 continue;
@@ -139,18 +139,18 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// Whether there is a packet to be looked at.
+    /// Whether a packet waits for the control program.
     pub(super) fn has_packet(&self) -> bool {
         !self.arrivals.held_back.get() && !self.arrivals.queue.borrow().is_empty()
     }
 
-    /// Something has changed that a packet without memory may have waited for.
+    /// Notes a change that a packet without memory may have waited for.
     pub(super) fn let_on(&self) {
         self.arrivals.held_back.set(false);
         self.changed.notify_all();
     }
 
-    /// Takes a packet that came: into its receive, or into the card's memory.
+    /// Takes a received packet: into its receive's buffer, or into the card's memory.
     pub(super) async fn take_packet(self: &Rc<Card>) {
         let next = self.arrivals.queue.borrow_mut().pop_front();
         let Some(Arrived { mut packet, slot }) = next else { return };
@@ -189,7 +189,7 @@ impl Card {
         }
     }
 
-    /// Whether a packet may be what its header says: a part of a message, of an interface of another card.
+    /// Whether a packet agrees with its header: a part of a message, from an interface of another card.
     fn may_be(&self, packet: &Packet, header: &Header) -> bool {
         let (limits, bytes) = (&self.spec.limits, packet.payload.len());
         let end = packet.offset.checked_add(bytes);
@@ -203,7 +203,7 @@ impl Card {
             && (bytes > 0 || header.bytes == 0)
     }
 
-    /// What a packet belongs to. Compares the first one of a message with the receives that are posted.
+    /// Classifies a packet. The first packet of a message is compared with the posted receives.
     async fn belongs(&self, packet: &mut Packet, header: Header) -> Belongs {
         let (message, offset, from) = (packet.message, packet.offset, header.source(packet.source));
         let known = self.interface(header.to, |interface| {
@@ -241,7 +241,7 @@ impl Card {
         Belongs::Receiving(self.begin(header.to, receive, message, from, header))
     }
 
-    /// A receive has got a message.
+    /// Matches a message with a receive.
     fn begin(
         &self,
         vni: u32,
@@ -268,7 +268,7 @@ impl Card {
         receiving
     }
 
-    /// Has a packet brought where its receive says; what is beyond its room is left out.
+    /// Queues the deposit of a packet in its receive's buffer; bytes beyond the buffer are left out.
     fn come(&self, receiving: &Rc<Receiving>, offset: u64, payload: Payload, mut path: Path, slot: Slot) {
         let bytes = payload.len();
         receiving.come.set(offset + bytes);
@@ -284,7 +284,7 @@ impl Card {
         }
         let payload = if fits { payload } else { payload.part(0, room) };
         let receiving = receiving.clone();
-        // What does not fit is settled by being left out.
+        // Bytes beyond the buffer need no deposit.
         receiving.settled.set(receiving.settled.get() + bytes - payload.len());
         self.enqueue(Transfer::Deposit(Deposit { receiving, offset, payload, slot, path }));
     }
@@ -297,7 +297,7 @@ impl Card {
         self.settled(&receiving, payload.len(), &path);
     }
 
-    /// So many bytes more of a message are done with; after the last the process hears of it.
+    /// Counts so many bytes of a message as done; after the last one its doorbell is queued.
     fn settled(&self, receiving: &Rc<Receiving>, bytes: u64, path: &Path) {
         let mut latest = receiving.path.get();
         latest.follow(path);
@@ -311,7 +311,7 @@ impl Card {
         }
     }
 
-    /// Keeps a packet in the card's memory. Without memory it stays where it is, and what comes behind it waits.
+    /// Keeps a packet in the card's memory. Without memory it stays in the packet buffer and blocks those behind it.
     fn keep(&self, waiting: Rc<Waiting>, packet: Packet, slot: Slot) {
         let memory = packet.payload.len() + self.spec.memory.status;
         if !self.card_memory.borrow_mut().take(memory) {
@@ -335,7 +335,7 @@ impl Card {
         waiting.packets.borrow_mut().push(Kept { offset, payload, memory, path });
     }
 
-    /// Where a packet lay is free again.
+    /// Frees a packet's location.
     fn vacate(&self, slot: Slot, message: MessageId, path: &Path) {
         match slot {
             Slot::Link => self.port.free_slot(),
@@ -347,7 +347,7 @@ impl Card {
         }
     }
 
-    /// Posts a receive: for the oldest message that waits for one like it, or for one to come.
+    /// Posts a receive: it takes the oldest message that matches, or waits.
     pub(super) async fn post(self: &Rc<Card>, vni: u32, mut receive: ReceiveCommand) {
         let found = self.interface(vni, |interface| {
             let found =
@@ -372,7 +372,7 @@ impl Card {
         self.let_on();
     }
 
-    /// An interface is closed: gives its memory back. Returns how many messages nobody will receive.
+    /// Frees the card memory of a closed interface. Returns the number of messages without a receive.
     pub(super) fn forget(&self, waiting: VecDeque<Rc<Waiting>>) -> u64 {
         for message in &waiting {
             for kept in message.packets.take() {

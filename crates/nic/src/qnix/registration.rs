@@ -1,5 +1,5 @@
-//! What a process has the kernel do: open and close its interface, register a Buffer Pool, and lock pages; and copies
-//! between a process's memory and its pool.
+//! A process's system calls: open and close its interface, register a Buffer Pool, lock pages; and copies between its
+//! memory and its pool.
 
 use super::QnixError;
 use super::holds::{Locked, Registering};
@@ -11,17 +11,17 @@ use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
 
 impl Process {
-    /// Has the kernel register the process with the card. Returns the number of its interface, the lowest that is free.
+    /// Has the kernel register the process with the card. Returns the number of its interface, the lowest free one.
     ///
     /// # Errors
-    /// When it has one, or none is left.
+    /// When it has one already, or none is free.
     pub async fn open(&self, path: &mut Path) -> Result<u32, QnixError> {
         self.card.kernel.call(path).await;
         self.register()
     }
 
-    /// Registers the process and a Buffer Pool of so many bytes before anything runs, which takes no virtual time and is not
-    /// counted. Returns the number of its interface.
+    /// Registers the process and a Buffer Pool of so many bytes as part of set-up, which takes no virtual time and is
+    /// not counted. Returns the number of its interface.
     ///
     /// # Errors
     /// As [`Process::open`] and [`Process::register_pool`].
@@ -48,16 +48,16 @@ impl Process {
         Ok(vni)
     }
 
-    /// Has the kernel take the interface away again, and the Buffer Pool with it. Messages that nobody received are dropped,
-    /// and counted as strays.
+    /// Has the kernel release the interface, with its Buffer Pool. Messages without a receive are dropped, and
+    /// counted as strays.
     ///
     /// # Errors
-    /// When it is not the process's, or operations have not ended.
+    /// When it is not the process's, or operations are pending.
     pub async fn close(&self, vni: u32, path: &mut Path) -> Result<(), QnixError> {
         self.check_idle(vni)?;
         let card = &self.card;
         card.kernel.call(path).await;
-        // Another thread of the process may have posted something, or closed it.
+        // Another thread of the process may have posted an operation or closed the interface.
         self.check_idle(vni)?;
         let pool = self.pool.take().map_or(0, |pool| self.pages(pool.memory.address(), pool.memory.len()));
         let pages = self.locked.take() + pool;
@@ -70,14 +70,14 @@ impl Process {
             card.count(|counted| counted.strays += strays);
         }
         card.let_on();
-        // The card uses none of them any more.
+        // The card no longer uses them.
         if pages > 0 {
             card.kernel.unpin(pages, path).await;
         }
         Ok(())
     }
 
-    /// Refuses an interface that is not the process's, or has operations that have not ended.
+    /// Checks that the interface is the process's and has no pending operations.
     fn check_idle(&self, vni: u32) -> Result<(), QnixError> {
         self.check(vni)?;
         match self.card.interface(vni, |interface| interface.operations.len()) {
@@ -87,11 +87,11 @@ impl Process {
     }
 
     /// Registers a Buffer Pool: the kernel locks and translates its pages once, and the card gets their descriptors.
-    /// Returns where it lies.
+    /// Returns the pool.
     ///
     /// # Errors
-    /// When the interface is not the process's, there is a pool already, or it is too large for the paper's limit, the host
-    /// or the card.
+    /// When the interface is not the process's, there is a pool already, or it is too large for the limit of the
+    /// paper, the host or the card.
     pub async fn register_pool(
         &self,
         vni: u32,
@@ -111,7 +111,7 @@ impl Process {
         Ok(memory)
     }
 
-    /// Memory for a Buffer Pool, on the host and for its descriptors on the card.
+    /// Allocates a Buffer Pool on the host, and its descriptors on the card.
     fn take_pool(&self, vni: u32, bytes: u64) -> Result<Allocation, QnixError> {
         self.check(vni)?;
         let (card, limit) = (&self.card, self.card.spec.limits.pool);
@@ -139,11 +139,11 @@ impl Process {
         Ok(memory)
     }
 
-    /// Takes a piece out of the Buffer Pool for the process's own use: the pool, and where in it the piece begins. Set-up,
-    /// takes no virtual time; it stays taken until the interface is closed.
+    /// Takes a piece of the Buffer Pool for the process's own use: the pool, and the offset of the piece. It is part
+    /// of set-up and takes no virtual time; the piece stays taken until the interface is closed.
     ///
     /// # Errors
-    /// When the pool has no piece of that length free.
+    /// When the pool has no free piece of that length.
     pub fn pool_piece(&self, bytes: u64) -> Result<(Allocation, u64), QnixError> {
         let mut pool = self.pool.borrow_mut();
         let free = pool.as_ref().map_or(0, BufferPool::longest);
@@ -152,18 +152,18 @@ impl Process {
         Ok((pool.memory.clone(), at - pool.memory.address()))
     }
 
-    /// A CPU copies a buffer into a piece of the Buffer Pool, which is free again afterwards.
+    /// A CPU copies a buffer into a piece of the Buffer Pool, which is then freed.
     ///
     /// # Errors
-    /// When the buffer is not the process's, or the pool has no piece of that length free.
+    /// When the buffer is not the process's, or the pool has no free piece of that length.
     pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
         self.check_bytes(address, bytes)?;
         let piece = self.take_piece(bytes)?;
         Ok(self.copy(address, piece.address(), bytes, path).await?)
     }
 
-    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region. Returns how
-    /// many there are; the next call that locks others gives them free.
+    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region.
+    /// Returns their number; the next call that locks pages unlocks these.
     ///
     /// # Errors
     /// When the buffer is not the process's, or lies in more pages than a Context Region has descriptors for.

@@ -1,4 +1,4 @@
-//! From a Send command to the link.
+//! The transmit path: from a Send command to the link.
 
 use super::Card;
 use super::header::Header;
@@ -13,11 +13,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A packet on its way out: a part of a message, and its place in the card's memory.
+/// A staged packet: a part of a message, and its slot in the card's memory.
 pub(super) struct Staged {
-    /// None while a channel fetches them.
+    /// None while a channel fetches its bytes.
     bytes: Option<(Payload, Path)>,
-    /// Where it is not in a Context Region.
+    /// Its slot, unless it is in a Context Region.
     place: Option<Permit>,
     operation: u64,
     message: MessageId,
@@ -27,18 +27,18 @@ pub(super) struct Staged {
     last: bool,
 }
 
-/// Packets that may leave.
+/// Packets ready for the link.
 #[derive(Default)]
 pub(super) struct Departures {
-    /// Interfaces whose oldest staged packet is whole, in the order in which those became so.
+    /// Interfaces whose oldest staged packet is complete, in the order of its completion.
     ready: RefCell<VecDeque<u32>>,
-    /// The link has a packet that has not left.
+    /// Whether a packet occupies the link.
     occupied: Cell<bool>,
     left: Cell<Option<Released>>,
 }
 
 impl Card {
-    /// Whether there is something to do for an interface.
+    /// Whether an interface has work for the control program.
     pub(super) fn has_work(&self, vni: u32) -> bool {
         let work = self.interface(vni, |interface| {
             !interface.commands.is_empty() || interface.sends.front().is_some_and(|send| self.can_stage(send))
@@ -74,7 +74,7 @@ impl Card {
         self.stage(vni).await;
     }
 
-    /// Has the next packet of an interface's oldest send staged, where there is a place and a channel.
+    /// Stages the next packet of an interface's oldest send, if a slot and a channel are free.
     async fn stage(self: &Rc<Card>, vni: u32) {
         let front = self.interface(vni, |interface| {
             let can = interface.sends.front().is_some_and(|send| self.can_stage(send));
@@ -126,20 +126,20 @@ impl Card {
         self.whole(vni, number);
     }
 
-    /// A packet of an interface is whole. Where it is the oldest one there, the interface gets in line for the link.
+    /// A staged packet is complete. If it is the oldest of its interface, the interface queues for the link.
     fn whole(&self, vni: u32, number: u64) {
         if self.interface(vni, |interface| interface.handed_over) == Some(number) {
             self.departures.ready.borrow_mut().push_back(vni);
         }
     }
 
-    /// Whether a packet may go to the link: one is whole, and the one before it has left.
+    /// Whether a packet may go to the link: one is complete, and the previous one has left.
     pub(super) fn may_leave(&self) -> bool {
         !self.departures.occupied.get() && !self.departures.ready.borrow().is_empty()
     }
 
-    /// Builds the header of the oldest packet of the interface that is first in line, and hands it to the link. The link
-    /// has one packet at a time, so this is in line with the bytes of the packet before.
+    /// Builds the header of the oldest packet of the interface first in the queue, and hands the packet to the link.
+    /// The link takes one packet at a time, so this begins only after the previous packet has left.
     pub(super) async fn hand_over(self: &Rc<Card>) {
         let Some(vni) = self.departures.ready.borrow_mut().pop_front() else { return };
         let next = self.interface(vni, |interface| {
@@ -180,7 +180,7 @@ impl Card {
         }
     }
 
-    /// The link takes a packet, as soon as there is room for it at the other end.
+    /// The link sends a packet, once the receiver has a credit for it.
     async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
         let (message, path) = (packet.message, packet.path);
         let turn = self.port.turn(Flight::resting(path)).await;
@@ -192,7 +192,7 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// A packet's place is free again.
+    /// Frees a packet's slot.
     pub(super) fn unstage(&self, place: Option<Permit>, message: MessageId, path: &Path) {
         if let Some(place) = place {
             if self.staging.available() == 0 {

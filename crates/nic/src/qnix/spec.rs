@@ -1,4 +1,4 @@
-//! What the spec of a QNIX card says, as the numbers its parts take.
+//! The spec of a QNIX card.
 
 use crate::node::{NodeSpec, read_node};
 use crate::sections::read_kernel;
@@ -9,7 +9,7 @@ use nicety_types::{Duration, Frequency, Gap};
 /// A QNIX card.
 #[derive(Clone, Debug)]
 pub struct QnixSpec {
-    /// What is around it.
+    /// The surroundings of the card: host and network.
     pub node: NodeSpec,
     /// The bus between host and card.
     pub bus: BusSpec,
@@ -17,7 +17,7 @@ pub struct QnixSpec {
     pub kernel: KernelSpec,
     /// The library in the process.
     pub library: LibrarySpec,
-    /// How much of everything there is.
+    /// Limits of the card and its interfaces.
     pub limits: LimitsSpec,
     /// The card's memory.
     pub memory: MemorySpec,
@@ -27,29 +27,29 @@ pub struct QnixSpec {
     pub dma: DmaSpec,
     /// Most payload that a packet carries, in bytes.
     pub packet: u64,
-    /// Most bytes that a message has which goes to the card by programmed I/O.
+    /// Longest message sent to the card by programmed I/O, in bytes.
     pub pio: u64,
 }
 
-/// The library in the process. What posting a command and noticing a doorbell cost is the host's.
+/// The library in the process. The costs of posting a command and noticing a doorbell are the host's.
 #[derive(Clone, Copy, Debug)]
 pub struct LibrarySpec {
     /// Bytes of a command in the Command Queue.
     pub command: u64,
-    /// Beginning to write descriptors into a Context Region; the writing itself comes to it.
+    /// Starting to write descriptors into a Context Region, in addition to the writes.
     pub context: Duration,
     /// Copying a byte from a buffer to a Buffer Pool, or back.
     pub copy: Gap,
 }
 
-/// How much of everything there is.
+/// Limits of the card and its interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsSpec {
-    /// Virtual network interfaces: processes that are registered.
+    /// Virtual network interfaces, and so registered processes.
     pub vnis: u32,
-    /// Sends of a process whose end it has not seen.
+    /// Pending sends of a process.
     pub sends: u32,
-    /// Receives of a process whose end it has not seen.
+    /// Pending receives of a process.
     pub receives: u32,
     /// Bytes of the largest message.
     pub message: u64,
@@ -57,20 +57,20 @@ pub struct LimitsSpec {
     pub pool: u64,
 }
 
-/// What the card's memory is used for.
+/// The partition of the card's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MemorySpec {
-    /// All of it, in bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// The control program and its own state.
     pub program: u64,
-    /// What a virtual network interface takes beside its Context Regions.
+    /// A virtual network interface without its Context Regions.
     pub interface: u64,
     /// A descriptor of a page.
     pub descriptor: u64,
-    /// Status of a packet that is buffered.
+    /// The status of a buffered packet.
     pub status: u64,
-    /// Packets that are staged on their way out.
+    /// Staged packets in the transmit path.
     pub staging: u32,
 }
 
@@ -79,15 +79,15 @@ pub struct MemorySpec {
 pub struct ProgramSpec {
     /// The processor's clock.
     pub clock: Frequency,
-    /// Looking whether one source has something to do.
+    /// Polling one source of work.
     pub poll: u64,
     /// Taking a command out of a Command Queue.
     pub command: u64,
-    /// Building a packet's header and handing the packet to the link, which has sent the one before.
+    /// Building a packet's header and handing the packet to the link.
     pub header: u64,
-    /// Looking at a packet that came, or at a message that is buffered.
+    /// Examining a received packet or a buffered message.
     pub receive: u64,
-    /// Comparing it with one receive, or the other way round.
+    /// Comparing it with one receive, or a receive with one message.
     pub compare: u64,
     /// Programming a DMA channel.
     pub transfer: u64,
@@ -107,20 +107,21 @@ pub struct DmaSpec {
 }
 
 impl LimitsSpec {
-    /// Pages that the largest message may lie in: as many as it fills.
+    /// Most pages of a message: those that the largest message fills.
     pub const fn message_pages(&self, page: u64) -> u64 {
         self.message.div_ceil(page)
     }
 }
 
 impl QnixSpec {
-    /// Bytes of the Context Regions of one interface: a region for each send and receive, with a descriptor for each page.
+    /// Bytes of the Context Regions of an interface: one region for each send and receive, with a descriptor for each
+    /// page.
     pub const fn contexts(&self) -> u64 {
         let pages = self.limits.message_pages(self.kernel.page);
         (self.limits.sends as u64 + self.limits.receives as u64) * pages * self.memory.descriptor
     }
 
-    /// Bytes of the card's memory that are given away before anything is buffered.
+    /// Bytes of the card's memory that are allocated before any message is buffered.
     pub const fn fixed_memory(&self) -> u64 {
         let interfaces = self.limits.vnis as u64 * (self.contexts() + self.memory.interface);
         let packets = (self.node.link.buffer + self.memory.staging) as u64;
@@ -128,7 +129,7 @@ impl QnixSpec {
     }
 }
 
-/// Reads the sections of a QNIX card.
+/// Reads the spec of a QNIX card.
 pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
     let bus = crate::bus::read(reader);
     let node = read_node(reader);
@@ -196,7 +197,7 @@ fn read_program(s: &Section<'_>) -> ProgramSpec {
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     ProgramSpec {
         clock: s.frequency("clock", "clock of the card's processor"),
-        // Time has to pass in a loop that never ends.
+        // A loop that never ends must take time.
         poll: s.count("poll", 1..=1_000_000, "cycles to look whether a source has something to do"),
         command: cycles("command", "cycles to take a command"),
         header: cycles("header", "cycles to build a packet's header and hand the packet to the link"),

@@ -1,4 +1,4 @@
-//! The DMA controller: its channels, and what waits for one.
+//! The DMA controller: its channels, and the queue for them.
 
 use super::Card;
 use super::interface::{Kind, Progress};
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Whose use of something ended last, with others waiting for it: what they waited for.
+/// The last user of a contended resource, and what others waited for.
 #[derive(Clone, Copy)]
 pub(super) struct Released {
     message: MessageId,
@@ -18,12 +18,12 @@ pub(super) struct Released {
 }
 
 impl Released {
-    /// Notes that a message lets go of something.
+    /// Notes that a message releases a resource.
     pub(super) fn note(place: &Cell<Option<Released>>, message: MessageId, path: &Path) {
         place.set(Some(Released { message, path: *path }));
     }
 
-    /// Accounts for having waited for it: as `queued`, unless it was the same message that had it.
+    /// Charges a wait for a resource: as `queued`, unless the same message held it.
     pub(super) fn waited(place: &Cell<Option<Released>>, queued: Stage, message: MessageId, path: &mut Path) {
         let Some(last) = place.get().filter(|last| last.path.at() > path.at()) else { return };
         if last.message == message {
@@ -34,7 +34,7 @@ impl Released {
     }
 }
 
-/// A packet to be fetched: the interface's, by its number among those staged there.
+/// A packet to be fetched, with its number among those staged for its interface.
 pub(super) struct Fetch {
     pub(super) vni: u32,
     pub(super) number: u64,
@@ -44,7 +44,7 @@ pub(super) struct Fetch {
     pub(super) path: Path,
 }
 
-/// A part of a message on its way into host memory.
+/// A part of a message to be written to host memory.
 pub(super) struct Deposit {
     pub(super) receiving: Rc<Receiving>,
     pub(super) offset: u64,
@@ -53,7 +53,7 @@ pub(super) struct Deposit {
     pub(super) path: Path,
 }
 
-/// A process is to hear that an operation has ended.
+/// A completion to be reported to a process.
 pub(super) struct Doorbell {
     pub(super) vni: u32,
     pub(super) operation: u64,
@@ -67,14 +67,14 @@ pub(super) enum Transfer {
     Doorbell(Doorbell),
 }
 
-/// The channels, and what is there for them to do.
+/// The channels and their queue.
 pub(super) struct Transfers {
     channels: Pool,
     waiting: RefCell<VecDeque<Transfer>>,
-    /// Deposits that the control program has not seen the end of.
+    /// Ended deposits that the control program has not noticed.
     finished: RefCell<VecDeque<Deposit>>,
     released: Cell<Option<Released>>,
-    /// What moves bytes, for one channel after another.
+    /// Moves bytes for one channel after another.
     mover: Server,
     moved: Cell<Option<Released>>,
 }
@@ -91,25 +91,25 @@ impl Transfers {
         }
     }
 
-    /// Whether a channel has nothing to do.
+    /// Whether a channel is free.
     pub(super) fn is_free(&self) -> bool {
         self.channels.available() > 0
     }
 }
 
 impl Card {
-    /// Whether there is something to do at the DMA controller.
+    /// Whether the DMA controller has work for the control program.
     pub(super) fn has_transfer(&self) -> bool {
         let Transfers { waiting, finished, .. } = &self.transfers;
         !finished.borrow().is_empty() || (self.transfers.is_free() && !waiting.borrow().is_empty())
     }
 
-    /// Has something wait for a channel.
+    /// Queues a transfer for a channel.
     pub(super) fn enqueue(&self, transfer: Transfer) {
         self.transfers.waiting.borrow_mut().push_back(transfer);
     }
 
-    /// Sees which deposits have ended, and gives a channel something to do.
+    /// Handles ended deposits, and programs a channel for the next transfer.
     pub(super) async fn serve_channels(self: &Rc<Card>) {
         let finished = std::mem::take(&mut *self.transfers.finished.borrow_mut());
         for deposit in finished {
@@ -140,7 +140,7 @@ impl Card {
         channel
     }
 
-    /// A channel has moved its last byte, as `path` accounts for.
+    /// Frees a channel that has moved its last byte, up to which `path` accounts.
     fn release(&self, channel: Permit, mover: Guard, message: MessageId, path: &Path) {
         Released::note(&self.transfers.moved, message, path);
         drop(mover);
@@ -151,7 +151,7 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// A channel prepares for a transfer, and waits until the other ones have moved their bytes.
+    /// Sets a channel up for a transfer, and waits until the earlier ones have moved their bytes.
     async fn prepare(&self, doorbell: bool, message: MessageId, path: &mut Path) -> Guard {
         let (time, stage) = match doorbell {
             true => (self.spec.dma.doorbell, Stage::Doorbell),

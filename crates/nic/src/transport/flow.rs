@@ -1,18 +1,19 @@
-//! The two ends of a flow: all packets from one card to another. State machines without time; a packet is anything.
+//! The two ends of a flow, that is, all packets from one card to another. State machines without time, generic over
+//! packets.
 
 use std::collections::VecDeque;
 
-/// Most times in a row that the timeout doubles.
+/// Most consecutive doublings of the timeout.
 pub(super) const DOUBLINGS: u32 = 6;
 
 /// The sending end.
 #[derive(Clone, Debug)]
 pub struct Sending<P> {
-    /// What is not acknowledged, the oldest first.
+    /// Unacknowledged packets, the oldest first.
     kept: VecDeque<P>,
-    /// The number of the oldest.
+    /// The number of the oldest unacknowledged packet.
     base: u64,
-    /// What is to be sent again next, where anything is.
+    /// The next packet to be sent again, if any.
     again: Option<u64>,
     window: usize,
     retries: u32,
@@ -20,10 +21,10 @@ pub struct Sending<P> {
     failed: bool,
 }
 
-/// What a timeout leads to.
+/// The effect of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// Everything that is kept is to be sent again.
+    /// All unacknowledged packets are to be sent again.
     Again,
     /// The limit is reached: the flow has failed.
     Failed,
@@ -48,12 +49,12 @@ impl<P> Sending<P> {
         }
     }
 
-    /// Whether another packet may be sent: there is room for it, and nothing that has to go before it.
+    /// Whether a new packet may be sent: the window has room, and no older one has to be sent again first.
     pub fn has_room(&self) -> bool {
         self.kept.len() < self.window && self.again.is_none()
     }
 
-    /// Whether everything is acknowledged.
+    /// Whether all packets are acknowledged.
     pub fn is_idle(&self) -> bool {
         self.kept.is_empty()
     }
@@ -73,14 +74,14 @@ impl<P> Sending<P> {
         number < self.base
     }
 
-    /// A packet with the number [`Sending::next`] was sent, and is kept.
+    /// Keeps a packet that was sent with the number [`Sending::next`].
     pub fn sent(&mut self, packet: P) {
         self.kept.push_back(packet);
     }
 
-    /// The far end expects this number next, so it has all before it. Returns whether that is news.
+    /// Handles an acknowledgement of all packets before `expected`. Returns whether it brought progress.
     pub fn acknowledged(&mut self, expected: u64) -> bool {
-        // Late ones say less than was known, and no honest one says more than was sent.
+        // Late ones acknowledge less than known, and no valid one more than was sent.
         if expected <= self.base || expected > self.next() {
             return false;
         }
@@ -91,7 +92,8 @@ impl<P> Sending<P> {
         true
     }
 
-    /// The far end has had to discard packets, since it expects this number next. Returns whether that is news.
+    /// Handles a refusal: the receiver discards packets because it expects `expected` next. Returns whether that is
+    /// new.
     pub fn refused(&mut self, expected: u64) -> bool {
         let news = self.acknowledged(expected);
         if expected == self.base && !self.is_idle() {
@@ -100,7 +102,7 @@ impl<P> Sending<P> {
         news
     }
 
-    /// There was no progress in time.
+    /// Handles a timeout without progress.
     pub fn expired(&mut self) -> Expired {
         if self.retries == self.limit {
             self.failed = true;
@@ -112,34 +114,34 @@ impl<P> Sending<P> {
         Expired::Again
     }
 
-    /// How many times as long as at first the next timeout is.
+    /// The factor of the next timeout over the first.
     pub fn patience(&self) -> u64 {
         1 << self.retries.min(DOUBLINGS)
     }
 
-    /// Whether something is to be sent again.
+    /// Whether packets are to be sent again.
     pub const fn is_behind(&self) -> bool {
         self.again.is_some()
     }
 
-    /// The packet that is to be sent again next.
+    /// The next packet to be sent again.
     pub fn behind(&self) -> Option<&P> {
         self.kept.get((self.again? - self.base) as usize)
     }
 
-    /// The packet that is sent again now, with its number.
+    /// Counts that packet as sent again, and returns it with its number.
     pub fn send_again(&mut self) -> Option<(u64, &mut P)> {
         let number = self.again?;
         self.again = Some(number + 1).filter(|&next| next < self.next());
         Some((number, &mut self.kept[(number - self.base) as usize]))
     }
 
-    /// A packet that is not acknowledged yet.
+    /// The unacknowledged packet of this number.
     pub fn kept(&mut self, number: u64) -> Option<&mut P> {
         self.kept.get_mut(number.checked_sub(self.base)? as usize)
     }
 
-    /// The packets that were never acknowledged, of a flow that has failed.
+    /// Takes the unacknowledged packets of a flow that has failed.
     pub fn give_up(&mut self) -> impl Iterator<Item = P> + '_ {
         self.kept.drain(..)
     }
@@ -149,31 +151,31 @@ impl<P> Sending<P> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiving {
     expected: u64,
-    /// Whether the sender has been told that `expected` is missing.
+    /// Whether `expected` has been refused already.
     refused: bool,
 }
 
-/// What becomes of a packet that came.
+/// The receiver's treatment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// It is the next one: it is taken, and acknowledged.
+    /// In sequence: accepted and acknowledged.
     Next,
-    /// It was here before: it is discarded, and acknowledged again, since the sender may not know.
+    /// A duplicate: discarded, and acknowledged again, because the acknowledgement may have been lost.
     Before,
-    /// One before it is missing: it is discarded, and refused if that is the first time.
+    /// An earlier packet is missing: discarded, and refused if it is the first such.
     Ahead {
-        /// Whether the sender is to be told.
+        /// Whether to send a refusal.
         refuse: bool,
     },
 }
 
 impl Receiving {
-    /// The number of the packet that is taken next.
+    /// The number of the next packet in sequence.
     pub const fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// A whole packet has come.
+    /// Handles a complete packet.
     pub fn arrived(&mut self, number: u64) -> Arrived {
         if number == self.expected {
             self.expected += 1;

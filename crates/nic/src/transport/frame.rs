@@ -1,15 +1,15 @@
-//! What reliable transport adds to a packet's header: 20 bytes, little-endian.
+//! The transport header, which follows a packet's header: 20 bytes, little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal, 4 question, 5 farewell |
+//! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal, 4 probe, 5 farewell |
 //! | 1..4 | zero |
 //! | 4..8 | rank of the sender |
-//! | 8..16 | data and question: the packet's number; otherwise: the number that is expected next |
+//! | 8..16 | data and probe: the packet's number; otherwise: the next number expected |
 //! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
 //!
-//! The number is wide enough never to come round. A phantom payload counts as so many zeros, of which only the length is
-//! looked at.
+//! The number is wide enough never to wrap. In the CRC a phantom payload counts as zeros, of which only the length
+//! matters.
 
 use crc32fast::Hasher;
 use nicety_fabric::{HeaderBytes, Packet};
@@ -18,39 +18,39 @@ use nicety_types::{NodeId, Payload, Segment};
 /// Bytes that transport adds to a packet's header.
 pub const FRAME_BYTES: usize = 20;
 
-/// What a packet is to the transport.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// A packet of a message.
     Data = 1,
-    /// Everything before a number has been taken.
+    /// All packets before a number have been accepted.
     Acknowledgement = 2,
-    /// The same, and packets behind it had to be discarded.
+    /// The same, and later packets had to be discarded.
     Refusal = 3,
-    /// Nothing but a number, which asks whether the far card is still there.
-    Question = 4,
-    /// An acknowledgement of a card that sends nothing else any more: it has given up.
+    /// Only a number: asks whether the other card still answers.
+    Probe = 4,
+    /// An acknowledgement of a card that has given up its own flow to the peer.
     Farewell = 5,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Data, Kind::Acknowledgement, Kind::Refusal, Kind::Question, Kind::Farewell];
+    const ALL: [Kind; 5] = [Kind::Data, Kind::Acknowledgement, Kind::Refusal, Kind::Probe, Kind::Farewell];
 }
 
-/// What transport adds to a packet's header, the CRC aside.
+/// The fields of the transport header, except the CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What the packet is.
+    /// The kind of the packet.
     pub kind: Kind,
     /// The card that sent it.
     pub source: NodeId,
-    /// Its own number, or the one that is expected.
+    /// The packet's number, or the next one expected.
     pub number: u64,
 }
 
 impl Frame {
-    /// A packet's header with the frame and the CRC behind it.
+    /// A packet's header, followed by the transport header with its CRC.
     pub fn seal(&self, header: HeaderBytes, payload: &Payload) -> HeaderBytes {
         let mut bytes = [0; FRAME_BYTES - 4];
         bytes[0] = self.kind as u8;
@@ -60,7 +60,7 @@ impl Frame {
         framed.followed_by(&checksum(framed.as_slice(), payload).to_le_bytes())
     }
 
-    /// The frame of a packet; none where its CRC is wrong.
+    /// Parses the transport header of a packet; none if its CRC is wrong.
     pub fn open(packet: &Packet) -> Option<Frame> {
         let (rest, crc) = packet.header.as_slice().split_last_chunk::<4>()?;
         if packet.payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, &packet.payload) {

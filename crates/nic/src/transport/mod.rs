@@ -1,33 +1,33 @@
-//! Reliable transport: what a card does about packets that the network loses, damages, doubles or delays.
+//! Reliable transport against packets lost, damaged, duplicated or delayed by the network.
 //!
-//! It is off unless the card's spec says otherwise, since the sPIN paper assumes a network without losses; then [`Wire`]
-//! is the card's port and nothing else. Switched on, it goes back to the first packet that is missing, as the reliable
-//! connections of InfiniBand do:
+//! It is off unless the card's spec turns it on, since the sPIN paper assumes a network without losses; when off,
+//! [`Wire`] is the card's port and nothing else. It is a go-back-N protocol, like the reliable connections of
+//! InfiniBand:
 //!
-//! - Packets from one card to another are numbered. The receiver takes them in order of their numbers only, so the card
-//!   behind it sees every message once, its header first, and headers in the order in which they were sent.
-//! - Each carries a CRC-32 over header and payload, really computed. A packet that fails it is discarded.
-//! - What has been taken is acknowledged, all of it by one number. Packets that were here before are discarded and
-//!   acknowledged again. The first one that is ahead of what is expected is refused, which names what is expected.
-//! - The sender keeps what is not acknowledged, at most a window, and waits when that is full. Refused, or after
-//!   [`TransportSpec::timeout`] without progress, it sends everything from the missing packet on again. The timeout
-//!   doubles each time, six times at most; after [`TransportSpec::retries`] in a row nothing more is sent to that
-//!   card, and the messages that it has not acknowledged have failed.
-//! - A card that waits for an answer to what was acknowledged asks whether the other is still there, each time after the time
-//!   that the other needs to give up. It asks with a packet that has a number and nothing else, which has to be acknowledged
-//!   as any other. A card that has given up says so in its acknowledgements. So answers that will never come are known to be
-//!   missing after a bounded time ([`Wire::answers`]).
-//! - Acknowledgements, refusals and questions go over the control channel, which needs no place in any buffer, so they never wait for
-//!   data that waits for them. They may be lost themselves.
+//! - Packets from one card to another are numbered, and accepted only in sequence. So the card sees every message
+//!   once, its header first, and headers in the order in which they were sent.
+//! - Each carries a CRC-32 over header and payload, which is really computed. A packet with a wrong CRC is discarded.
+//! - Acknowledgements are cumulative. Duplicates are discarded and acknowledged again. The first packet ahead of
+//!   sequence is answered by a refusal, which names the number expected.
+//! - The sender keeps unacknowledged packets, at most a window, and waits when the window is full. After a refusal,
+//!   or after [`TransportSpec::timeout`] without progress, it sends again from the missing packet on. The timeout
+//!   doubles each time, at most six times; after [`TransportSpec::retries`] consecutive timeouts the sender gives the
+//!   flow up, and its unacknowledged messages have failed.
+//! - A card that waits for a reply to an acknowledged message probes whether the other still answers, at intervals of
+//!   the time that the other needs to give up. A probe is a packet with only a number, and is acknowledged like any
+//!   other. The acknowledgements of a card that has given up say so. So a reply that will never come is detected
+//!   within a bounded time ([`Wire::answers`]).
+//! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space, so they never wait
+//!   for data that waits for them. The network may lose them too.
 //!
-//! A packet out of order is discarded, not kept: to keep it would take a place in the packet buffer until the missing one
-//! comes, and cards whose buffers are full of such packets have no place for those that are missing.
+//! A packet out of sequence is discarded, not kept: it would occupy the packet buffer until the missing one comes,
+//! and a buffer full of such packets has no room for the missing ones.
 //!
 //! | part | file |
 //! |---|---|
 //! | the two ends of a flow, without time | `flow.rs` |
-//! | what a packet carries, and its CRC | `frame.rs` |
-//! | the same in time, between card and port | `wire.rs` |
+//! | the transport header and its CRC | `frame.rs` |
+//! | both in time, between card and port | `wire.rs` |
 
 mod flow;
 mod frame;
@@ -40,46 +40,46 @@ pub use wire::{Launched, Turn, Undelivered, Wire};
 
 use nicety_types::Duration;
 
-/// How a card's transport is described.
+/// The transport's part of a card's spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportSpec {
-    /// Whether there is any.
+    /// Whether reliable transport is on.
     pub reliable: bool,
-    /// Packets to one card that may be under way unacknowledged.
+    /// Most unacknowledged packets to one card.
     pub window: u32,
-    /// From the last progress until packets are sent again.
+    /// Time from the last progress until packets are sent again.
     pub timeout: Duration,
-    /// How often in a row, until they have failed.
+    /// Most consecutive timeouts until the flow fails.
     pub retries: u32,
-    /// Checking a packet that came.
+    /// Time to check a received packet.
     pub check: Duration,
-    /// Bytes that a packet has more on the wire; they are among those of the link already.
+    /// Transport header in bytes; the link's packet sizes include it.
     pub header: u64,
-    /// Bytes of an acknowledgement beside headers.
+    /// Bytes of an acknowledgement without headers.
     pub ack: u64,
 }
 
-/// What a card's transport has done.
+/// Counters of a card's transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportStatistics {
     /// Packets sent again.
     pub retransmitted: u64,
     /// Packets discarded because their CRC was wrong.
     pub corrupted: u64,
-    /// Packets discarded because they had come before.
+    /// Duplicates discarded.
     pub duplicated: u64,
-    /// Packets discarded because one before them was missing.
+    /// Packets discarded because an earlier one was missing.
     pub out_of_order: u64,
     /// Acknowledgements sent.
     pub acknowledgements: u64,
     /// Refusals sent.
     pub refusals: u64,
-    /// How often nothing had come in time.
+    /// Timeouts.
     pub timeouts: u64,
 }
 
 impl TransportSpec {
-    /// How long a card tries until it gives up.
+    /// The time until a card gives up.
     pub fn patience(&self) -> Duration {
         let (doubling, longest) = (u64::from(self.retries.min(DOUBLINGS)), u64::from(self.retries));
         let timeouts = (2 << doubling) - 1 + (longest - doubling) * (1 << DOUBLINGS);

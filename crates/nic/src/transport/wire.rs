@@ -1,5 +1,5 @@
-//! A card's end of its link, with reliable transport in front of the port or without. What the card sends to itself takes
-//! the way inside it, where nothing is lost.
+//! A card's end of its link, with or without reliable transport in front of the port. Packets of a card to itself use
+//! a loopback path, where nothing is lost.
 
 use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
 use crate::loopback::{self, Loopback};
@@ -11,30 +11,30 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Most messages that are remembered as not delivered.
+/// Most failed messages that are remembered.
 const UNDELIVERED_KEPT: usize = 100;
 
-/// A message that could not be brought to its target, or a part of it.
+/// A message, or a part of one, that could not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// When its target last took something of this card's, or had nothing to take: nothing has come through since.
+    /// When the flow last made progress, or last had nothing outstanding.
     pub since: Time,
-    /// When it was given up.
+    /// When the flow was given up.
     pub time: Time,
     /// The message.
     pub message: MessageId,
-    /// The node it was for.
+    /// The destination.
     pub destination: NodeId,
-    /// Bytes of payload that were not acknowledged.
+    /// Bytes of payload without acknowledgement.
     pub bytes: u64,
 }
 
-/// The message of packets that are none's.
+/// The message number of packets that belong to no message.
 const NO_MESSAGE: u64 = u64::MAX;
 
-/// A packet's turn on the link, or on the way to the card itself; dropped without a launch, its credit goes back.
+/// A packet's turn on the link or the loopback path; if dropped before a launch, its credit is returned.
 pub struct Turn {
-    /// The packet's path before it waited for its turn.
+    /// The packet's path before it queued for its turn.
     path: Path,
     on: On,
 }
@@ -47,9 +47,9 @@ enum On {
 /// A packet that has been put on the link.
 #[derive(Clone, Copy)]
 pub struct Launched {
-    /// The path up to the instant at which its last byte is handed to the link.
+    /// The path up to the instant when its last byte is handed to the link.
     pub path: Path,
-    /// Its flow and number, where it has any.
+    /// Its flow and number, if the transport is on.
     number: Option<(NodeId, u64)>,
 }
 
@@ -63,43 +63,43 @@ pub struct Wire {
 
 struct Reliable {
     spec: TransportSpec,
-    /// By peer; made when there is something between the two.
+    /// By peer; created on first use.
     flows: RefCell<Vec<Option<Box<Flow>>>>,
-    /// Peers that are to be sent an acknowledgement or refusal.
+    /// Peers with a pending acknowledgement or refusal.
     owed: RefCell<VecDeque<NodeId>>,
     owing: Signal,
     statistics: Cell<TransportStatistics>,
     undelivered: RefCell<Vec<Undelivered>>,
 }
 
-/// What there is between this card and another.
+/// Both ends of the flows between this card and another.
 struct Flow {
     sending: Sending<Kept>,
     receiving: Receiving,
-    /// When there was progress last, or the first packet of those that are not acknowledged was sent.
+    /// The last progress, or the sending of the first unacknowledged packet.
     since: Time,
-    /// When it is too late for an acknowledgement.
+    /// The deadline of the next acknowledgement.
     deadline: Time,
-    /// Tells those who wait for room, or for a message to be delivered.
+    /// Notified for tasks that wait for room in the window, or for a delivery.
     progress: Signal,
-    /// Tells the flow's own task that there is something to do, or nothing any more.
+    /// Notified when the flow's own task has new work, or none any more.
     work: Signal,
-    /// What is to be sent to the peer, where anything is.
+    /// The pending acknowledgement or refusal, if any.
     owed: Option<Kind>,
-    /// The peer has said that it sends nothing any more.
+    /// The peer has said farewell.
     left: bool,
 }
 
 /// A packet that may have to be sent again.
 struct Kept {
     packet: Packet,
-    /// Up to when it had been handed to the link the last time.
+    /// The path up to its last handover to the link.
     handed: Path,
 }
 
 impl Wire {
-    /// The end of a card's link, in a cluster of so many nodes; its services are started. `port` has as many places in its
-    /// buffer as the card has for what it sends to itself.
+    /// The end of a card's link, in a cluster of so many nodes; starts its tasks. The loopback path has as many
+    /// buffer slots as `port`.
     pub fn new(sim: &Sim, mut port: Port, spec: TransportSpec, nodes: u32, recorder: &Recorder) -> Rc<Wire> {
         port.record(recorder);
         let own = Loopback::new(sim, port.buffer(), recorder);
@@ -118,7 +118,7 @@ impl Wire {
         wire
     }
 
-    /// When the way to a node is free again: the link's serialiser, or the card's own way to itself.
+    /// When the serialiser of the link, or of the loopback path, is free.
     pub fn free(&self, to: NodeId) -> Time {
         if self.is_own(to) { self.own.free() } else { self.port.free() }
     }
@@ -127,40 +127,39 @@ impl Wire {
         node == self.sim.node()
     }
 
-    /// How long the link's serialiser has been occupied.
+    /// Time during which the link's serialiser was busy.
     pub fn busy(&self) -> Duration {
         self.port.busy()
     }
 
-    /// Packets sent and received so far, whatever they were, those to the card itself among them.
+    /// Packets sent and received so far, of any kind, including the loopback path.
     pub fn packets(&self) -> (u64, u64) {
         let ((sent, received), own) = (self.port.packets(), self.own.packets());
         (sent + own, received + own)
     }
 
-    /// What the transport has done; all zero where there is none.
+    /// Counters of the transport; all zero when it is off.
     pub fn statistics(&self) -> TransportStatistics {
         self.reliable.as_ref().map_or_else(TransportStatistics::default, |reliable| reliable.statistics.get())
     }
 
-    /// Messages that were given up, the first hundred.
+    /// Failed messages, the first hundred.
     pub fn undelivered(&self) -> Vec<Undelivered> {
         self.reliable.as_ref().map_or_else(Vec::new, |reliable| reliable.undelivered.borrow().clone())
     }
 
-    /// Tells who sent a packet that its slot is free again: the other end of the link, or this one where the message is the
-    /// card's own.
+    /// Returns the credit of a packet to its sender: the other end of the link, or this card for its own messages.
     pub fn free_slot(&self, message: MessageId) {
         if self.is_own(message.source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
-    /// Tells the other end of the link that a slot is free again, whosever message the packet says it is of.
+    /// Returns a credit to the other end of the link, whatever message the packet claims.
     pub fn free_link_slot(&self) {
         self.port.free_slot();
     }
 
-    /// Waits until a packet for `to` that comes as `flight` says may start: room in the flow's window, and what
-    /// [`Port::turn`] waits for. One sender at a time; [`Wire::launch`] follows at the same instant.
+    /// Waits until a packet for `to` that arrives as `flight` says may start: for room in the flow's window, and for
+    /// [`Port::turn`]. One sender at a time; [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path, on: On::Loopback(self.own.turn(flight).await) };
@@ -181,7 +180,7 @@ impl Wire {
         Turn { path: flight.path, on: On::Link(self.port.turn(flight).await) }
     }
 
-    /// Puts a packet on the link whose turn it is. To a card that does not answer any more nothing is sent.
+    /// Puts a packet on the link at its turn. To a card that has failed nothing is sent.
     pub fn launch(self: &Rc<Wire>, packet: Packet, turn: Turn) -> Launched {
         let Turn { path, on } = turn;
         match on {
@@ -223,8 +222,8 @@ impl Wire {
         Launched { path, number: Some((to, number)) }
     }
 
-    /// Waits until the message whose last packet this was is out of the sender's hands: handed to the link or, with reliable
-    /// transport, acknowledged. Returns the path up to then, and how it ended.
+    /// Waits until the message with this last packet has been handed to the link or, with reliable transport,
+    /// acknowledged. Returns the path up to then, and the outcome.
     pub async fn delivered(self: &Rc<Wire>, launched: Launched) -> (Path, FailType) {
         let Launched { mut path, number } = launched;
         self.sim.until(path.at()).await;
@@ -234,19 +233,18 @@ impl Wire {
             || self.with_flow(to, |flow| flow.sending.has_failed() || flow.sending.is_acknowledged(number));
         progress.wait_until(over).await;
         path.advance(Stage::Transport, self.sim.now());
-        // A flow that has failed acknowledges nothing, and forgets what it kept.
+        // A failed flow acknowledges nothing, and has dropped its packets.
         let failed =
             self.with_flow(to, |flow| flow.sending.has_failed() && !flow.sending.is_acknowledged(number));
         (path, if failed { FailType::Undeliverable } else { FailType::Ok })
     }
 
-    /// How long to wait for the answer to what was acknowledged, before it is asked whether it will come; none where there
-    /// is no transport that could give up.
+    /// How long to wait for a reply to an acknowledged message before probing; none without reliable transport.
     pub fn patience(&self) -> Option<Duration> {
         self.reliable.as_ref().map(|reliable| reliable.spec.patience())
     }
 
-    /// Whether a card is still there and has not given up what it sends here. It is asked, unless it is known.
+    /// Whether a card answers and has not given up its flow to this one. Probes it, unless the answer is known.
     pub async fn answers(self: &Rc<Wire>, peer: NodeId) -> bool {
         if self.is_own(peer) {
             return true;
@@ -262,7 +260,7 @@ impl Wire {
         let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
         let path = flight.path;
         let packet = Packet { source, destination: peer, message, channel, offset: 0, header, payload, path };
-        let Some((_, number)) = self.launch_as(Kind::Question, packet, turn, path).number else {
+        let Some((_, number)) = self.launch_as(Kind::Probe, packet, turn, path).number else {
             return true;
         };
         let progress = self.with_flow(peer, |flow| flow.progress.clone());
@@ -271,17 +269,17 @@ impl Wire {
         !gone()
     }
 
-    /// The next packet that the card has sent to itself, whole.
+    /// The next complete packet on the loopback path.
     pub async fn receive_own(&self) -> Packet {
         self.own.receive().await
     }
 
-    /// The next packet for the card from its link, whole.
+    /// The next complete packet from the link for the card.
     pub async fn receive(self: &Rc<Wire>) -> Packet {
         loop {
             let mut packet = self.port.receive().await;
             let Some(reliable) = &self.reliable else { return packet };
-            // Packets are checked as they come, so one does not wait for another.
+            // Checks are pipelined, so that packets do not wait for each other.
             let checked = packet.path.at() + reliable.spec.check;
             packet.path.advance(Stage::Transport, checked);
             self.sim.until(checked).await;
@@ -294,10 +292,10 @@ impl Wire {
         }
     }
 
-    /// Whether a packet that came is for the card.
+    /// Whether a received packet is for the card, and not for the transport.
     fn take(self: &Rc<Wire>, reliable: &Reliable, packet: &Packet) -> bool {
         let nodes = reliable.flows.borrow().len() as u32;
-        // Packets of messages take a place in the buffer, and are the only ones that do.
+        // Only packets of messages take buffer space.
         let right =
             |frame: &Frame| frame.source.0 < nodes && (frame.kind != Kind::Data) == packet.is_control();
         let frame = Frame::open(packet).filter(right);
@@ -305,7 +303,7 @@ impl Wire {
             reliable.count(|s| s.corrupted += 1);
             return false;
         };
-        if !matches!(kind, Kind::Data | Kind::Question) {
+        if !matches!(kind, Kind::Data | Kind::Probe) {
             self.told(reliable, source, kind, number);
             return false;
         }
@@ -329,7 +327,7 @@ impl Wire {
         false
     }
 
-    /// An acknowledgement or refusal has come.
+    /// Handles an acknowledgement or refusal.
     fn told(self: &Rc<Wire>, reliable: &Reliable, from: NodeId, kind: Kind, expected: u64) {
         let now = self.sim.now();
         self.with_flow(from, |flow| {
@@ -350,7 +348,7 @@ impl Wire {
     }
 
     fn owe(self: &Rc<Wire>, reliable: &Reliable, to: NodeId, kind: Kind) {
-        // What is owed already is sent with the number that is expected then.
+        // A pending one is updated to the number expected when it is sent.
         if self.with_flow(to, |flow| flow.owed.replace(kind)).is_none() {
             reliable.owed.borrow_mut().push_back(to);
             reliable.owing.notify_one();
@@ -386,7 +384,7 @@ impl Wire {
         }
     }
 
-    /// Watches over a flow: sends again what is missing, and gives up.
+    /// The task of a flow: sends missing packets again, and gives up.
     async fn tend(self: Rc<Wire>, to: NodeId) {
         let reliable = self.reliable.as_ref().expect("started with it");
         let work = self.with_flow(to, |flow| flow.work.clone());
@@ -405,7 +403,7 @@ impl Wire {
         }
     }
 
-    /// Sends the first packet again that has to be.
+    /// Sends the next packet again.
     async fn send_again(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) {
         let is_control = |flow: &mut Flow| Some(flow.sending.behind()?.packet.is_control());
         let Some(control) = self.with_flow(to, is_control) else { return };
@@ -421,7 +419,7 @@ impl Wire {
             path.advance(Stage::Retransmit, now);
             Some((number, kept.packet.share(), path))
         });
-        // It may have been acknowledged while its credit was waited for.
+        // It may have been acknowledged while waiting for its credit.
         let Some((number, packet, path)) = again else { return };
         reliable.count(|s| s.retransmitted += 1);
         let handed = self.port.launch(packet, turn.resting(path));
@@ -436,7 +434,7 @@ impl Wire {
         });
     }
 
-    /// There was no progress in time. Returns whether the flow has failed.
+    /// Handles a timeout without progress. Returns whether the flow has failed.
     fn expire(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) -> bool {
         let now = self.sim.now();
         reliable.count(|s| s.timeouts += 1);
@@ -482,14 +480,14 @@ impl Reliable {
         self.statistics.set(statistics);
     }
 
-    /// A packet will never be acknowledged: since when nothing was, and when it was given up.
+    /// Records a packet that failed: the last progress, and when the flow was given up.
     fn lose(&self, (since, time): (Time, Time), packet: &Packet) {
         if packet.message.sequence == NO_MESSAGE {
             return;
         }
         let (message, destination, bytes) = (packet.message, packet.destination, packet.payload.len());
         let mut undelivered = self.undelivered.borrow_mut();
-        // The packets of a message are behind each other.
+        // The packets of a message are consecutive.
         if let Some(last) = undelivered.last_mut().filter(|last| last.message == message) {
             last.bytes += bytes;
         } else if undelivered.len() < UNDELIVERED_KEPT {

@@ -136,7 +136,7 @@ fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
             0..=20 => Kind::Data,
             21 => Kind::Acknowledgement,
             22 => Kind::Refusal,
-            23 => Kind::Question,
+            23 => Kind::Probe,
             _ => Kind::Farewell,
         };
         let number = if number < 250 { next } else { number };
