@@ -24,7 +24,7 @@ struct Card {
     buffers: Credits,
 }
 
-/// A packet's way: its number and how many hops are left.
+/// A packet's number and remaining hops.
 type Packet = (u64, u32);
 
 impl Card {
@@ -54,7 +54,7 @@ impl Card {
     }
 }
 
-/// A world of cards in a ring, with `packets` under way for `hops` hops each.
+/// A world of cards in a ring, with `packets` in flight for `hops` hops each.
 fn ring(queue: QueueKind, packets: u64, hops: u32) -> World<Packet> {
     let mut world: World<Packet> = World::with_queue(Config::default(), queue);
     let nodes: Vec<_> = (0..NODES).map(|_| world.add_node()).collect();
@@ -91,7 +91,7 @@ fn ring(queue: QueueKind, packets: u64, hops: u32) -> World<Packet> {
     world
 }
 
-/// Events a second of a run, and what it came to.
+/// Events a second of a run, and its summary.
 fn run(queue: QueueKind, packets: u64) -> (f64, Summary) {
     let mut world = ring(queue, packets, (HANDLED / packets) as u32);
     let start = Instant::now();

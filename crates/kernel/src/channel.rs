@@ -61,7 +61,7 @@ impl<T> Error for TrySendError<T> {}
 struct Shared<T> {
     /// Places that are free.
     room: Rc<Semaphore>,
-    /// Values that nobody has been promised.
+    /// Values that are not reserved for a receiver.
     filled: Rc<Semaphore>,
     values: RefCell<VecDeque<T>>,
     capacity: usize,
@@ -76,7 +76,7 @@ impl<T> Shared<T> {
         self.filled.release(1);
     }
 
-    /// Takes the value that was promised by `filled`.
+    /// Takes the value that `filled` has granted.
     fn take(&self) -> T {
         let value = self.values.borrow_mut().pop_front().expect("a value for each unit");
         self.room.release(1);
@@ -112,7 +112,7 @@ impl<T> Channel<T> {
         Sending { channel: self.clone(), take: Take::new(&self.0.room, 1), value: Some(value) }
     }
 
-    /// Puts a value in, if there is room and nobody waits to send.
+    /// Puts a value in, if there is room and no sender waits.
     ///
     /// # Errors
     /// [`TrySendError`] with the value.
@@ -133,12 +133,12 @@ impl<T> Channel<T> {
         Receiving { channel: self.clone(), take: Take::new(&self.0.filled, 1) }
     }
 
-    /// Takes a value, if there is one that nobody waits for.
+    /// Takes a value, if there is one and no receiver waits.
     pub fn try_recv(&self) -> Option<T> {
         self.0.filled.try_take(1).then(|| self.0.take())
     }
 
-    /// Lets nobody send any more. What is in the channel can still be taken.
+    /// Refuses further values. Those in the channel can still be taken.
     pub fn close(&self) {
         if !self.0.closed.replace(true) {
             self.0.room.close();

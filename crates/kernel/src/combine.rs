@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The result of whichever of two futures was ready first.
+/// The result of the first of two futures to be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
     /// The first one's.
@@ -134,8 +134,8 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Runs `future` for `limit` at most, counted from this call, and drops it then. What is ready when its task is
-/// polled at the last instant still counts.
+/// Runs `future` for `limit` at most, counted from this call, and then drops it. A future that is ready when
+/// its task is polled at the last instant still counts.
 ///
 /// # Errors
 /// [`Elapsed`] when the time is over.

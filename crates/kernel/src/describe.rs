@@ -1,7 +1,7 @@
-//! What a program waits for, asked only when nothing can happen any more.
+//! Descriptions of what programs wait for, collected only when no event is left.
 //!
 //! When the kernel finds a deadlock, it polls the waiting programs once more. They still wait, but now every
-//! [`describe`] on the way that is pending adds its text. During a run that costs nothing but a look at a flag.
+//! pending [`describe`] on the way adds its text. During a run it costs only the test of a flag.
 
 use pin_project_lite::pin_project;
 use std::cell::{Cell, RefCell};
@@ -21,7 +21,7 @@ struct Report {
     depth: usize,
     /// How deep the last text was; a text that is not deeper begins another chain.
     last_depth: Option<usize>,
-    /// What primitives say, used where no description says more.
+    /// Descriptions of primitives, used where there is no other.
     leaves: Vec<String>,
 }
 
@@ -42,12 +42,12 @@ impl Report {
     }
 }
 
-/// Whether programs are asked what they wait for.
+/// Whether programs are being asked for their descriptions.
 pub(crate) fn is_describing() -> bool {
     DESCRIBING.get()
 }
 
-/// What a primitive that waits says of itself.
+/// Adds the description of a primitive that waits.
 pub(crate) fn leaf(text: impl FnOnce() -> String) {
     if is_describing() {
         let text = text();
@@ -55,7 +55,7 @@ pub(crate) fn leaf(text: impl FnOnce() -> String) {
     }
 }
 
-/// Runs `poll` and returns what those that wait said.
+/// Runs `poll` and returns the descriptions collected.
 pub(crate) fn collect(poll: impl FnOnce()) -> String {
     struct Reset;
     impl Drop for Reset {
@@ -78,15 +78,15 @@ pub(crate) fn collect(poll: impl FnOnce()) -> String {
     }
 }
 
-/// Says what `future` waits for, should its program be found in a deadlock. Descriptions nest, outermost first:
-/// `receive from node 1 -> an entry of the event queue`. Of several that are pending side by side, each is told,
-/// with an 'and' between them. Where there is none, the primitive that waits says what it is.
+/// Describes what `future` waits for, should its program be found in a deadlock. Descriptions nest,
+/// outermost first: `receive from node 1 -> an entry of the event queue`. Several that are pending side by
+/// side are joined by 'and'. Where there is none, the waiting primitive describes itself.
 pub fn describe<D: Fn() -> String, F: Future>(text: D, future: F) -> Describe<D, F> {
     Describe { text, future }
 }
 
 pin_project! {
-    /// A future that can say what it waits for; see [`describe`].
+    /// A future with a description of what it waits for; see [`describe`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Describe<D, F> {

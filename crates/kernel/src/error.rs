@@ -1,16 +1,16 @@
-//! How a run may end before its programs do.
+//! The ways a run can end before its programs do.
 
 use nicety_types::{NodeId, Time};
 use std::fmt;
 
-/// A program that waits for what never comes.
+/// A program that waits for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The node it runs on.
     pub node: NodeId,
     /// Its name.
     pub program: String,
-    /// What it waits for, as [`describe`](crate::describe) told it.
+    /// The description of its wait, by [`describe`](crate::describe).
     pub why: String,
     /// When it last did something.
     pub since: Time,
@@ -29,7 +29,7 @@ const LISTED: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Nothing can happen any more, and programs still wait.
+    /// No event is left, and programs still wait.
     Deadlock {
         /// When the last event happened.
         at: Time,
@@ -41,8 +41,8 @@ pub enum RunError {
         /// How far the run had come.
         at: Time,
     },
-    /// The run came to [`Config::max_time`](crate::Config::max_time), or to the end of time, and there was more to
-    /// happen.
+    /// The run came to [`Config::max_time`](crate::Config::max_time), or to the end of time, and events were
+    /// left.
     TimeLimit {
         /// The limit.
         at: Time,

@@ -1,17 +1,17 @@
-//! [`Interrupt`]: how a run learns that it shall end.
+//! [`Interrupt`]: ends a run from outside.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asked every few events whether the run shall end: a flag that another thread sets, or any function. Cheap to clone; a
-/// clone is the same one.
+/// Checked every few events: a flag that another thread sets, or any function. Cheap to clone; a clone is the
+/// same one.
 #[derive(Clone)]
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// An interrupt that asks a function, in the thread of the run and between two events of it. It is called often, so
-    /// it is quick most of the time.
+    /// An interrupt that calls a function, in the thread of the run and between two events of it. It is
+    /// called often, so it must be quick most of the time.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Interrupt {
         Interrupt(Arc::new(asked))
     }

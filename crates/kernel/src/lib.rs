@@ -21,14 +21,15 @@
 //!
 //! # The layers, from the top
 //! - [`World`]: all nodes of a run, spread over shards. Models build it, lay [wires](World::wire) between nodes
-//!   and run it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock that says who waits for what.
+//!   and run it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock that lists the waiting
+//!   programs and what they wait for.
 //! - [`Sim`]: one node's handle: its clock, [`Delay`]s, tasks, named random streams ([`Rng`]).
 //! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]; [`join`],
 //!   [`race`] and [`timeout`] combine futures; [`describe`] says what a program waits for. All are fair (first
-//!   come, first served) and cancellation-safe: a future that is dropped gives back whatever it held.
+//!   come, first served) and cancellation-safe: a dropped future releases everything it held.
 //! - Below, private: shards (tasks, wakes), the event queue, the tasks' memory.
 //!
-//! # What holds
+//! # Invariants
 //! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and
 //!   the source's own count. There is no count over nodes, so the same model gives the same run to the last bit,
 //!   in any number of shards.

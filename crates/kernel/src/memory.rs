@@ -66,7 +66,7 @@ impl Memory {
 
     fn pop(&mut self, step: usize) -> Free {
         let block = self.free[step]?;
-        // SAFETY: a block in the list begins with a `Free`, and nobody else has it.
+        // SAFETY: a block in the list begins with a `Free`, and has no other owner.
         self.free[step] = unsafe { block.cast::<Free>().read() };
         Some(block)
     }
@@ -81,7 +81,7 @@ impl Memory {
             NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(block))
         });
         let typed = pointer.cast::<F>();
-        // SAFETY: the block is large and aligned enough for an F, and nobody else has it.
+        // SAFETY: the block is large and aligned enough for an F, and has no other owner.
         unsafe { typed.write(future) };
         TaskFuture { future: typed }
     }
@@ -105,7 +105,8 @@ impl Drop for Memory {
         for step in 0..self.free.len() {
             let layout = Layout::from_size_align(step * STEP, STEP).expect("a block's layout");
             while let Some(pointer) = self.pop(step) {
-                // SAFETY: only blocks of this size and alignment from `alloc` are in this list, and nobody uses them.
+                // SAFETY: only blocks of this size and alignment from `alloc` are in this list, and none is
+                // in use.
                 unsafe { dealloc(pointer.as_ptr(), layout) };
             }
         }

@@ -1,10 +1,11 @@
-//! Where messages are while they are on wires.
+//! Storage of messages that are in flight on wires.
 
 use crate::prefetch::prefetch;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The messages on all wires that end in a shard, by slot. Those that are used again were used a moment ago.
+/// The messages on all wires that end in a shard, by slot. The slots freed last are reused first, while they
+/// are cached.
 pub(crate) struct Messages<M>(RefCell<Slots<M>>);
 
 struct Slots<M> {

@@ -1,9 +1,9 @@
-//! Memory that will be used soon. What happens next is known some events before, so the waits for its memory can overlap.
+//! Prefetching. The next events are known some events ahead, so the cache misses of their memory can overlap.
 
 /// Lines of memory that the processor fetches at once.
 const LINE: usize = 64;
 
-/// Has the processor fetch a value into its caches, without waiting for it. Nothing depends on it but speed.
+/// Fetches a value into the processor's caches, without waiting for it. It affects only speed.
 pub fn prefetch<T: ?Sized>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
     for offset in (0..size_of_val(value)).step_by(LINE) {

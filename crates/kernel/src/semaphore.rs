@@ -1,14 +1,14 @@
 //! The counter under [`Credits`](crate::Credits), [`Pool`](crate::Pool), [`Server`](crate::Server) and
-//! [`Channel`](crate::Channel): units that are taken first come, first served, and given back.
+//! [`Channel`](crate::Channel): units that are taken first come, first served, and released.
 //!
-//! Whoever is first in line gets what it asks for before anybody behind it gets anything. A unit is granted at
-//! the instant it becomes free: the one who waits for it holds it from then on, even before its task is polled,
-//! and gives it back if it is dropped first.
+//! The first waiter in line is served before any waiter behind it gets a unit. A unit is granted at the
+//! instant it becomes free: its waiter holds it from then on, even before its task is polled, and releases it
+//! if it is dropped first.
 
 use crate::describe;
 use crate::shard::TaskRef;
 use crate::sim::{Sim, Timer};
-use crate::waiters::{Line, NOBODY};
+use crate::waiters::{Line, NO_PLACE};
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -42,7 +42,7 @@ enum State {
     Closed,
 }
 
-/// There will never be what was asked for.
+/// The amount asked for will never be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
@@ -60,12 +60,12 @@ impl Semaphore {
         self.available.get()
     }
 
-    /// How many wait.
+    /// The number of waiters.
     pub(crate) fn waiting(&self) -> usize {
         self.line.borrow().len()
     }
 
-    /// Takes `amount` if it is there and nobody waits.
+    /// Takes `amount` if it is there and no task waits.
     pub(crate) fn try_take(&self, amount: u64) -> bool {
         let available = self.available.get();
         let free = available >= amount && self.line.borrow().is_empty();
@@ -100,7 +100,7 @@ impl Semaphore {
         }
     }
 
-    /// Sends everybody in line away, and all who come later and find nothing.
+    /// Fails all waiters, and all later ones that find too few units.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let mut line = self.line.borrow_mut();
@@ -130,7 +130,7 @@ impl Semaphore {
         (waiter.state, waiter.timer)
     }
 
-    /// Takes a waiter out that is dropped before it got to use what it waits for.
+    /// Removes a waiter that is dropped before it has used its units.
     fn abandon(&self, number: u32) {
         let mut line = self.line.borrow_mut();
         let Waiter { amount, state, mut timer, .. } = *line.get(number);
@@ -142,7 +142,7 @@ impl Semaphore {
         timer.cancel(&self.sim);
         match state {
             State::Granted(_) => self.release(amount),
-            // Who was behind it may find enough.
+            // The waiters behind it may find enough.
             State::InLine => self.grant(),
             State::Closed => (),
         }
@@ -164,7 +164,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Takes units, first come, first served. When it is ready, the units are the caller's to give back.
+/// Takes units, first come, first served. Once it is ready, the caller must release them.
 #[derive(Debug)]
 pub(crate) struct Take {
     pub(crate) semaphore: Rc<Semaphore>,
@@ -174,12 +174,12 @@ pub(crate) struct Take {
 
 impl Take {
     pub(crate) fn new(semaphore: &Rc<Semaphore>, amount: u64) -> Take {
-        Take { semaphore: semaphore.clone(), amount, place: NOBODY }
+        Take { semaphore: semaphore.clone(), amount, place: NO_PLACE }
     }
 
     pub(crate) fn poll_take(&mut self) -> Poll<Result<(), Closed>> {
         let semaphore = &*self.semaphore;
-        if self.place == NOBODY {
+        if self.place == NO_PLACE {
             if semaphore.try_take(self.amount) {
                 return Poll::Ready(Ok(()));
             }
@@ -195,20 +195,20 @@ impl Take {
             return Poll::Pending;
         }
         semaphore.free(self.place);
-        self.place = NOBODY;
+        self.place = NO_PLACE;
         Poll::Ready(if state == State::Closed { Err(Closed) } else { Ok(()) })
     }
 }
 
 impl Drop for Take {
     fn drop(&mut self) {
-        if self.place != NOBODY {
+        if self.place != NO_PLACE {
             self.semaphore.abandon(self.place);
         }
     }
 }
 
-/// Takes one unit, uses it for a known time and gives it back; ready with the instant at which the use began.
+/// Takes one unit, uses it for a known time and releases it; ready with the instant at which the use began.
 /// Dropped, it gives up its turn, or the unit at once.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]

@@ -1,5 +1,5 @@
-//! [`Server`] and [`Pool`]: one or several that serve one at a time, first come, first served; [`Credits`]: a
-//! count that is taken in any amounts.
+//! [`Server`] and [`Pool`]: one or several servers that serve one task at a time, first come, first served;
+//! [`Credits`]: a count that is taken in any amounts.
 
 use crate::semaphore::{Semaphore, Serve, Take};
 use crate::sim::Sim;
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Units held; dropped, they go back to where they are from, and to whoever waits for them.
+/// Units held; dropped, they are released to their source, and to its waiters.
 #[must_use = "a permit that is dropped gives its units back at once"]
 pub struct Permit {
     semaphore: Rc<Semaphore>,
@@ -23,8 +23,8 @@ impl Permit {
         self.amount
     }
 
-    /// Keeps the units from going back by themselves: somebody else will
-    /// [release](Credits::release) them, such as a credit that comes back over a wire.
+    /// Keeps the units from being released by themselves: another task will [release](Credits::release) them,
+    /// such as when a credit returns over a wire.
     pub fn forget(mut self) {
         self.amount = 0;
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// What the one served by a [`Server`] holds.
+/// The permit of a [`Server`].
 pub type Guard = Permit;
 
 /// Waits for units; see [`Credits::acquire`]. Dropped, it gives up its turn.
@@ -76,7 +76,7 @@ impl Pool {
     /// A pool of `servers`, all free.
     ///
     /// # Panics
-    /// When there are none: whoever comes would wait for ever.
+    /// When there are none: every caller would wait for ever.
     pub fn new(sim: &Sim, servers: usize) -> Pool {
         assert!(servers > 0, "a pool has one server at least");
         Pool { semaphore: Semaphore::new(sim, servers as u64), servers: servers as u64 }
@@ -87,13 +87,13 @@ impl Pool {
         Acquire(Take::new(&self.semaphore, 1))
     }
 
-    /// A server, if one is free and nobody waits.
+    /// A server, if one is free and no task waits.
     pub fn try_acquire(&self) -> Option<Permit> {
         self.semaphore.try_take(1).then(|| Permit { semaphore: self.semaphore.clone(), amount: 1 })
     }
 
-    /// Waits for a server and is served for `duration`. Ready at the end, with the instant at which the service
-    /// began; from the call to that was waiting.
+    /// Waits for a server and is served for `duration`. Ready at the end, with the instant at which the
+    /// service began; the time before that was spent waiting.
     pub fn serve(&self, duration: Duration) -> Serve {
         Serve::new(&self.semaphore, duration)
     }
@@ -108,7 +108,7 @@ impl Pool {
         self.servers as usize
     }
 
-    /// How many stand in line.
+    /// How many tasks wait.
     pub fn waiting(&self) -> usize {
         self.semaphore.waiting()
     }
@@ -130,8 +130,8 @@ impl Server {
         Server(Pool::new(sim, 1))
     }
 
-    /// Waits for the server and is served for `duration`. Ready at the end, with the instant at which the service
-    /// began; from the call to that was waiting.
+    /// Waits for the server and is served for `duration`. Ready at the end, with the instant at which the
+    /// service began; the time before that was spent waiting.
     pub fn serve(&self, duration: Duration) -> Serve {
         self.0.serve(duration)
     }
@@ -141,24 +141,24 @@ impl Server {
         self.0.acquire()
     }
 
-    /// The server, if it is free and nobody waits.
+    /// The server, if it is free and no task waits.
     pub fn try_acquire(&self) -> Option<Guard> {
         self.0.try_acquire()
     }
 
-    /// Whether nobody is served.
+    /// Whether it is idle.
     pub fn is_free(&self) -> bool {
         self.0.available() > 0
     }
 
-    /// How many stand in line.
+    /// How many tasks wait.
     pub fn waiting(&self) -> usize {
         self.0.waiting()
     }
 }
 
-/// A count of equal things that are taken in any amounts: buffer space, slots of the far end. First come, first
-/// served: who asks for much is not overtaken by who asks for little. Clones are the same count.
+/// A count of equal items that are taken in any amounts: buffer space, slots of the far end. First come,
+/// first served: a small request does not overtake a large one. Clones are the same count.
 #[derive(Clone)]
 pub struct Credits(Rc<Semaphore>);
 
@@ -173,12 +173,12 @@ impl Credits {
         Acquire(Take::new(&self.0, amount))
     }
 
-    /// `amount` credits, if they are there and nobody waits.
+    /// `amount` credits, if they are there and no task waits.
     pub fn try_acquire(&self, amount: u64) -> Option<Permit> {
         self.0.try_take(amount).then(|| Permit { semaphore: self.0.clone(), amount })
     }
 
-    /// Adds credits, or gives back those of a permit that was [forgotten](Permit::forget).
+    /// Adds credits, or releases those of a permit that was [forgotten](Permit::forget).
     pub fn release(&self, amount: u64) {
         self.0.release(amount);
     }
@@ -188,7 +188,7 @@ impl Credits {
         self.0.available()
     }
 
-    /// How many stand in line.
+    /// How many tasks wait.
     pub fn waiting(&self) -> usize {
         self.0.waiting()
     }

@@ -1,10 +1,10 @@
 //! A shard: some nodes with one clock, one queue and their tasks, in one thread.
 //!
-//! A wake at the current instant is an event of the class 1 with the node's next sequence number. Sequence
-//! numbers grow, and nothing but wakes can be added at the current instant, so a plain queue of wakes that is
-//! served when the event queue holds no further event of this node and instant gives exactly that order.
-//! The node's own count of events may skip numbers for the same reason that it may be shared by all nodes of the
-//! shard: two events are compared by it only if they are of the same node, and then only its growth counts.
+//! A wake at the current instant is an event of class 1 with the node's next sequence number. Sequence
+//! numbers grow, and only wakes can be added at the current instant, so a plain queue of wakes, served when
+//! the event queue holds no further event of this node and instant, gives exactly that order. The node's own
+//! count of events may skip numbers for the same reason that it may be shared by all nodes of the shard: two
+//! events are compared by it only if they are of the same node, and then only its growth counts.
 
 use crate::describe;
 use crate::interrupt::Interrupt;
@@ -66,7 +66,7 @@ pub(crate) struct Program {
     task: TaskRef,
 }
 
-/// A program that waits when nothing can happen any more.
+/// A program that still waits when no event is left.
 pub(crate) struct Stuck {
     pub(crate) node: NodeId,
     pub(crate) program: String,
@@ -74,41 +74,43 @@ pub(crate) struct Stuck {
     pub(crate) since: Time,
 }
 
-/// Where messages arrive. `slot` says which message, in the receiver's own numbering.
+/// The receiver of messages. `slot` is the message, in the receiver's own numbering.
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
 
-    /// A [unit](crate::WireTx::send_unit) may be due that somebody waits for. Whether one was.
+    /// A [unit](crate::WireTx::send_unit) that a task waits for may be due. Returns whether one was.
     fn unit(&self) -> bool;
 
-    /// What is in `slot` will arrive soon, in about so many times [`AHEAD`] events.
+    /// The message in `slot` will arrive soon, in about `steps` times [`AHEAD`] events.
     fn prepare(&self, slot: u32, steps: usize);
 
-    /// Lets go of what refers to other parts of the world.
+    /// Drops references to other parts of the world.
     fn close(&self);
 }
 
 /// In place of a message's slot: the arrival is one of a unit.
 pub(crate) const UNIT: u32 = u32::MAX;
 
-/// How many events ahead memory is fetched, and in how many parts: each finds in the memory of the part before where
-/// its own is.
+/// How many events ahead memory is fetched, and in how many steps: each step follows the pointer that the one
+/// before has fetched.
 const AHEAD: usize = 4;
 pub(crate) const PARTS: usize = 4;
 
 /// The user asked to stop.
 pub(crate) struct Interrupted;
 
-/// How many events pass between two looks at the interrupt, unless one of them [asks](Shard::look_soon) for it earlier.
+/// How many events pass between two checks of the interrupt, unless one of them [asks](Shard::look_soon) for
+/// it earlier.
 const INTERRUPT_INTERVAL: u64 = 1024;
 
 pub(crate) struct Shard {
     now: Cell<Time>,
-    /// Whose event happens, or happened last.
+    /// The node of the current or last event.
     node: Cell<NodeId>,
-    /// What happens, or happened last; of wakes, which have none, the last key of their node and instant.
+    /// The key of the current or last event; for wakes, which have none, the last key of their node and
+    /// instant.
     key: Cell<Key>,
-    /// When the last unit that is known of arrives: it need not be an event, and is part of the run all the same.
+    /// When the last known unit arrives: it need not be an event, and is part of the run all the same.
     last_unit: Cell<Time>,
     running: Cell<bool>,
     closed: Cell<bool>,
@@ -122,7 +124,7 @@ pub(crate) struct Shard {
     programs: RefCell<Vec<Program>>,
     receivers: RefCell<Vec<Rc<dyn Arrivals>>>,
     interrupt: Option<Interrupt>,
-    /// How many events have happened when the interrupt is looked at next.
+    /// The number of events at which the interrupt is checked next.
     look_at: Cell<u64>,
     pub(crate) seed: u64,
 }
@@ -180,7 +182,7 @@ impl Shard {
         if self.wakes.borrow().is_empty() { self.queue.borrow_mut().next_time() } else { Some(self.now()) }
     }
 
-    /// Whether what arrives with this key has arrived, for what happens now.
+    /// Whether the arrival with this key has happened before the current event.
     pub(crate) fn has_come(&self, key: Key) -> bool {
         key <= self.key.get()
     }
@@ -309,7 +311,7 @@ impl Shard {
         self.queue.borrow_mut().push(key, u64::from(receiver) << 32 | u64::from(slot));
     }
 
-    /// Lets everything happen that comes before `limit`.
+    /// Runs all events before `limit`.
     pub(crate) fn run_before(&self, limit: Time) -> Result<(), Interrupted> {
         let _running = Running::new(self);
         loop {
@@ -329,7 +331,7 @@ impl Shard {
         }
     }
 
-    /// Has the memory fetched that arrivals after the next few need.
+    /// Prefetches the memory of arrivals after the next few.
     fn prepare(&self) {
         let (queue, receivers) = (self.queue.borrow(), self.receivers.borrow());
         if let Some(data) = queue.ahead(AHEAD * PARTS) {
@@ -365,7 +367,7 @@ impl Shard {
             if data as u32 != UNIT {
                 receiver.arrive(data as u32);
             } else if !receiver.unit() {
-                return Ok(()); // taken by somebody who did not wait for it: no event
+                return Ok(()); // taken by a task that did not wait for it: no event
             }
         } else {
             self.poll(TaskRef::from_bits(data));
@@ -383,7 +385,7 @@ impl Shard {
         if self.is_interrupted() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// Looks at the interrupt when what happens now has happened.
+    /// Checks the interrupt after the current event.
     pub(crate) fn look_soon(&self) {
         self.look_at.set(0);
     }
@@ -416,12 +418,12 @@ impl Shard {
         slot.generation = slot.generation.wrapping_add(1);
         slot.next_free = std::mem::replace(&mut tasks.free, task.index);
         drop(guard);
-        // What the future owned may wake and spawn as it goes, so nothing is borrowed here.
+        // Dropping what the future owned may wake and spawn, so nothing is borrowed here.
         let block = drop_future(future);
         self.memory.borrow_mut().recycle(block);
     }
 
-    /// Forgets the programs that have ended, and asks the others what they wait for.
+    /// Drops the programs that have ended, and collects the descriptions of the others.
     pub(crate) fn stuck_programs(&self) -> Vec<Stuck> {
         self.programs.borrow_mut().retain(|program| {
             let tasks = self.tasks.borrow();
@@ -444,7 +446,8 @@ impl Shard {
         waiting.into_iter().map(ask).collect()
     }
 
-    /// Drops all tasks and handlers of messages. They hold the shard, and it holds them, so somebody has to.
+    /// Drops all tasks and handlers of messages. They hold the shard, and the shard holds them, so the cycle
+    /// must be broken here.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let slots = self.tasks.borrow().slots.len();

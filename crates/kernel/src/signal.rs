@@ -3,7 +3,7 @@
 use crate::describe;
 use crate::shard::TaskRef;
 use crate::sim::Sim;
-use crate::waiters::{Line, NOBODY};
+use crate::waiters::{Line, NO_PLACE};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -11,9 +11,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Wakes those who wait for a change of something else. It remembers nothing: who comes after a notification
-/// waits for the next one, so look before you wait, or use [`wait_until`](Signal::wait_until). Clones are the
-/// same signal.
+/// Wakes the tasks that wait for a change of other state. It remembers nothing: a task that comes after a
+/// notification waits for the next one, so check before waiting, or use [`wait_until`](Signal::wait_until).
+/// Clones are the same signal.
 #[derive(Clone)]
 pub struct Signal(Rc<Shared>);
 
@@ -37,17 +37,17 @@ enum Notified {
 }
 
 impl Signal {
-    /// A signal that nobody waits for.
+    /// A signal without waiters.
     pub fn new(sim: &Sim) -> Signal {
         Signal(Rc::new(Shared { sim: sim.clone(), line: RefCell::new(Line::new()) }))
     }
 
-    /// Wakes the one who has waited longest, if anybody waits.
+    /// Wakes the task that has waited longest, if there is one.
     pub fn notify_one(&self) {
         self.notify(Notified::Alone);
     }
 
-    /// Wakes all who wait now, in the order in which they came.
+    /// Wakes all waiting tasks, in the order in which they came.
     pub fn notify_all(&self) {
         while self.notify(Notified::WithAll) {}
     }
@@ -65,17 +65,17 @@ impl Signal {
     /// Waits for a notification that comes after it was first polled. Dropped when it alone was notified and
     /// has not been polled since, it passes the notification on.
     pub fn wait(&self) -> Wait {
-        Wait { signal: self.clone(), place: NOBODY }
+        Wait { signal: self.clone(), place: NO_PLACE }
     }
 
-    /// Waits until `condition` holds: looks at once, and after each notification. Where several wait for different
-    /// conditions, [`notify_all`](Signal::notify_all): a single notification that reaches one whose condition
-    /// does not hold is used up.
+    /// Waits until `condition` holds: checks at once, and after each notification. Where several tasks wait
+    /// for different conditions, use [`notify_all`](Signal::notify_all): a single notification that reaches a
+    /// task whose condition does not hold is used up.
     pub fn wait_until<C: FnMut() -> bool + Unpin>(&self, condition: C) -> WaitUntil<C> {
         WaitUntil { wait: self.wait(), condition }
     }
 
-    /// How many wait.
+    /// How many tasks wait.
     pub fn waiting(&self) -> usize {
         self.0.line.borrow().len()
     }
@@ -96,7 +96,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Leaves the line, and says how it was notified.
+    /// Leaves the line; returns how it was notified.
     fn leave(&mut self) -> Notified {
         let mut line = self.signal.0.line.borrow_mut();
         let notified = line.get(self.place).notified;
@@ -104,7 +104,7 @@ impl Wait {
             line.leave(self.place);
         }
         line.free(self.place);
-        self.place = NOBODY;
+        self.place = NO_PLACE;
         notified
     }
 }
@@ -116,7 +116,7 @@ impl Future for Wait {
         let this = &mut *self;
         let Shared { sim, line } = &*this.signal.0;
         let task = sim.current();
-        if this.place == NOBODY {
+        if this.place == NO_PLACE {
             this.place = line.borrow_mut().push(Waiter { task, notified: Notified::No });
             return Poll::Pending;
         }
@@ -135,7 +135,7 @@ impl Future for Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        if self.place != NOBODY && self.leave() == Notified::Alone {
+        if self.place != NO_PLACE && self.leave() == Notified::Alone {
             self.signal.notify_one();
         }
     }
@@ -153,9 +153,9 @@ impl<C: FnMut() -> bool + Unpin> Future for WaitUntil<C> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // When programs are asked what they wait for, a condition that holds by now would let one run on.
+        // When programs are asked for descriptions, a condition that holds by now would let one run on.
         if !describe::is_describing() && (self.condition)() {
-            if self.wait.place != NOBODY {
+            if self.wait.place != NO_PLACE {
                 self.wait.leave();
             }
             return Poll::Ready(());

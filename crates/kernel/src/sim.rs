@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 /// A node's handle on virtual time: its clock, its tasks, its random streams. Cheap to clone.
 ///
-/// What is made from it belongs to the node and is used by the node's tasks only; use by a task of another
+/// Primitives made from it belong to the node and are used by the node's tasks only; use by a task of another
 /// node panics, because nodes share nothing but wires.
 #[derive(Clone)]
 pub struct Sim {
@@ -51,9 +51,9 @@ impl Sim {
         YieldNow { sim: self.clone(), yielded: false }
     }
 
-    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the way of one
-    /// packet. It is polled first at the current instant, after what is due already. Its memory is used again
-    /// by later tasks of about the same size.
+    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the path of one
+    /// packet. It is polled first at the current instant, after all events that are due already. Its memory
+    /// is used again by later tasks of about the same size.
     pub fn spawn<F: Future<Output = ()> + 'static>(&self, future: F) {
         self.shard.spawn(self.node, future);
     }
@@ -64,14 +64,14 @@ impl Sim {
         self.shard.spawn_program(self.node, name.into(), future);
     }
 
-    /// The random stream of this name. The same seed, node and name give the same stream on every machine, and
-    /// streams of different names have nothing to do with each other.
+    /// The random stream of this name. The same seed, node and name give the same stream on every machine,
+    /// and streams of different names are independent.
     pub fn rng(&self, name: &str) -> Rng {
         Rng::named(self.shard.seed, self.node, name)
     }
 
-    /// Has the run's [interrupt](crate::Config::interrupt) looked at after this event, and not only some events later:
-    /// for a task that has taken long in real time, or that knows of an interrupt.
+    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, and not only some events
+    /// later: for a task that has taken long in real time, or that knows of an interrupt.
     pub fn check_interrupt(&self) {
         self.shard.look_soon();
     }
@@ -101,7 +101,7 @@ impl fmt::Debug for Sim {
     }
 }
 
-/// An event that polls a task, and may be taken back.
+/// An event that polls a task, and may be cancelled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     event: Option<EventRef>,
@@ -115,7 +115,7 @@ impl Timer {
         self.task == TaskRef::NONE
     }
 
-    /// The future that waits for this is polled by `task` now.
+    /// The future that waits for this timer is now polled by `task`.
     pub(crate) fn follow(&mut self, sim: &Sim, task: TaskRef) {
         if self.task != task {
             self.task = task;

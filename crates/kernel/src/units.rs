@@ -1,9 +1,9 @@
-//! Units on a wire: those that are to arrive, in order, and which arrival is an event.
+//! Units on a wire: those to arrive, in order, and which arrival is an event.
 
 use nicety_types::Time;
 use std::collections::VecDeque;
 
-/// When a unit arrives, and which one of what its wire carries it is.
+/// The arrival time of a unit, and its number among the messages and units of its wire.
 pub(crate) type Unit = (Time, u64);
 
 /// The units of a wire that have been sent and not taken.
@@ -12,14 +12,14 @@ pub(crate) struct Expected {
     units: VecDeque<Unit>,
     /// Whether the far end waits for the next one.
     wanted: bool,
-    /// Of the arrivals of units that stand in the queue of events, when the first is. While a unit is wanted, it is not
-    /// later than the first unit's. There may be later ones that nobody needs any more.
+    /// The first of the unit arrivals in the event queue. While a unit is wanted, it is not later than the
+    /// first unit's. Later ones may be obsolete.
     scheduled: Time,
-    /// Whether nobody will ever take any.
+    /// Whether the receiver is closed.
     closed: bool,
 }
 
-/// What came of an arrival that stood in the queue of events.
+/// The outcome of an arrival in the event queue.
 pub(crate) struct Happened {
     /// Whether a unit has arrived that the far end waits for.
     pub(crate) wanted: bool,
@@ -91,7 +91,7 @@ impl Expected {
         Happened { wanted: waited && !self.wanted, again }
     }
 
-    /// Nobody will take any.
+    /// The receiver is closed.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.units.clear();

@@ -2,7 +2,7 @@
 //! in steady state.
 
 /// No waiter.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 struct Place<T> {
     waiter: T,
@@ -22,10 +22,10 @@ pub(crate) struct Line<T> {
 
 impl<T: Copy> Line<T> {
     pub(crate) const fn new() -> Line<T> {
-        Line { places: Vec::new(), free: NOBODY, first: NOBODY, last: NOBODY, len: 0 }
+        Line { places: Vec::new(), free: NO_PLACE, first: NO_PLACE, last: NO_PLACE, len: 0 }
     }
 
-    /// How many stand in line.
+    /// How many waiters are in line.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -36,8 +36,8 @@ impl<T: Copy> Line<T> {
 
     /// Adds a waiter at the end.
     pub(crate) fn push(&mut self, waiter: T) -> u32 {
-        let place = Place { waiter, next: NOBODY, prev: self.last };
-        let number = if self.free == NOBODY {
+        let place = Place { waiter, next: NO_PLACE, prev: self.last };
+        let number = if self.free == NO_PLACE {
             self.places.push(place);
             u32::try_from(self.places.len() - 1).expect("fewer than 2^32 waiters")
         } else {
@@ -47,7 +47,7 @@ impl<T: Copy> Line<T> {
             number
         };
         match self.last {
-            NOBODY => self.first = number,
+            NO_PLACE => self.first = number,
             last => self.places[last as usize].next = number,
         }
         self.last = number;
@@ -57,7 +57,7 @@ impl<T: Copy> Line<T> {
 
     /// The first in line.
     pub(crate) fn first(&self) -> Option<u32> {
-        if self.first == NOBODY { None } else { Some(self.first) }
+        if self.first == NO_PLACE { None } else { Some(self.first) }
     }
 
     pub(crate) fn get(&mut self, number: u32) -> &mut T {
@@ -68,17 +68,17 @@ impl<T: Copy> Line<T> {
     pub(crate) fn leave(&mut self, number: u32) {
         let Place { next, prev, .. } = self.places[number as usize];
         match prev {
-            NOBODY => self.first = next,
+            NO_PLACE => self.first = next,
             _ => self.places[prev as usize].next = next,
         }
         match next {
-            NOBODY => self.last = prev,
+            NO_PLACE => self.last = prev,
             _ => self.places[next as usize].prev = prev,
         }
         self.len -= 1;
     }
 
-    /// Gives up the place of a waiter that has left the line.
+    /// Frees the place of a waiter that has left the line.
     pub(crate) fn free(&mut self, number: u32) {
         self.places[number as usize].next = self.free;
         self.free = number;

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A message on its way to another shard.
+/// A message in flight to another shard.
 pub(crate) struct Envelope<M> {
     pub(crate) link: LinkId,
     pub(crate) time: Time,
@@ -25,7 +25,7 @@ pub(crate) struct Envelope<M> {
     pub(crate) message: Option<M>,
 }
 
-/// What a shard sends to others, until all have come to the end of the window.
+/// The messages of a shard to others, until all have reached the end of the window.
 pub(crate) type Outbox<M> = Rc<RefCell<Vec<Envelope<M>>>>;
 
 /// The far end of a wire.
@@ -35,7 +35,7 @@ pub(crate) struct Receiver<M> {
     /// This receiver's number in its shard.
     number: Cell<u32>,
     messages: Rc<Messages<M>>,
-    /// What is done with each message that arrives, where no task waits for them, and the number it has there.
+    /// The handler of arriving messages, where no task waits for them, and the number of the wire there.
     handler: RefCell<Option<Handling<M>>>,
     units: RefCell<Expected>,
     inbox: RefCell<Inbox>,
@@ -49,19 +49,19 @@ struct Inbox {
     /// Units that came before a message that has been taken without them.
     units: u64,
     waiting: TaskRef,
-    /// Whether nobody will ever look at what arrives.
+    /// Whether the receiver was dropped.
     abandoned: bool,
 }
 
-/// What is done with what arrives on some wires of a node, at once. It may send, start tasks and wake them, and takes no
-/// time.
+/// Handles the arrivals on some wires of a node, at once. It may send, start tasks and wake them, and takes
+/// no time.
 pub trait Handler<M> {
     /// A message has arrived on the wire that is handled as `number`.
     fn message(&self, number: u32, message: M);
 
-    /// Something is about to arrive on the wire that is handled as `number`: a good moment to [`prefetch`](crate::prefetch())
-    /// what it will need, first that of the wire, and later, when it can be looked at, that of the message. A guess: there
-    /// may be none of it, and nothing may depend on it.
+    /// A message or unit is about to arrive on the wire that is handled as `number`: a good moment to
+    /// [`prefetch`](crate::prefetch()) the memory it will need, first that of the wire, and later, when it
+    /// can be read, that of the message. A hint: it may turn out wrong, and no result may depend on it.
     fn prepare(&self, _number: u32, _step: Preparation<'_, M>) {}
 
     /// Units have arrived on the wire that is handled as `number`, and have been [waited for](Units::wait). They are yet to
@@ -69,14 +69,14 @@ pub trait Handler<M> {
     fn units(&self, number: u32);
 }
 
-/// What is known of what is about to arrive.
+/// The known part of an arrival that is about to happen.
 #[derive(Debug)]
 pub enum Preparation<'a, M> {
-    /// The wire; of a unit, which has no further steps, there is nothing else.
+    /// The wire; a unit has no further steps.
     Wire,
     /// The message.
     Message(&'a M),
-    /// The message again, and what was fetched for it before is here.
+    /// The message again, now that the memory fetched for it before is here.
     Again(&'a M),
 }
 
@@ -150,7 +150,7 @@ impl<M: 'static> Receiver<M> {
         Some(self.messages.take(slot))
     }
 
-    /// What has arrived first.
+    /// Takes the earliest arrival.
     fn take_next(&self) -> Option<Arrived<M>> {
         let mut inbox = self.inbox.borrow_mut();
         let inbox = &mut *inbox;
@@ -162,7 +162,7 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
-    /// Has a task polled when something has arrived.
+    /// Has a task polled at the next arrival.
     fn wait(&self, task: TaskRef, before: TaskRef) {
         let mut inbox = self.inbox.borrow_mut();
         assert!(
@@ -285,9 +285,9 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
-    /// Sends a unit that arrives at `arrival`: something without content, of which it matters only how many have come.
-    /// Its arrival is an event where the far end waits for it, and none where it does not; it has its place in the order
-    /// of arrivals either way.
+    /// Sends a unit that arrives at `arrival`: a message without data, such as a credit, of which only the
+    /// count matters. Its arrival is an event where the far end waits for it, and none where it does not; it
+    /// has its place in the order of arrivals either way.
     ///
     /// # Panics
     /// As [`WireTx::send`].
@@ -302,7 +302,7 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
-    /// Something leaves that arrives at `arrival`: which one of the wire's it is.
+    /// A message or unit leaves that arrives at `arrival`; returns its number on the wire.
     fn departs(&self, arrival: Time) -> u64 {
         let Sender { sim, link, min_latency, count, .. } = &*self.0;
         let earliest = sim.now() + *min_latency;
@@ -319,8 +319,8 @@ impl<M: Send + 'static> WireTx<M> {
         number
     }
 
-    /// Has what is needed to send fetched, as [`prefetch`](crate::prefetch()) does: first this, and after a while, `again`,
-    /// what it refers to.
+    /// Prefetches the state that sending needs, as [`prefetch`](crate::prefetch()) does: first this end, and
+    /// after a while, `again`, the memory it refers to.
     pub fn prefetch(&self, again: bool) {
         if !again {
             prefetch(&*self.0);
@@ -358,7 +358,7 @@ impl<M> fmt::Debug for WireTx<M> {
 }
 
 /// The far end of a wire; see [`World::wire`](crate::World::wire). One task receives from it at a time, or a
-/// [handler](WireRx::handle) gets what arrives. Once it is dropped, what arrives is discarded.
+/// [handler](WireRx::handle) gets the arrivals. Once it is dropped, arrivals are discarded.
 pub struct WireRx<M: 'static> {
     receiver: Rc<Receiver<M>>,
     from: NodeId,
@@ -377,8 +377,9 @@ impl<M: Send + 'static> WireRx<M> {
         Recv { rx: self, task: TaskRef::NONE }
     }
 
-    /// Waits for a message or units, whichever come first, and takes them. Units that come while nobody
-    /// [waits for them](WireRx::wait_for_units) are taken with what comes next. Dropped while it waits, it takes nothing.
+    /// Waits for a message or units, whichever come first, and takes them. Units that come while no task
+    /// [waits for them](WireRx::wait_for_units) are taken with the next arrival. Dropped while it waits, it
+    /// takes nothing.
     ///
     /// # Panics
     /// When another task is waiting already.
@@ -386,8 +387,8 @@ impl<M: Send + 'static> WireRx<M> {
         Next(self.recv())
     }
 
-    /// Has each message handled as it arrives, which is one event; a task would be woken by it, which is another.
-    /// The handler is part of the node, and calls this wire `number`. What is returned is for taking units.
+    /// Has each message handled as it arrives, which is one event; waking a task would be another. The
+    /// handler is part of the node, and calls this wire `number`. The returned value takes units.
     ///
     /// # Panics
     /// When messages have arrived already.
@@ -413,8 +414,8 @@ impl<M: Send + 'static> WireRx<M> {
         }
     }
 
-    /// Has the task that waits by [`WireRx::next`] polled when the next unit arrives, once; not if one has arrived already,
-    /// which the task will find.
+    /// Has the task that waits by [`WireRx::next`] polled when the next unit arrives, once; not if one has
+    /// arrived already, which the task will find.
     pub fn wait_for_units(&self) {
         self.receiver.wait_for_units();
     }
@@ -505,7 +506,7 @@ impl<M> Drop for Recv<'_, M> {
     }
 }
 
-/// What has arrived on a wire.
+/// An arrival on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived<M> {
     /// A message.
@@ -523,7 +524,7 @@ impl<M: Send + 'static> Future for Next<'_, M> {
     type Output = Arrived<M>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Arrived<M>> {
-        // Whoever is asked what it waits for has not been woken, whatever has come unnoticed.
+        // A task that is asked for its description has not been woken, though a unit may have come unnoticed.
         let arrived = if describe::is_describing() { None } else { self.0.rx.receiver.take_next() };
         if arrived.is_none() {
             self.0.pend();
@@ -536,7 +537,7 @@ impl<M: Send + 'static> Future for Next<'_, M> {
 pub struct Units<M: 'static>(Rc<Receiver<M>>);
 
 impl<M: 'static> Units<M> {
-    /// Takes those that have arrived, in the order of arrivals, before what happens now.
+    /// Takes those that have arrived, in the order of arrivals, before the current event.
     pub fn take(&self) -> u64 {
         self.0.take_units()
     }

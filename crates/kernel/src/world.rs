@@ -1,9 +1,9 @@
 //! [`World`]: all nodes of a run, spread over shards, and the run itself.
 //!
-//! Shards take turns in windows. From the earliest event of all, whatever is sent to another shard arrives at
+//! Shards take turns in windows. From the earliest event of all, every message to another shard arrives at
 //! least the smallest latency between shards later, so up to then every shard can go on by itself. Between
-//! windows messages change hands; their keys put them where they belong, so the order of events is the same for
-//! any number of shards.
+//! windows messages are exchanged; their keys order them, so the order of events is the same for any number
+//! of shards.
 
 use crate::error::{RunError, Waiting};
 use crate::interrupt::Interrupt;
@@ -15,12 +15,13 @@ use crate::wire::{Envelope, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::rc::Rc;
 
-/// What a run depends on, and what ends it.
+/// The inputs of a run, and its limits.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// From which all random streams come.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Over how many shards the nodes are spread; zero is taken as one. Results do not depend on it.
+    /// The number of shards that the nodes are spread over; zero is taken as one. Results do not depend on
+    /// it.
     pub shards: usize,
     /// Once it is set, the run ends with [`RunError::Interrupted`].
     pub interrupt: Option<Interrupt>,
@@ -28,23 +29,23 @@ pub struct Config {
     pub max_time: Option<Time>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The time of the last event that happened, or at which the last [unit](WireTx::send_unit) arrived.
     pub end: Time,
-    /// How many events happened since the world began: arrivals, delays, and wakes of tasks. The arrival of a unit is
-    /// one where somebody waits for it.
+    /// How many events happened since the world began: arrivals, delays, and wakes of tasks. The arrival of a
+    /// unit is an event only where a task waits for it.
     pub events: u64,
 }
 
-/// All nodes of a run. `M` is what passes between them, by value.
+/// All nodes of a run. `M` is the message that passes between them, by value.
 pub struct World<M: Send + 'static> {
     config: Config,
     shards: Vec<Rc<Shard>>,
-    /// What each shard sends to others.
+    /// The messages of each shard to others.
     outboxes: Vec<Outbox<M>>,
-    /// What is on the way to each shard.
+    /// The messages in flight to each shard.
     messages: Vec<Rc<Messages<M>>>,
     nodes: u32,
     /// By link.
@@ -131,7 +132,8 @@ impl<M: Send + 'static> World<M> {
     /// When a task does.
     pub fn run(&mut self) -> Result<Summary, RunError> {
         let limit = self.config.max_time.unwrap_or(Time::MAX);
-        // Limits are exclusive, and nothing happens at the end of time: that there is an event is known, and no more.
+        // Limits are exclusive, and nothing happens at the end of time: that there is an event is known, and
+        // no more.
         let end = Time::from_ps(limit.ps().saturating_add(1));
         if self.shards.iter().any(|shard| shard.is_interrupted()) {
             return Err(RunError::Interrupted { at: self.now() });
@@ -149,7 +151,7 @@ impl<M: Send + 'static> World<M> {
                 }
             }
         }
-        // The last that arrives may be a unit, which is no event where nobody waits for it.
+        // The last arrival may be a unit, which is no event where no task waits for it.
         let last_unit = self.shards.iter().map(|shard| shard.last_unit()).max().unwrap_or(Time::ZERO);
         if last_unit >= end {
             return Err(RunError::TimeLimit { at: limit });
@@ -168,7 +170,7 @@ impl<M: Send + 'static> World<M> {
         self.shards.iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
     }
 
-    /// Hands over what shards sent to each other.
+    /// Delivers the messages that shards sent to each other.
     fn exchange(&mut self) {
         for outbox in &self.outboxes {
             for envelope in outbox.borrow_mut().drain(..) {

@@ -28,7 +28,7 @@ static ALLOCATOR: Counting = Counting;
 
 const WARM_UP: u64 = 20_000;
 const PACKETS: u64 = 100_000;
-/// How many packets are under way at most.
+/// The most packets in flight.
 const CREDITS: u64 = 64;
 
 /// A message with some weight.

@@ -39,7 +39,7 @@ async fn at_most<F: Future>(sim: &Sim, rng: &RefCell<Rng>, future: F) -> Option<
     }
 }
 
-/// Counts who holds something.
+/// Counts the holders of a resource.
 #[derive(Default)]
 struct Held(Cell<u64>);
 
@@ -119,7 +119,7 @@ fn no_credit_is_lost_or_made() {
 
 #[test]
 fn a_service_is_the_time_of_one_at_most() {
-    // Services that are not cancelled never overlap, whoever else gives up.
+    // Services that are not cancelled never overlap, whichever others are.
     for seed in 0..200 {
         let (mut world, sim) = world(seed);
         let server = Server::new(&sim);

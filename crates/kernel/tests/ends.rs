@@ -1,4 +1,4 @@
-//! How runs end: deadlocks that say who waits for what, interrupts, limits, panics, misuse.
+//! How runs end: deadlocks with what each program waits for, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
     Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError,
@@ -21,7 +21,7 @@ fn world() -> (World<u32>, Sim) {
     (world, sim)
 }
 
-/// What a program that awaits `future` is said to wait for.
+/// The description of a program that awaits `future`.
 fn why<F: Future<Output = ()> + 'static>(future: impl FnOnce(&mut World<u32>, Sim) -> F) -> String {
     let (mut world, sim) = world();
     let future = future(&mut world, sim.clone());
@@ -167,7 +167,7 @@ fn a_condition_that_came_true_unnoticed_does_not_let_a_dead_program_run_on() {
     let s = sim.clone();
     sim.spawn(async move {
         s.delay(ns(1)).await;
-        flag.set(true); // and nobody is told
+        flag.set(true); // without a notification
     });
     assert!(matches!(world.run(), Err(RunError::Deadlock { at, .. }) if at == Time::from_ps(1_000)));
     assert!(!ran.get());

@@ -49,7 +49,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// What a node saw, in its order.
+/// The events that a node saw, in its order.
 type Trace = Rc<RefCell<Vec<String>>>;
 
 struct Node {

@@ -1,4 +1,4 @@
-//! What each primitive costs in virtual time, computed by hand.
+//! The virtual time of each primitive, computed by hand.
 
 use nicety_kernel::{
     Channel, Config, Credits, Either, Elapsed, Pool, Server, Signal, Sim, TrySendError, World, join,
@@ -8,7 +8,7 @@ use nicety_types::{Duration, NodeId, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What happened when, in nanoseconds.
+/// Events and their times, in nanoseconds.
 #[derive(Clone, Default)]
 struct Log(Rc<RefCell<Vec<(u64, String)>>>);
 

@@ -12,7 +12,8 @@ fn ps(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// What is sent: at which time on which wire, when it arrives after the latency, and whether it is a unit.
+/// A message or unit to send: at which time on which wire, when it arrives after the latency, and whether it
+/// is a unit.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: u64,
@@ -21,7 +22,8 @@ struct Sent {
     unit: bool,
 }
 
-/// What a node sees: (time, wire, units of each wire so far), for messages and, with true, for units it has waited for.
+/// Arrivals at a node: (time, wire, units of each wire so far), for messages and, with true, for units it has
+/// waited for.
 type Seen = Vec<(u64, usize, bool, Vec<u64>)>;
 
 /// A node that counts the units of all of its wires whenever something happens, and waits for those of some.

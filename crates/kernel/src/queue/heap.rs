@@ -1,4 +1,4 @@
-//! The standard library's binary heap as the queue: what the wheel is measured and checked against.
+//! The standard library's binary heap as the queue: the reference for tests and benchmarks of the wheel.
 
 use super::{Entry, Events, Key, Place};
 use nicety_types::Time;
@@ -50,7 +50,7 @@ impl Heap {
 
     pub(super) fn remove(&mut self, index: u32) {
         self.events.retire(index, Place::Dead);
-        // More dead than alive: sweep, so that cancelled timeouts do not pile up.
+        // More dead than alive: sweep, so that cancelled timeouts do not accumulate.
         if self.heap.len() > 64 && self.heap.len() > 2 * self.events.live {
             let events = &mut self.events;
             self.heap.retain(|&Reverse(Entry { index, .. })| {

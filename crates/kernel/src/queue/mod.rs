@@ -1,8 +1,8 @@
-//! The event queue: what happens next, in the one order that every run of a model has.
+//! The event queue: events in the one order that every run of a model has.
 //!
 //! Keys are unique, so the order of events is total, and no choice inside a queue can change a result.
-//! [`Wheel`] is the queue of every run; [`Heap`], the standard library's heap, is what it is measured and
-//! checked against.
+//! [`Wheel`] is the queue of every run; [`Heap`], the standard library's heap, is the reference for its tests
+//! and benchmarks.
 
 mod bits;
 mod heap;
@@ -65,7 +65,7 @@ enum Place {
     Near(u16),
     /// In a list of the wheel's spans.
     Far(u16),
-    /// In the heap of what comes after the wheel.
+    /// In the heap of events after the wheel's range.
     Beyond,
     /// In the bucket that is being emptied.
     Current,
@@ -74,7 +74,7 @@ enum Place {
     Free,
 }
 
-/// What a queue knows of an event, in a slot that is reused.
+/// An event in a queue, in a slot that is reused.
 struct Event {
     key: Key,
     data: u64,
@@ -118,7 +118,7 @@ impl Events {
         slot.place = place;
     }
 
-    /// Gives the slot back.
+    /// Frees the slot.
     fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.place = Place::Free;
@@ -139,7 +139,7 @@ impl Events {
     }
 }
 
-/// A key and whose it is, as it is sorted.
+/// A key and the index of its event, as sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     key: Key,
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// Adds an event; `data` comes out again with it.
+    /// Adds an event; it comes out with `data`.
     pub(crate) fn push(&mut self, key: Key, data: u64) -> EventRef {
         let index = either!(self, queue => queue.push(key, data));
         EventRef { index, count: key.count }
@@ -198,8 +198,8 @@ impl Queue {
         })
     }
 
-    /// What comes out with the event that is so many places behind the next one, if it is an arrival and its place is known
-    /// already. It may change, so it is good for a guess only.
+    /// The data of the event that is so many places behind the next one, if it is an arrival and its place is
+    /// known already. The order may still change, so it serves as a hint only.
     pub(crate) fn ahead(&self, places: usize) -> Option<u64> {
         match self {
             Queue::Wheel(queue) => queue.ahead(places),
@@ -216,7 +216,7 @@ impl Queue {
         either!(self, queue => &mut queue.events)
     }
 
-    /// Takes back an event of the class 1, unless it has happened. Whether it had not.
+    /// Cancels an event of class 1, unless it has happened. Returns whether it was cancelled.
     pub(crate) fn cancel(&mut self, event: EventRef) -> bool {
         let pending = self.events().slots[event.index as usize].key.count == event.count;
         if pending {
@@ -225,7 +225,7 @@ impl Queue {
         pending
     }
 
-    /// Changes what comes out with an event of the class 1, unless it has happened.
+    /// Changes the data of an event of class 1, unless it has happened.
     pub(crate) fn retarget(&mut self, event: EventRef, data: u64) {
         let slot = &mut self.events().slots[event.index as usize];
         if slot.key.count == event.count {

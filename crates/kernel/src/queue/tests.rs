@@ -12,9 +12,9 @@ enum Op {
     Arrive { after: u64, node: u32, link: u32 },
     /// Takes everything that comes before this long after now, up to a number.
     Pop { within: u64, at_most: usize },
-    /// Takes back one of the own events, which may have happened.
+    /// Cancels one of the own events, which may have happened.
     Cancel { which: usize },
-    /// Changes what comes out with one of them.
+    /// Changes the data of one of them.
     Retarget { which: usize },
     /// Takes what is left of the last event's node and instant.
     PopAt,

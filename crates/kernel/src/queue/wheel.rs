@@ -1,9 +1,9 @@
 //! Timing wheels with sorted buckets.
 //!
-//! Time is cut into buckets of 2^10 ps, and buckets into spans of 2048. The events of the running span and the
-//! next one are in a list per bucket, those of the following 4095 spans in a list per span, and what comes later
-//! still in a heap. So an event less than 2 us ahead is put into its bucket at once; one less than 8 ms
-//! ahead is moved once more. A bucket is sorted when its time comes. The lists run through the events
+//! Time is cut into buckets of 2^10 ps, and buckets into spans of 2048. The events of the current span and
+//! the next one are in a list per bucket, those of the following 4095 spans in a list per span, and all later
+//! ones in a heap. So an event less than 2 us ahead is put into its bucket at once; one less than 8 ms ahead
+//! is moved once more. A bucket is sorted when its time comes. The lists are linked through the events
 //! themselves: nothing is allocated, and an event is cancelled in constant time.
 
 use super::bits::{Bits, SIZE};
@@ -79,7 +79,7 @@ impl Lists {
 
 pub(crate) struct Wheel {
     pub(super) events: Events,
-    /// The number of the current bucket, counted from the start of time. Whatever comes up to its end is in
+    /// The number of the current bucket, counted from the start of time. Every event up to its end is in
     /// `current` or `late`; the near lists hold the buckets after it in this span and the next.
     bucket: u64,
     /// Sorted, the next event last.
@@ -167,7 +167,7 @@ impl Wheel {
         }
     }
 
-    /// Takes what [`Wheel::head`] has just returned.
+    /// Takes the event that [`Wheel::head`] has just returned.
     pub(super) fn pop_head(&mut self) -> Option<(Key, u64)> {
         let from_late = match (self.current.last(), self.late.peek()) {
             (Some(a), Some(Reverse(b))) => b < a,
@@ -179,7 +179,7 @@ impl Wheel {
         Some((key, self.events.take(index)))
     }
 
-    /// What an arrival in the current bucket comes with.
+    /// The data of an arrival in the current bucket.
     pub(super) fn ahead(&self, places: usize) -> Option<u64> {
         let at = self.current.len().checked_sub(places + 1)?;
         let Entry { key, index } = self.current[at];
@@ -197,8 +197,8 @@ impl Wheel {
         }
     }
 
-    /// Moves on to the next bucket with events, if it begins before `limit`. Not further: what another shard
-    /// sends may still come before.
+    /// Moves on to the next bucket with events, if it begins before `limit`. Not further: messages from other
+    /// shards may still come before.
     fn advance(&mut self, limit: Time) -> bool {
         let begins_before = |bucket: u64| bucket << BUCKET_BITS < limit.ps();
         let span = self.bucket >> SPAN_BITS;
@@ -326,7 +326,7 @@ impl Wheel {
         self.events.take(index);
     }
 
-    /// Forgets what is cancelled beyond the wheels, so that timeouts that never come do not pile up.
+    /// Removes cancelled events beyond the wheels, so that cancelled timeouts do not accumulate.
     fn sweep(&mut self) {
         let events = &mut self.events;
         self.beyond.retain(|&Reverse(Entry { index, .. })| {
