@@ -58,7 +58,7 @@ fn measure(senders: u32, to: impl Fn(u32, u64) -> u32 + Copy + 'static) -> (f64,
         sim.spawn(listen(port));
     }
     let begun = Instant::now();
-    let summary = world.run().expect("nobody waits for ever");
+    let summary = world.run().expect("no deadlock");
     let took = begun.elapsed().as_secs_f64();
     let received: u64 = network.statistics().hosts.iter().map(|port| port.received_packets).sum();
     assert_eq!(received, PACKETS, "every packet is delivered");

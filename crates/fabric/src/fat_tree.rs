@@ -1,19 +1,21 @@
 //! Fat trees: folded Clos networks of equal switches, in which every switch below the top has as many links up as it
 //! has places for links down.
 //!
-//! With k ports a switch and h = k/2, a *subtree* of level l holds h^(l+1) hosts: level 0 is a switch with h of them,
-//! and level l joins h subtrees of level l - 1. It has h^l switches at its top, which are told apart by their *plane*.
-//! Going up from plane p of level l by its link u leads to plane p + u h^l of level l + 1, and going down from plane p
-//! leads to plane p mod h^(l-1) of the subtree below: whatever the way up, the way down is given. Switches of the
-//! highest level have all k ports down, so a tree of L levels holds 2 h^L hosts.
+//! With k ports a switch and h = k/2, a *subtree* of level l holds h^(l+1) hosts: level 0 is a switch with h
+//! of them, and level l joins h subtrees of level l - 1. It has h^l switches at its top, which are told apart
+//! by their *plane*. Going up from plane p of level l by its link u leads to plane p + u h^l of level l + 1,
+//! and going down from plane p leads to plane p mod h^(l-1) of the subtree below: the path up determines the
+//! path down. Switches of the highest level have all k ports down, so a tree of L levels holds 2 h^L hosts.
 //!
-//! Hosts take the places in order, and what no packet can come to is not built: a switch without hosts below it, and
-//! levels above one where a single subtree holds all hosts. What is built has all its links up, so there are always as
-//! many links between two levels as hosts below at least: full bisection bandwidth, whatever the number of hosts.
+//! Hosts take the places in order, and switches that no packet can reach are not built: a switch without
+//! hosts below it, and levels above one where a single subtree holds all hosts. Every switch built has all
+//! its links up, so there are always at least as many links between two levels as hosts below: full bisection
+//! bandwidth, whatever the number of hosts.
 //!
-//! A packet goes up until its destination is below, and then down, and never up again. A packet on its way up waits for
-//! buffers further up or on the way down, one on its way down for buffers further down, and at the end of every way is
-//! a card: nothing waits in a circle, so a fat tree cannot lock up, however small its buffers.
+//! A packet goes up until its destination is below, and then down, and never up again. A packet going up
+//! waits for buffers further up or on the path down, one going down for buffers further down, and at the end
+//! of every path is a card: no cycle of waiting can form, so a fat tree cannot deadlock, however small its
+//! buffers.
 
 use crate::topology::card;
 use crate::{
@@ -33,8 +35,8 @@ const MOST_LEVELS: u32 = 32;
 /// How a switch of a fat tree chooses among its links up, all of which lead to the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UpRouting {
-    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has a way down
-    /// of its own, so whoever sends to others than his neighbours meets them at the receiver only.
+    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has
+    /// its own path down, so flows to different destinations never share a link down.
     #[default]
     DModK,
     /// By a hash of source and destination: flows are spread, and packets of a flow stay in order.
@@ -86,17 +88,18 @@ impl FatTree {
         })
     }
 
-    /// The same tree with another way up.
+    /// The same tree with another routing up.
     pub fn routed(self, up: UpRouting) -> FatTree {
         FatTree { up, ..self }
     }
 
-    /// The way up.
+    /// The routing up.
     pub fn up(self) -> UpRouting {
         self.up
     }
 
-    /// Reads what stands behind `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`, each of them or none, in this order.
+    /// Parses the part behind `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`, each of them or none, in this
+    /// order.
     pub(crate) fn parse(text: &str) -> Result<FatTree, TopologyError> {
         let wrong = |why: String| {
             let shown: String = text.chars().take(32).collect();
@@ -141,7 +144,7 @@ impl FatTree {
         }
     }
 
-    /// Where the hosts are in it.
+    /// The places of the hosts in it.
     pub(crate) fn shape(self, hosts: usize, spec: &SwitchSpec) -> Result<Shape, TopologyError> {
         let wrong = |text| Err(TopologyError::new(text));
         let (ports, levels) = match self.size {
@@ -178,7 +181,7 @@ impl FatTree {
             )),
             (Some(needed), levels) => {
                 let last = levels.unwrap_or(needed) - 1;
-                // Levels above the first subtree that holds everybody would never see a packet.
+                // Levels above the first subtree that holds all hosts would never see a packet.
                 let top = (0..last).find(|&l| half.saturating_pow(l + 1) >= hosts as u64).unwrap_or(last);
                 Ok(Shape { half, hosts: hosts as u64, top })
             }
@@ -197,7 +200,7 @@ impl FatTree {
         // Switches by level and, in a level, by subtree and plane.
         let levels: Vec<Vec<NodeId>> =
             (0..=shape.top).map(|l| (0..shape.switches(l)).map(|_| world.add_node()).collect()).collect();
-        // Of each switch: its links down, in the order of what is below, and then its links up.
+        // Of each switch: its links down, in the order of the switches or hosts below, and then its links up.
         let mut ends: Vec<Vec<Vec<LinkEnd>>> =
             levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
@@ -327,7 +330,8 @@ struct Route {
     /// The first rank below, and how many there are places for.
     first: u64,
     below: u64,
-    /// How many ranks are behind each link down; also what the digit of a rank that counts here is worth.
+    /// How many ranks are behind each link down; also the value of the digit of a rank that this level routes
+    /// by.
     stride: u64,
     half: u64,
     /// How many links down there are.
@@ -344,7 +348,7 @@ impl Route {
             UpRouting::Hash => mix(pair),
             UpRouting::HashMessage => mix(mix(pair) ^ packet.message.sequence),
         };
-        // Every level draws anew, or those that have met at one would stay together.
+        // Every level hashes anew, or flows that have met at one would stay together.
         let drawn = mix(hash ^ u64::from(self.level));
         ((u128::from(drawn) * u128::from(self.half)) >> 64) as u64
     }
@@ -365,7 +369,8 @@ impl Routing for Route {
     }
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input moves half of the bits.
+/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input flips half of
+/// the bits.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

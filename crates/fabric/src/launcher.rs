@@ -4,11 +4,11 @@ use crate::Symbol;
 use nicety_kernel::{Channel, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, NodeId};
 
-/// A node beside the cluster that knows when every program has reached a barrier. Like everything else it hears of
-/// the hosts by wire only, so barriers are the same however nodes are spread over shards.
+/// A node beside the cluster that knows when every program has reached a barrier. Like all nodes it
+/// communicates with the hosts by wire only, so barriers are the same however nodes are spread over shards.
 pub struct Launcher;
 
-/// A host's way to the launcher.
+/// A host's connection to the launcher.
 pub struct Barrier {
     sim: Sim,
     latency: Duration,

@@ -1,10 +1,10 @@
-//! The network: what carries packets from one node to another.
+//! The network: links and switches that carry packets between nodes.
 //!
 //! - [`Packet`] is the only thing that ever passes between nodes, by value, with real header bytes.
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
 //!   the other end. [`pair`] is both at once.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
-//! - [`Faults`] are what goes wrong on links, by chance or by script.
+//! - [`Faults`] are injected on links, by chance or by script.
 //! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 

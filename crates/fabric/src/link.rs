@@ -1,4 +1,4 @@
-//! Links: two wires between two nodes, and what each end knows of the other.
+//! Links: two wires between two nodes, and each end's view of the other.
 
 use crate::faults::{Faults, Injector, Place, Verdict};
 use crate::transit::{Span, Transit};
@@ -7,16 +7,16 @@ use nicety_kernel::{Sim, WireRx, WireTx, World};
 use nicety_types::{Account, NodeId, Stage, Time};
 use std::rc::Rc;
 
-/// When a packet is given to what is at the end of a link.
+/// When a packet is given to the node at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// When its last byte is there: a card works from its packet buffer.
+    /// When its last byte has arrived: a card works from its packet buffer.
     Whole,
-    /// When its first byte is there: a switch sends it on while it comes.
+    /// When its first byte has arrived: a switch forwards it while it comes.
     Head,
 }
 
-/// What is at an end of a link, seen from the other end.
+/// The node at an end of a link, seen from the other end.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal {
     /// The node.
@@ -44,19 +44,19 @@ impl Line {
         self.wire.to()
     }
 
-    /// Has things go wrong on it, where `faults` has any for it.
+    /// Injects faults, where `faults` has any for it.
     pub(crate) fn inject(&mut self, faults: &Faults, from: Place, to: Place) -> Option<Rc<Injector>> {
         self.faults = Injector::new(faults, self.wire.link(), from, to);
         self.faults.clone()
     }
 
-    /// Whether there may be a second one of a packet.
+    /// Whether a packet may be duplicated.
     pub(crate) fn duplicates(&self) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.duplicates())
     }
 
-    /// Gives a packet to the wire that comes out of it as `span` says. Returns a second one where there is to be one:
-    /// it goes the same way by [`Line::repeat`].
+    /// Gives a packet to the wire, to come out as `span` says. Returns a copy where it is duplicated, to be
+    /// sent by [`Line::repeat`].
     pub(crate) fn send(&self, mut packet: Transit, mut span: Span) -> Option<Transit> {
         let Some(faults) = &self.faults else {
             self.give(packet, span);
@@ -77,7 +77,7 @@ impl Line {
         intact.filter(|_| again)
     }
 
-    /// Gives the second one of a packet to the wire.
+    /// Gives the copy of a packet to the wire.
     pub(crate) fn repeat(&self, packet: Transit, span: Span) {
         if let Some(faults) = &self.faults {
             faults.duplicated();
@@ -92,12 +92,12 @@ impl Line {
         }
     }
 
-    /// Has what is needed to send fetched; see [`WireTx::prefetch`].
+    /// Prefetches the state that sending needs; see [`WireTx::prefetch`].
     pub(crate) fn prefetch(&self, again: bool) {
         self.wire.prefetch(again);
     }
 
-    /// Gives back a place of this end's buffer, from `when` on.
+    /// Returns the credit for a slot of this end's buffer, free from `when` on.
     pub(crate) fn credit(&self, when: Time) {
         self.wire.send_unit(when + self.wire.min_latency());
     }
@@ -106,11 +106,11 @@ impl Line {
 /// A node's end of a link, to be made into a port of a card or of a switch.
 pub struct LinkEnd {
     pub(crate) sim: Sim,
-    /// The way out.
+    /// The transmit path.
     pub(crate) spec: LinkSpec,
-    /// Bytes of header and framing of what comes in.
+    /// Bytes of header and framing of received packets.
     pub(crate) header_in: u64,
-    /// What this end sends to.
+    /// The node at the far end.
     pub(crate) far: Terminal,
     /// Packets that this end's buffer holds.
     pub(crate) buffer: u32,
@@ -126,8 +126,8 @@ pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec)
     link_between(world, (a, spec), (b, spec))
 }
 
-/// Joins two nodes that differ: each direction has the latency, gap and header of the end that sends, and the buffer of the
-/// other.
+/// Joins two nodes that differ: each direction has the latency, gap and header of the end that sends, and the
+/// buffer of the other.
 ///
 /// # Panics
 /// As [`link`].

@@ -1,40 +1,40 @@
-//! What ports count.
+//! Counters of ports.
 
 use crate::faults::FaultStatistics;
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What a port, an end of a link, has seen so far.
+/// The counts of a port, an end of a link, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStatistics {
     /// Packets that came in.
     pub received_packets: u64,
     /// Their bytes on the wire, headers included.
     pub received_bytes: u64,
-    /// Packets that went out, or have been given their time to.
+    /// Packets that went out, or have their time of sending.
     pub sent_packets: u64,
     /// Their bytes on the wire, headers included.
     pub sent_bytes: u64,
     /// How long the outgoing direction has been occupied.
     pub busy: Duration,
-    /// How long packets that were ready to go out by this port waited for it or for credits, all of them added up;
-    /// behind packets of their own message, too.
+    /// How long packets that were ready to go out by this port waited for it or for credits, all of them
+    /// added up; behind packets of their own message, too.
     pub queued: Duration,
-    /// The most packets there were at once in this port's buffer for what comes in.
+    /// The most packets there were at once in this port's input buffer.
     pub peak_buffer: u32,
 }
 
-/// What a switch's ports have seen.
+/// The counts of a switch's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatistics {
     /// The switch.
     pub node: NodeId,
     /// How many levels of switches are below it.
     pub level: u32,
-    /// Its number among the switches of its level, by what is below them.
+    /// Its number among the switches of its level, by their subtrees.
     pub index: u32,
-    /// Its ports, by number: links down in the order of what is below, and behind them links up.
+    /// Its ports, by number: links down in the order of the nodes below, and behind them links up.
     pub ports: Vec<PortStatistics>,
 }
 
@@ -45,14 +45,14 @@ impl SwitchStatistics {
     }
 }
 
-/// What the network's ports have seen.
+/// The counts of the network's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStatistics {
     /// The cards' ports, by rank.
     pub hosts: Vec<PortStatistics>,
     /// The switches; none where hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
-    /// What faults did, for each direction of a link on which anything could happen.
+    /// The effects of faults, for each direction of a link that can have any.
     pub faults: Vec<FaultStatistics>,
 }
 

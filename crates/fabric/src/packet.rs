@@ -37,7 +37,7 @@ impl HeaderBytes {
         whole
     }
 
-    /// Turns over the bits `mask` of byte `at`, as a bad wire does.
+    /// Flips the bits `mask` of byte `at`, as a bad wire does.
     ///
     /// # Panics
     /// When there is no such byte.
@@ -57,14 +57,14 @@ impl fmt::Debug for HeaderBytes {
     }
 }
 
-/// How a packet is let through.
+/// The flow control of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channel {
-    /// It takes a place in every buffer on its way, and a credit for each.
+    /// It takes a slot in every buffer on its path, and a credit for each.
     #[default]
     Data,
-    /// It needs no place, so it never waits for data that waits for it: an acknowledgement, which is used up where it
-    /// arrives. It takes its turn on every link like any other.
+    /// It needs no slot, so it never waits for data that waits for it: an acknowledgement, which is consumed
+    /// where it arrives. It takes its turn on every link like any other.
     Control,
 }
 
@@ -77,7 +77,7 @@ pub struct Packet {
     pub destination: NodeId,
     /// The message it is part of.
     pub message: MessageId,
-    /// How it is let through.
+    /// Its flow control.
     pub channel: Channel,
     /// Where its payload begins in the message's, in bytes. The packet at offset 0 is the header packet.
     pub offset: u64,
@@ -85,7 +85,7 @@ pub struct Packet {
     pub header: HeaderBytes,
     /// The payload.
     pub payload: Payload,
-    /// Where the time went until it is here.
+    /// The stages of its time so far.
     pub path: Path,
 }
 
@@ -95,27 +95,28 @@ impl Packet {
         Packet { payload: self.payload.share(), ..*self }
     }
 
-    /// Whether it needs no place in buffers.
+    /// Whether it needs no slot in buffers.
     pub fn is_control(&self) -> bool {
         self.channel == Channel::Control
     }
 }
 
-/// What passes over a wire. Units on it are credits: a packet buffer slot is free again at the end that sent one.
+/// The symbols that pass over a wire. Units on it are credits: a packet buffer slot is free again at the end
+/// that sent one.
 #[derive(Debug)]
 pub enum Symbol {
     /// A packet, whole.
     Packet(Parcel),
-    /// The first byte of a packet, on its way into a switch.
+    /// The first byte of a packet, entering a switch.
     Head {
-        /// The packet, whose time is accounted for until its first byte is here.
+        /// The packet, whose time is accounted for until its first byte has arrived.
         packet: Transit,
-        /// When its last byte is here.
+        /// When its last byte arrives.
         tail: Time,
         /// The stage that the time from first to last byte belongs to.
         slowest: Stage,
     },
-    /// What was a packet, and takes no place: it has been lost on the way.
+    /// A lost packet, which takes no slot.
     Lost,
     /// The launcher's: a program has reached a barrier, or may leave it.
     Barrier,

@@ -1,5 +1,5 @@
-//! Packets in recycled memory: what is on a wire or in a switch is a pointer, so that a packet's bytes stay where they
-//! are on its whole way.
+//! Packets in recycled memory: wires and switches hold a pointer, so that a packet's bytes stay in place from
+//! end to end.
 
 use crate::Packet;
 use std::cell::RefCell;

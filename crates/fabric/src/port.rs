@@ -10,12 +10,12 @@ use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stag
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What a link is described by.
+/// The specification of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec {
-    /// Flight time; at least a picosecond, since it is what lets nodes run apart.
+    /// Flight time; at least a picosecond, since it is the lookahead between nodes.
     pub latency: Duration,
-    /// Per byte on the wire.
+    /// Time per byte on the wire.
     pub gap: Gap,
     /// Bytes of header and framing on the wire for each packet.
     pub header: u64,
@@ -23,12 +23,12 @@ pub struct LinkSpec {
     pub buffer: u32,
 }
 
-/// A packet's turn on a link; dropped without a launch, its credit goes back.
+/// A packet's turn on a link; dropped without a launch, its credit is released.
 pub struct Turn {
     flight: Flight,
     /// None on the control channel.
     credit: Option<Permit>,
-    /// When the credit was there.
+    /// When the credit was granted.
     granted: Time,
     /// How long the packet was ready and waited.
     waited: Duration,
@@ -43,13 +43,13 @@ impl Turn {
 
 /// A node's end of a link, both directions.
 ///
-/// A packet starts only with a credit for a slot of the buffer at the other end; the receiver gives it back as a
+/// A packet starts only with a credit for a slot of the buffer at the other end; the receiver returns it as a
 /// symbol on its own direction of the link, which takes the link's latency and no bandwidth.
 pub struct Port {
     sim: Sim,
-    /// The way out.
+    /// The transmit path.
     spec: LinkSpec,
-    /// Bytes of header and framing of what comes in.
+    /// Bytes of header and framing of received packets.
     header_in: u64,
     /// Packets that the buffer at this end holds.
     buffer: u32,
@@ -110,7 +110,7 @@ impl Port {
         (statistics.sent_packets, statistics.received_packets)
     }
 
-    /// What the port has seen so far.
+    /// The port's counts so far.
     pub fn statistics(&self) -> PortStatistics {
         self.meter.read()
     }
@@ -119,8 +119,8 @@ impl Port {
         self.meter.clone()
     }
 
-    /// Waits until a packet that comes as `flight` says may start: a credit for the buffer at the other end, its
-    /// first byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
+    /// Waits until a packet of this `flight` may start: a credit for the buffer at the other end, its first
+    /// byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
     pub async fn turn(&self, flight: Flight) -> Turn {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
@@ -136,7 +136,7 @@ impl Port {
         Turn { flight, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
     }
 
-    /// A credit that is here. Those that have come are counted only when there is none left.
+    /// A free credit. Returned credits are counted only when there is none left.
     fn try_credit(&self) -> Option<Permit> {
         self.credits.try_acquire(1).or_else(|| {
             self.credits.release(self.incoming.take_units());
@@ -177,7 +177,7 @@ impl Port {
         handed
     }
 
-    /// The network makes a second one of a packet, if there is a place for it at the other end.
+    /// The network duplicates a packet, if there is a slot for the copy at the other end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
         if !packet.is_control() {
             let Some(credit) = self.try_credit() else { return };
@@ -189,13 +189,13 @@ impl Port {
         self.outgoing.repeat(packet.retraced(crossed.path), Span::of(&crossed));
     }
 
-    /// Has things go wrong on the way out, where `faults` has any for it, in a network of so many hosts.
+    /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(hosts);
         self.outgoing.inject(faults, from, to)
     }
 
-    /// Where the way out begins and ends.
+    /// The two ends of the transmit path.
     pub(crate) fn direction(&self, hosts: u32) -> (Place, Place) {
         (Place::of(self.sim.node(), hosts), Place::of(self.outgoing.to(), hosts))
     }
@@ -230,7 +230,7 @@ impl Port {
         }
     }
 
-    /// Tells the other end that a slot of this end's packet buffer is free again.
+    /// Returns the credit for a slot of this end's packet buffer.
     pub fn free_slot(&self) {
         self.in_buffer.set(self.in_buffer.get() - 1);
         self.outgoing.credit(self.sim.now());

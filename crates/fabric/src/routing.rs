@@ -1,9 +1,9 @@
-//! Routing: by which of its ports a packet leaves a switch.
+//! Routing: the port by which a packet leaves a switch.
 
 use crate::Transit;
 use nicety_types::NodeId;
 
-/// A switch's routing. It sees the packet alone, so the same packet takes the same way in every run.
+/// A switch's routing. It sees the packet alone, so the same packet takes the same path in every run.
 pub trait Routing {
     /// The port by which `packet`, which came in by port `from`, leaves.
     ///
@@ -20,7 +20,8 @@ pub struct RoutingTable {
 }
 
 impl RoutingTable {
-    /// A table out of destinations and their ports. A later port of the same destination takes the place of an earlier.
+    /// A table from destinations to their ports. A later port of the same destination replaces an earlier
+    /// one.
     ///
     /// # Panics
     /// When a port's number is above 65 535.

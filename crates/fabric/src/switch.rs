@@ -1,18 +1,18 @@
 //! A switch: virtual cut-through with a buffer at each input and a queue before each output.
 //!
-//! - A packet's head is routed `latency` after it has come in, and its bytes follow as they come: through a free switch a
-//!   packet loses its latency and nothing else.
+//! - A packet's head is routed `latency` after it has come in, and its bytes follow as they come: a free
+//!   switch delays a packet by its latency and nothing else.
 //! - An output sends one packet at a time, in the order in which their heads came in. Of heads that come in at the same
 //!   instant, that of the link with the smaller number is first, as everywhere.
-//! - The packets of an input that wait for different outputs wait in different queues (virtual output queues), so none
-//!   waits behind the head of another output's line. But they share the input's buffer: an input whose packets for
-//!   one busy output fill it takes no other packet either.
-//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when its last
-//!   byte has left, and the credit for it takes the latency of the link it came by.
+//! - The packets of an input that wait for different outputs wait in different queues (virtual output
+//!   queues), so there is no head-of-line blocking between outputs. But they share the input's buffer: an
+//!   input whose packets for one busy output fill it takes no other packet either (back-pressure).
+//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when
+//!   its last byte has left, and its credit takes the latency of the incoming link.
 //!
-//! Nothing can overtake in a queue, so a packet that has its credit has its time, too: the switch gives it to the wire
-//! at once, with the instants at which it will begin and end. A packet costs one event, and a credit one where a packet
-//! waits for it: otherwise credits are looked for when those that are here have been used.
+//! A queue has no overtaking, so a packet that has its credit has its time, too: the switch gives it to the
+//! wire at once, with the instants at which it will begin and end. A packet costs one event, and a credit one
+//! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
 
 use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
@@ -25,18 +25,18 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// What a switch is described by.
+/// The specification of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchSpec {
-    /// From a packet's head at an input to its routed head at an output.
+    /// From the arrival of a packet's head at an input to its routed head at an output.
     pub latency: Duration,
     /// How many ports there are.
     pub ports: u32,
-    /// Packets that the buffer of each port holds for what comes in.
+    /// Packets that the input buffer of each port holds.
     pub buffer: u32,
 }
 
-/// A switch of the network; it works by itself, and here it can be asked.
+/// A switch of the network; it works by itself, and this handle reads its state.
 pub struct Switch {
     inside: Rc<Inside>,
     level: u32,
@@ -54,11 +54,11 @@ struct Inside {
 struct SwitchPort {
     end: Outgoing,
     buffer: InputBuffer,
-    /// Who sends, and who sent last.
+    /// The current and the last sender.
     output: Occupancy<Trace>,
     /// Packets that have no credit yet, or wait behind one that has none.
     queue: VecDeque<Waiting>,
-    /// Free slots at the far end; more may have become free since they were last counted.
+    /// Free slots at the far end; more may have been freed since they were last counted.
     credits: u32,
     /// The credits for them.
     freed: Units<Symbol>,
@@ -68,18 +68,18 @@ struct SwitchPort {
 /// A link's end without its incoming wire, whose symbols come to [`Inside::symbol`].
 struct Outgoing {
     spec: crate::LinkSpec,
-    /// Bytes of header and framing of what comes in by the same port.
+    /// Bytes of header and framing of packets received by the same port.
     header_in: u64,
     line: Line,
 }
 
 /// A packet that has been routed.
 struct Waiting {
-    /// Accounted for until its first byte would come out of a free switch.
+    /// Accounted for until its first byte would leave a free switch.
     packet: Transit,
     /// The port it came in by.
     from: usize,
-    /// As it would come out of a free switch.
+    /// Its times on leaving a free switch.
     span: Span,
 }
 
@@ -87,13 +87,13 @@ struct Waiting {
 struct InputBuffer {
     size: u32,
     used: u32,
-    /// When the packets that have been given their time will have left; the others are not among them. In order: they are
-    /// given their times in nearly that order.
+    /// When the packets that have their time of sending will have left; the others are not among them. In
+    /// order: they get their times in nearly that order.
     leaving: VecDeque<Time>,
 }
 
 impl InputBuffer {
-    /// Takes a slot, and says how many are in use.
+    /// Takes a slot, and returns how many are in use.
     fn take(&mut self, now: Time) -> u32 {
         while self.leaving.front().is_some_and(|left| *left <= now) {
             self.leaving.pop_front();
@@ -153,7 +153,7 @@ impl Switch {
         Switch { inside, level: 0, index: 0 }
     }
 
-    /// The same switch, known as number `index` of this level.
+    /// The same switch, as number `index` of this level.
     pub(crate) fn placed(self, level: u32, index: u32) -> Switch {
         Switch { level, index, ..self }
     }
@@ -170,13 +170,13 @@ impl Switch {
         }
     }
 
-    /// Where the ways out of its ports begin and end, in a network of so many hosts.
+    /// The two ends of the transmit paths of its ports, in a network of so many hosts.
     pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
         let from = Place::of(self.node(), hosts);
         self.inside.ports.borrow().iter().map(|port| (from, Place::of(port.end.line.to(), hosts))).collect()
     }
 
-    /// Has things go wrong on the ways out of its ports, where `faults` has any for them.
+    /// Injects faults on the transmit paths of its ports, where `faults` has any for them.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
         let from = Place::of(self.node(), hosts);
         let mut ports = self.inside.ports.borrow_mut();
@@ -187,7 +187,7 @@ impl Switch {
         ports.iter_mut().filter_map(inject).collect()
     }
 
-    /// What its ports have seen so far.
+    /// The counts of its ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let ports = self.inside.ports.borrow();
         let Switch { level, index, .. } = *self;
@@ -228,7 +228,7 @@ impl Handler<Symbol> for Inside {
         }
     }
 
-    /// Slots at the far end of a port's link are free again, for which packets wait.
+    /// Slots at the far end of a port's link are free again, and packets wait for them.
     fn units(&self, port: u32) {
         let port = port as usize;
         let ports = &mut *self.ports.borrow_mut();
@@ -244,7 +244,7 @@ impl Handler<Symbol> for Inside {
 }
 
 impl Inside {
-    /// A packet's head is here.
+    /// A packet's head has arrived.
     fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
         let to = self.routing.port(&packet, from);
@@ -254,7 +254,7 @@ impl Inside {
         let in_buffer = if control { input.buffer.used } else { input.buffer.take(now) };
         input.meter.received(packet.bytes + input.end.header_in, in_buffer);
 
-        // A stage with a latency and no gap: every byte comes out as much later.
+        // A stage with a latency and no gap: every byte leaves that much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::Switch, span.head);
         let waiting = Waiting { packet, from, span };
@@ -300,13 +300,13 @@ impl SwitchPort {
         self.credits > 0
     }
 
-    /// Takes the credits that have come.
+    /// Collects the returned credits.
     fn count_credits(&mut self) {
         self.credits += self.freed.take() as u32;
     }
 
-    /// Gives a packet its time on the output, and what becomes of it to `give`. Returns when its last byte will have left,
-    /// and what `give` does.
+    /// Gives a packet its time on the output, and then to `give`. Returns when its last byte will have left,
+    /// and the result of `give`.
     fn send(
         &mut self,
         mut packet: Transit,

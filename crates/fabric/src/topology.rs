@@ -25,17 +25,17 @@ pub enum Topology {
     FatTree(FatTree),
 }
 
-/// What a network's parts are described by.
+/// The specifications of a network's parts.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkSpec {
-    /// Every link, but for what [`Topology::build_for`] is told of those of hosts. Its buffer is that of a card; at a switch,
-    /// the switch's own stands in its place.
+    /// Every link, except the links of hosts in [`Topology::build_for`]. Its buffer is that of a card; a
+    /// switch uses its own instead.
     pub link: LinkSpec,
     /// Every switch.
     pub switch: SwitchSpec,
 }
 
-/// A topology that cannot be. The text says why, and what to write instead.
+/// An impossible topology. The text says why, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError(String);
 
@@ -57,10 +57,10 @@ impl Topology {
     /// The names of all topologies.
     pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "alone"];
 
-    /// Whether that many hosts can be joined so.
+    /// Whether that many hosts can be joined in this way.
     ///
     /// # Errors
-    /// Says how many can, and what to write.
+    /// Says how many can, and what to write instead.
     pub fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let ports = spec.ports as usize;
         let wrong = |text| Err(TopologyError(text));
@@ -103,9 +103,9 @@ impl Topology {
         self.build_for(world, &hosts, spec)
     }
 
-    /// Joins hosts whose cards differ, each with its own link. Of a cable between two hosts each direction is as its sender
-    /// has it; a cable between a host and a switch is as the host has it, both ways; between switches, it is
-    /// [`NetworkSpec::link`].
+    /// Joins hosts whose cards differ, each with its own link. On a cable between two hosts each direction
+    /// has the link of its sender; a cable between a host and a switch has the host's link, both ways;
+    /// between switches, it is [`NetworkSpec::link`].
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -178,7 +178,7 @@ impl FromStr for Topology {
             ("fat-tree", _) => return FatTree::parse(rest).map(Topology::FatTree),
             _ => {}
         }
-        // A name far longer than any cannot be near one, and distance takes quadratic time.
+        // A name far longer than all others cannot be near one, and the distance takes quadratic time.
         let distance = |t: &str| strsim::damerau_levenshtein(&name.to_lowercase(), t);
         let near = Topology::NAMES
             .iter()
@@ -189,7 +189,7 @@ impl FromStr for Topology {
     }
 }
 
-/// The network of a cluster; it works by itself, and here it can be asked.
+/// The network of a cluster; it works by itself, and this handle reads its state.
 pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
@@ -197,7 +197,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Has things go wrong in the network; `ports` are those of its hosts, by rank.
+    /// Injects faults into the network; `ports` are those of its hosts, by rank.
     ///
     /// # Errors
     /// When a link or node is named that does not exist.
@@ -224,7 +224,7 @@ impl Network {
         self.faults.iter().flat_map(|link| link.recent()).collect()
     }
 
-    /// How many packets were lost or damaged on each direction of a link, for which cause.
+    /// How many packets were lost or damaged on each direction of a link, for each cause.
     pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
         let of = |link: &Rc<Injector>| {
             let FaultStatistics { from, to, .. } = link.statistics();
@@ -233,14 +233,14 @@ impl Network {
         self.faults.iter().flat_map(of).collect()
     }
 
-    /// Has the use of the switches' ports recorded by the recorder that each switch's node has.
+    /// Has the use of the switches' ports recorded, each by the recorder of the switch's node.
     pub fn record(&self, mut recorder_of: impl FnMut(NodeId) -> Recorder) {
         for switch in &self.switches {
             switch.record(&recorder_of(switch.node()));
         }
     }
 
-    /// What all its ports have seen so far.
+    /// The counts of all its ports so far.
     pub fn statistics(&self) -> NetworkStatistics {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),

@@ -1,12 +1,12 @@
-//! Packets on their way through switches: what every switch looks at, in a few words, and the rest in a box that nobody
-//! opens on the way. So a packet costs a switch little memory, wherever its bytes are.
+//! Packets in flight through switches: a few words that every switch reads, and the rest in a box that stays
+//! closed. So a packet costs a switch little memory, wherever its bytes are.
 
 use crate::{Channel, Packet, Parcel};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// When a packet's first and last byte are somewhere.
+/// The times of a packet's first and last byte at some point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) head: Time,
@@ -21,7 +21,7 @@ impl Span {
     }
 }
 
-/// A packet on its way through switches.
+/// A packet in flight through switches.
 #[derive(Debug)]
 pub struct Transit {
     /// The node that sent it.
@@ -30,7 +30,7 @@ pub struct Transit {
     pub destination: NodeId,
     /// The message it is part of.
     pub message: MessageId,
-    /// How it is let through.
+    /// Its flow control.
     pub channel: Channel,
     /// Length of the payload in bytes.
     pub bytes: u64,
@@ -39,7 +39,7 @@ pub struct Transit {
 }
 
 impl Transit {
-    /// Sends a packet on its way; `path` accounts for the time until its first byte comes out of its first link.
+    /// Puts a packet in flight; `path` accounts for the time until its first byte leaves its first link.
     pub(crate) fn begin(packet: Packet, path: Path) -> Transit {
         Transit {
             source: packet.source,
@@ -62,12 +62,12 @@ impl Transit {
         Transit { packet: Parcel::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 
-    /// The packet; its path is that of its beginning.
+    /// The packet; its path is that of the sender.
     pub(crate) fn inside(&mut self) -> &mut Packet {
         &mut self.packet
     }
 
-    /// Whether it needs no place in buffers.
+    /// Whether it needs no slot in buffers.
     pub(crate) fn is_control(&self) -> bool {
         self.channel == Channel::Control
     }
@@ -81,8 +81,8 @@ impl Transit {
     }
 }
 
-/// Where the time in the network went: a path up to its first link, which packets share that follow each other, and what
-/// came after it.
+/// The stages of the time in the network: a path up to its first link, shared by packets that follow each
+/// other, and the time after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     before: Shared,

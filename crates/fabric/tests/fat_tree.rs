@@ -1,4 +1,5 @@
-//! Fat trees, by hand: how long a way is, where packets go up, what is built, and what cannot be.
+//! Fat trees, by hand: the length of a path, the links up that packets take, the switches built, and
+//! impossible trees.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
 use nicety_fabric::{FatTree, NetworkStatistics, SwitchSpec, Topology, UpRouting};
@@ -96,7 +97,7 @@ fn ports_are_numbered_from_the_links_down_to_the_links_up() {
     assert_eq!(indices, [0, 1, 0, 1]);
 }
 
-/// What each host sends to the one so many places on, all at once.
+/// The sends of each host to the host `by` places on, all at once.
 fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
     let message = |host: u32| {
         (0..4).map(move |k| (host, Send { offset: k * 4096, ..send((host + by) % hosts, 4096, 0) }))
@@ -124,7 +125,7 @@ fn with_d_mod_k_a_shift_in_a_full_tree_meets_nobody() {
 
 #[test]
 fn ways_up_are_balanced() {
-    // Host 0 to everybody else; 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
+    // Host 0 to all others; 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
     let to_all: Vec<(u32, Send)> = (4..32).map(|to| (0, send(to, 8, 0))).collect();
     let count = |topology: &str, sends: &[(u32, Send)]| {
         let (_, statistics) = run(topology, 32, sends);
@@ -137,7 +138,7 @@ fn ways_up_are_balanced() {
     let spread = count("fat-tree:8:2:hash", &from_all);
     assert_eq!(spread.iter().sum::<u64>(), 112);
     assert!(spread.iter().all(|&n| (14..=42).contains(&n)), "{spread:?}");
-    // One flow takes one way, unless its messages are spread.
+    // One flow takes one path, unless its messages are spread.
     let one: Vec<(u32, Send)> = (0..200).map(|k| (0, send(31, 8, k * 1_000_000))).collect();
     for (topology, ways) in [("fat-tree:8:2", 1), ("fat-tree:8:2:hash", 1), ("fat-tree:8:2:hash-message", 4)]
     {

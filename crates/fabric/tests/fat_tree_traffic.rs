@@ -1,5 +1,5 @@
-//! Random traffic through random fat trees: every pair is connected by a way of the right length, nothing is lost,
-//! doubled, reordered or stuck however small the buffers, and shards make no difference.
+//! Random traffic through random fat trees: every pair is connected by a path of the right length, nothing is
+//! lost, doubled, reordered or stuck however small the buffers, and shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, ps};
 use nicety_fabric::{FatTree, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec, Topology, UpRouting};
@@ -15,7 +15,7 @@ struct Traffic {
     up: UpRouting,
     hosts: u32,
     spec: NetworkSpec,
-    /// By sender: to whom, how many packets, bytes of the last one, when.
+    /// By sender: the receiver, how many packets, bytes of the last one, when.
     messages: Vec<Vec<(u32, u64, u64, u64)>>,
     services: Vec<u64>,
 }
@@ -53,7 +53,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 }
 
 impl Traffic {
-    /// One packet to everybody, and then the random messages.
+    /// One packet to every host, and then the random messages.
     fn sends(&self, host: u32) -> Vec<Send> {
         let mut sends = Vec::new();
         let greetings = (0..self.hosts).map(|to| (to, 1, u64::from(to), 0));
@@ -97,12 +97,12 @@ impl Traffic {
         let mut last = HashMap::new();
         for r in received {
             assert_eq!(missing.remove(&(r.source, r.message, r.offset)), Some((r.by, r.bytes)));
-            // A flow is not reordered; where messages take ways of their own, a message is not.
+            // A flow is not reordered; where messages take their own paths, a message is not.
             let flow = if self.up == UpRouting::HashMessage { Some(r.message) } else { None };
             let before = last.insert((r.source, r.by, flow), (r.message, r.offset));
             assert!(before < Some((r.message, r.offset)));
             let switches = self.switches(r.source, r.by);
-            // The packet whose path is told may be an earlier one of its message, all of which go the same way.
+            // The packet with the path may be an earlier one of its message, all of which take the same path.
             assert_eq!(r.path.total(Stage::Switch), self.spec.switch.latency * switches);
             let took = r.path.at().since(r.path.origin());
             assert_eq!(r.path.stages().map(|(_, d)| d).sum::<Duration>(), took);
@@ -138,7 +138,7 @@ proptest! {
 
     #[test]
     fn a_saturated_tree_does_not_lock_up(half in 1..4u32, levels in 1..4u32, up in prop::sample::select(UpRouting::ALL)) {
-        // Everybody to everybody, many packets, one place in every buffer, and receivers that take longer than links.
+        // All to all, many packets, one slot in every buffer, and receivers that take longer than links.
         let hosts = 2 * half.pow(levels);
         let spec = NetworkSpec {
             link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1 },
@@ -147,7 +147,7 @@ proptest! {
         let tree = FatTree::new(2 * half, Some(levels)).unwrap().routed(up);
         let mut net = Net::joined(Topology::FatTree(tree), hosts, 1, &spec);
         for host in 0..hosts {
-            // Bursts to the same receivers, so that lines reach from them to everybody.
+            // Bursts to the same receivers, so that queues reach back from them to all hosts.
             let to = |turn: u32| (turn * 7 + turn % 3 * host) % hosts;
             let sends: Vec<Send> = (0..2 * hosts)
                 .flat_map(|turn| (0..4).map(move |k| (turn, k)))

@@ -1,4 +1,4 @@
-//! Faults on links: what they do to packets, and that credits, timing and other links do not feel them.
+//! Faults on links: their effect on packets, and that credits, timing and other links are not affected.
 
 use nicety_fabric::{
     Cause, Channel, FaultStatistics, Faults, HeaderBytes, LinkFaults, LinkSpec, LostPacket, NetworkSpec,
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 const BYTES: u64 = 1000;
 
-/// A packet as it came: when, from whom, which, and its bytes.
+/// A packet as it came: time, sender, number, and its bytes.
 type Came = (Time, u32, u64, Vec<u8>);
 
 struct Outcome {
@@ -34,7 +34,7 @@ fn content(host: u32, sequence: u64) -> Vec<u8> {
     (0..BYTES).map(|i| (i * 7 + sequence * 13 + u64::from(host)) as u8).collect()
 }
 
-/// Every host sends so many packets to the next one, as fast as it goes.
+/// Every host sends so many packets to the next one, as fast as it can.
 fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Faults, shards: usize) -> Outcome {
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
@@ -247,7 +247,7 @@ proptest! {
         prop_assert_eq!((one.came, one.statistics, one.end), (outcome.came, outcome.statistics, outcome.end));
     }
 
-    /// Whatever happens on one link, another one draws the same.
+    /// The draws of one link do not depend on another.
     #[test]
     fn a_link_s_faults_depend_on_no_other_link(seed: u64, drop in prop::collection::vec(1u64..30, 0..5)) {
         let rates = Rates { loss: 0.2, ..Rates::default() };
@@ -262,7 +262,7 @@ proptest! {
 #[test]
 fn no_faults_are_no_faults() {
     let plain = run(Topology::Star, 4, 50, 4, &Faults::default(), 1);
-    // A failure that never comes, so that every link has its decisions made.
+    // A failure that never comes, so that every link has an injector.
     let never = NodeFailure { node: Place::Switch(0), at: Time::from_ps(u64::MAX) };
     let faults = run(Topology::Star, 4, 50, 4, &Faults { nodes: vec![never], ..Faults::default() }, 1);
     assert_eq!((plain.came, plain.end), (faults.came, faults.end));

@@ -1,4 +1,4 @@
-//! Switches, by hand: when packets come, who waits for whom, and what for.
+//! Switches, by hand: when packets arrive, and what they wait for.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, run, send};
 use nicety_fabric::{
@@ -282,7 +282,8 @@ fn incast_serves_everybody_alike() {
             let from = &mut taken[packet.source as usize];
             assert_eq!(packet.offset, *from * 4096, "packets of a sender stay in order");
             *from += 1;
-            // One packet each in turn; while the buffers fill, who begins first is ahead by what it could send.
+            // One packet each in turn; while the buffers fill, the first sender is ahead by the packets it
+            // could send.
             let (most, least) = (taken.iter().max().unwrap(), taken.iter().min().unwrap());
             assert!(most - least <= 2, "{taken:?} with buffers of {switch} and {card}");
         }
@@ -326,7 +327,7 @@ fn two_switches(shards: usize) -> Net {
     };
     Switch::install(&SPIN.switch, of_left, table([0, 1, 2, 2]));
     Switch::install(&SPIN.switch, of_right, table([2, 2, 0, 1]));
-    // The switches work without anybody who asks them.
+    // The switches work without a handle to them.
     let (_, network) = Topology::Pair.build(&mut world, &nodes[..2], &SPIN).unwrap();
     Net::new(world, ports, network)
 }

@@ -1,4 +1,5 @@
-//! What is beside a switch: the launcher's barriers, which it cannot delay, and what packets carry through it.
+//! Beside a switch: the launcher's barriers, which it cannot delay, and the data that packets carry through
+//! it.
 
 use crate::switch_support::{Net, SPIN, at, ps, send};
 use nicety_fabric::{HeaderBytes, Launcher, Topology, pair};

@@ -1,4 +1,4 @@
-//! What decides over the packets of one direction of a link.
+//! The faults of one direction of a link.
 
 use super::{Cause, FaultStatistics, Faults, LostPacket, NodeFailure, Outage, Place, Rates};
 use crate::Packet;
@@ -13,17 +13,17 @@ const LOST_KEPT: usize = 100;
 /// Most of the last packets lost or damaged that a direction keeps.
 const RECENT_KEPT: usize = 1000;
 
-/// What becomes of a packet.
+/// The fate of a packet.
 pub(crate) struct Verdict {
     /// Whether it never arrives.
     pub(crate) lost: bool,
-    /// How much later it comes.
+    /// Its delay.
     pub(crate) delay: Duration,
-    /// Whether a second one follows.
+    /// Whether it is duplicated.
     pub(crate) again: bool,
 }
 
-/// Decides over the packets of one direction of a link.
+/// Decides the fate of packets of one direction of a link.
 pub(crate) struct Injector {
     from: Place,
     to: Place,
@@ -66,11 +66,11 @@ impl State {
     }
 }
 
-/// What happens to some packets: always with one probability, or in bursts.
+/// A fault that strikes some packets: always with one probability, or in bursts.
 struct Happening {
-    /// In the good state, or always; in units of 2^-53.
+    /// The probability in the good state, or always; in units of 2^-53.
     begin: u64,
-    /// That a burst goes on.
+    /// The probability that a burst goes on.
     go_on: u64,
     bad: bool,
 }
@@ -87,7 +87,7 @@ impl Happening {
         Happening { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
     }
 
-    /// Whether it happens to the next packet. What can never happen draws nothing.
+    /// Whether it strikes the next packet. A fault of probability zero draws nothing.
     fn draw(&mut self, rng: &mut Rng) -> bool {
         if self.begin == 0 {
             return false;
@@ -99,7 +99,7 @@ impl Happening {
 }
 
 impl Injector {
-    /// That of a direction of a link; none where nothing can happen on it.
+    /// The injector of a direction of a link; none where it has no faults.
     pub(crate) fn new(faults: &Faults, link: LinkId, from: Place, to: Place) -> Option<Rc<Injector>> {
         let own = faults.links.iter().find(|link| (link.from, link.to) == (from, to));
         let rates = own.map_or(faults.rates, |link| link.rates);
@@ -134,7 +134,8 @@ impl Injector {
         Some(Rc::new(Injector { from, to, nodes, down, drop, state: RefCell::new(state) }))
     }
 
-    /// Decides over a packet whose first byte goes out at `start`, and damages it where that is decided.
+    /// Decides the fate of a packet whose first byte goes out at `start`, and damages it where that is
+    /// decided.
     pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
         let State { rng, statistics, .. } = state;
@@ -173,12 +174,12 @@ impl Injector {
         Verdict { lost: false, delay, again }
     }
 
-    /// Whether there are ever second ones.
+    /// Whether packets can be duplicated.
     pub(crate) fn duplicates(&self) -> bool {
         self.state.borrow().duplication.begin > 0
     }
 
-    /// A second one of a packet was sent.
+    /// A packet was duplicated.
     pub(crate) fn duplicated(&self) {
         self.state.borrow_mut().statistics.duplicated += 1;
     }
@@ -216,7 +217,7 @@ impl Injector {
         self.state.borrow().recent.iter().copied().collect()
     }
 
-    /// How many packets were lost or damaged for which cause.
+    /// How many packets were lost or damaged for each cause.
     pub(crate) fn causes(&self) -> Vec<(Cause, u64)> {
         self.state.borrow().causes.clone()
     }

@@ -1,12 +1,12 @@
-//! Faults: what goes wrong on links, by chance or by script.
+//! Faults on links, by chance or by script.
 //!
-//! A [`Faults`] says what is to go wrong. Each direction of a link that has any gets an [`Injector`], which decides over
-//! every packet that is put on it: whether it is lost, damaged, doubled or delayed. It draws from a stream of its own,
-//! seeded by [`Faults::seed`] and the direction, and draws the same number of times for every packet, so what
-//! happens on one link depends on no other, and not on shards. A direction without faults has no injector.
+//! A [`Faults`] describes them. Each direction of a link that has any gets an [`Injector`], which decides for
+//! every packet put on it: whether it is lost, damaged, duplicated or delayed. It draws from its own stream,
+//! seeded by [`Faults::seed`] and the direction, and draws the same number of times for every packet, so the
+//! faults of one link depend on no other, and not on shards. A direction without faults has no injector.
 //!
-//! **Credits do not leak.** They are kept by the links themselves, and are never lost. What comes of a lost packet is the
-//! knowledge that one has come in pieces: the far end gives its place back at once.
+//! **Credits do not leak.** They are kept by the links themselves, and are never lost. The far end learns of
+//! a lost packet, and frees its buffer slot at once.
 
 mod injector;
 
@@ -15,7 +15,7 @@ pub(crate) use injector::{Injector, Verdict};
 use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::fmt;
 
-/// A node as links are named by it.
+/// A node, as faults name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// A host, by rank.
@@ -25,7 +25,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of a node in a network of so many hosts: they come first, and switches behind them.
+    /// The place of a node in a network of `hosts` hosts: they come first, and switches behind them.
     pub fn of(node: NodeId, hosts: u32) -> Place {
         match node.0.checked_sub(hosts) {
             None => Place::Host(node.0),
@@ -43,37 +43,37 @@ impl fmt::Display for Place {
     }
 }
 
-/// How often something happens to a packet, each from 0 to 1.
+/// The probability of each fault of a packet, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// It is lost.
     pub loss: f64,
-    /// Bits of a byte of its header or payload are turned over.
+    /// Bits of a byte of its header or payload are flipped.
     pub corruption: f64,
-    /// A second one of it follows.
+    /// It is duplicated.
     pub duplication: f64,
     /// It comes later, and others may pass it.
     pub reordering: f64,
-    /// How much later at most; any number of picoseconds up to it is as likely as any other.
+    /// The longest delay; any number of picoseconds up to it is equally likely.
     pub delay: Duration,
-    /// How many packets in a row are lost, or damaged, in the mean (Gilbert's model: a link is good or bad, and changes
-    /// by chance). Zero where each packet's fate is its own.
+    /// How many packets in a row are lost, or damaged, in the mean (Gilbert's model: a link is good or bad,
+    /// and changes by chance). Zero where each packet is decided by itself.
     pub burst: f64,
 }
 
 impl Rates {
-    /// Whether nothing ever happens.
+    /// Whether all are zero.
     pub fn are_zero(&self) -> bool {
         [self.loss, self.corruption, self.duplication, self.reordering].iter().all(|&rate| rate == 0.0)
     }
 }
 
-/// A time during which a link is down: what begins to go out then is lost.
+/// A time during which a link is down: packets that begin to go out then are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// From when on.
+    /// The beginning.
     pub from: Time,
-    /// Until when, exclusive; none for good.
+    /// The end, exclusive; none for good.
     pub until: Option<Time>,
 }
 
@@ -92,36 +92,37 @@ impl fmt::Display for Outage {
     }
 }
 
-/// What goes wrong in one direction of a link.
+/// The faults of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFaults {
-    /// Where the direction begins.
+    /// The node where the direction begins.
     pub from: Place,
-    /// Where it ends. Of several links between the two, all are meant.
+    /// The node where it ends. Applies to all links between the two.
     pub to: Place,
-    /// In place of [`Faults::rates`].
+    /// Used instead of [`Faults::rates`].
     pub rates: Rates,
-    /// When it is down.
+    /// The times at which it is down.
     pub down: Vec<Outage>,
-    /// Packets that are lost, counted from 1 by this direction alone.
+    /// Packets to lose, counted from 1 by this direction alone.
     pub drop: Vec<u64>,
 }
 
-/// A node that fails: from then on nothing comes out of it or goes into it.
+/// A node that fails: from then on it sends and receives nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeFailure {
     /// The node.
     pub node: Place,
-    /// From when on.
+    /// The time of the failure.
     pub at: Time,
 }
 
-/// All that goes wrong in a network.
+/// All faults of a network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Of every draw. It is not the run's seed, so that faults can be changed while everything else stays.
+    /// The seed of every draw. It is not the run's seed, so that faults can be changed while everything else
+    /// stays.
     pub seed: u64,
-    /// On every direction of every link that has no entry of its own.
+    /// The rates on every direction of every link that has no entry of its own.
     pub rates: Rates,
     /// Directions of links with an entry of their own.
     pub links: Vec<LinkFaults>,
@@ -129,7 +130,7 @@ pub struct Faults {
     pub nodes: Vec<NodeFailure>,
 }
 
-/// Faults that cannot be. The text says why, and what to write instead.
+/// Invalid faults. The text says why, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -142,7 +143,7 @@ impl fmt::Display for FaultsError {
 impl std::error::Error for FaultsError {}
 
 impl Faults {
-    /// Whether every link and node that is named exists, where these are the directions of all links.
+    /// Checks that every named link and node exists, where these are the directions of all links.
     pub(crate) fn check(&self, directions: &[(Place, Place)]) -> Result<(), FaultsError> {
         for LinkFaults { from, to, .. } in &self.links {
             if directions.contains(&(*from, *to)) {
@@ -199,7 +200,7 @@ pub enum Cause {
     LinkDown(Outage),
     /// Because a node at one of its ends had failed.
     NodeDown(NodeFailure),
-    /// Not lost on the way, but damaged, so that its receiver may have no use for it.
+    /// Not lost in flight, but damaged, so that its receiver may have no use for it.
     Damaged,
 }
 
@@ -250,20 +251,20 @@ impl fmt::Display for LostPacket {
     }
 }
 
-/// What faults did to one direction of a link.
+/// The effects of faults on one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultStatistics {
-    /// Where it begins.
+    /// The node where it begins.
     pub from: Place,
-    /// Where it ends.
+    /// The node where it ends.
     pub to: Place,
     /// Packets that were put on it.
     pub packets: u64,
     /// Those that were lost.
     pub lost: u64,
-    /// Those in which bits were turned over.
+    /// Those in which bits were flipped.
     pub corrupted: u64,
-    /// Those of which a second one followed. There is none where the far end has no place for it.
+    /// Those that were duplicated. None is where the far end has no place for the copy.
     pub duplicated: u64,
     /// Those that were delayed.
     pub reordered: u64,

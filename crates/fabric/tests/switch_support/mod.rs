@@ -1,4 +1,4 @@
-//! Hosts around a switch, with cards that send what they are told and write down what comes.
+//! Hosts around a switch, with cards that send given packets and log the received ones.
 
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
@@ -30,19 +30,19 @@ pub const SPIN: NetworkSpec = NetworkSpec {
 pub struct Send {
     pub to: u32,
     pub bytes: u64,
-    /// Packets with the same number are one message's.
+    /// Packets with the same number belong to one message.
     pub message: u64,
     pub offset: u64,
     pub head: Time,
     pub tail: Time,
 }
 
-/// A packet that is a message and is there at `ps`.
+/// A packet that is a message and is ready at `ps`.
 pub fn send(to: u32, bytes: u64, ps: u64) -> Send {
     Send { to, bytes, message: ps + (u64::from(to) << 40), offset: 0, head: at(ps), tail: at(ps) }
 }
 
-/// What has come.
+/// A received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     pub by: u32,
@@ -54,7 +54,7 @@ pub struct Received {
     pub path: Path,
 }
 
-/// The bytes of a packet, by who sent it and its place.
+/// The bytes of a packet, by its sender and its place.
 pub fn content(source: u32, message: u64, offset: u64, bytes: u64) -> Vec<u8> {
     let seed = (u64::from(source) ^ message ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..bytes).map(|i| (seed.rotate_left((i % 64) as u32).wrapping_add(i) >> 8) as u8).collect()
@@ -117,8 +117,8 @@ impl Net {
         });
     }
 
-    /// The host checks the bytes of what comes and has done with each packet `service` after the one before, or after it
-    /// came. Other hosts have done with theirs at once.
+    /// The host checks the bytes of arriving packets and finishes each `service` after the one before, or
+    /// after its arrival. Other hosts finish at once.
     pub fn serves(&mut self, host: u32, service: Duration) {
         self.services[host as usize] = service;
     }
@@ -165,7 +165,7 @@ impl Net {
     }
 }
 
-/// Runs these sends, by host, on a star; receivers have done with a packet at once.
+/// Runs these sends, by host, on a star; receivers finish a packet at once.
 pub fn run(spec: &NetworkSpec, sends: &[&[Send]]) -> (Vec<Received>, NetworkStatistics) {
     let mut net = Net::star(sends.len() as u32, 1, spec);
     for (host, sends) in (0..).zip(sends) {
