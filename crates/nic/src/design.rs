@@ -7,7 +7,7 @@
 
 use crate::NodeSpec;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-use crate::spin::{CallError, Fault, Log, RefusedCommand};
+use crate::programs::{Fault, Log, RefusedCommand};
 use crate::transport::Undelivered;
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory, MemoryError};
@@ -308,6 +308,13 @@ pub enum CardError {
     Trapped(String),
 }
 
+impl CardError {
+    /// There is no such rank, among so many.
+    pub fn no_rank(rank: u32, ranks: u32) -> CardError {
+        CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
+    }
+}
+
 impl fmt::Display for CardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -321,16 +328,6 @@ impl std::error::Error for CardError {}
 impl From<MemoryError> for CardError {
     fn from(error: MemoryError) -> CardError {
         CardError::Failed(error.to_string())
-    }
-}
-
-impl From<CallError> for CardError {
-    fn from(error: CallError) -> CardError {
-        match error {
-            // Detected before the card is involved.
-            CallError::Rank { .. } => CardError::Input(error.to_string()),
-            _ => CardError::Failed(error.to_string()),
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod loopback;
 mod messages;
 pub mod nfp;
 mod node;
+mod programs;
 pub mod qnix;
 mod sections;
 pub mod spin;
@@ -26,4 +27,5 @@ pub use design::{
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 pub use node::{NodeSpec, read_node};
+pub use programs::{Fault, FaultKind, LINES_KEPT, Log, LogLine, Logged, RefusedCommand};
 pub use spin::SpinSpec;

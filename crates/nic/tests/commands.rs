@@ -3,7 +3,8 @@
 use crate::support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic::spin::{CallError, Fault, Handlers, LINES_KEPT, Printed, RefusedCommand};
+use nicety_nic::spin::{CallError, Handlers, Printed};
+use nicety_nic::{Fault, LINES_KEPT, RefusedCommand};
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;

@@ -2,9 +2,10 @@
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic::CardError;
+use nicety_nic::Fault;
 use nicety_nic::nfp::ChannelError;
 use nicety_nic::qnix::QnixError;
-use nicety_nic::spin::{CallError, Fault, HandlerError};
+use nicety_nic::spin::{CallError, HandlerError};
 use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -200,7 +201,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicety_nic::spin::FaultKind;
+    use nicety_nic::FaultKind;
     use nicety_types::{NodeId, Time};
 
     #[test]

@@ -62,11 +62,13 @@ pub use nicety_nic::nfp::{
     QueueCounters, Start,
 };
 pub use nicety_nic::spin::{
-    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, Fault, FaultKind, HandlerError,
-    HandlerNames, Handlers, HpuMemoryId, Log, LogLine, Logged, Printed, RefusedCommand, State, Unusable,
+    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, HandlerError, HandlerNames,
+    Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::transport::{TransportStatistics, Undelivered};
-pub use nicety_nic::{CardReport, CardSpec, Design, nfp, qnix, spin};
+pub use nicety_nic::{
+    CardReport, CardSpec, Design, Fault, FaultKind, Log, LogLine, Logged, RefusedCommand, nfp, qnix, spin,
+};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
 

@@ -5,7 +5,7 @@ use super::{
     PortCounters, Program, ProgramError, QueueCounters,
 };
 use crate::CardError;
-use crate::spin::{Fault, FaultKind};
+use crate::programs::{Fault, FaultKind};
 use nicety_kernel::Sim;
 use std::cell::RefCell;
 use std::rc::Rc;

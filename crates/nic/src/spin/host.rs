@@ -3,6 +3,7 @@
 
 use super::attachments::AttachError;
 use super::{Card, HandlerError};
+use crate::design::CardError;
 use nicety_host::Memory;
 use nicety_portals::{CtHandle, EqHandle, Error, FailedOperation, Md, MdHandle, PtOptions};
 use std::fmt;
@@ -42,6 +43,16 @@ pub enum CallError {
         /// Events lost.
         lost: u64,
     },
+}
+
+impl From<CallError> for CardError {
+    fn from(error: CallError) -> CardError {
+        match error {
+            // Detected before the card is involved.
+            CallError::Rank { .. } => CardError::Input(error.to_string()),
+            _ => CardError::Failed(error.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for CallError {

@@ -62,10 +62,10 @@ pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
 pub use node::{MESSAGES, Node};
 pub use post::{Appending, Pending};
-pub use printf::{LINES_KEPT, LogLine, Logged, Printed};
-pub use refusals::RefusedCommand;
+pub use printf::Printed;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
 
+use crate::programs::{Fault, FaultKind, Log, RefusedCommand};
 use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
 use contention::Contention;
@@ -89,54 +89,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use view::{HostView, Seen};
-
-/// Takes the lines that handlers print; shared by all nodes.
-pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
-
-/// How a handler or process can fail, or a command of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// It trapped: an access, an instruction or a cycle limit stopped it.
-    Trap,
-    /// It returned that it failed, or a number that is no return code.
-    Fail,
-    /// A budget of its application was used up.
-    Budget,
-    /// The card refused a command, or could not carry it out.
-    Refused,
-}
-
-impl FaultKind {
-    /// All of them.
-    pub const ALL: [FaultKind; 4] = [FaultKind::Trap, FaultKind::Fail, FaultKind::Budget, FaultKind::Refused];
-
-    /// The name in reports and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FaultKind::Trap => "trap",
-            FaultKind::Fail => "fail",
-            FaultKind::Budget => "budget",
-            FaultKind::Refused => "refused",
-        }
-    }
-}
-
-/// A handler that failed, or several for the same reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// How.
-    pub kind: FaultKind,
-    /// When, the first time.
-    pub time: Time,
-    /// On which node.
-    pub node: NodeId,
-    /// On which handler processor, the first time; none where the card itself refused a command.
-    pub hpu: Option<usize>,
-    /// What went wrong, where in the source.
-    pub text: String,
-    /// How many times.
-    pub times: u64,
-}
 
 /// How long parts of a card have been occupied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

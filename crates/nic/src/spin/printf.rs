@@ -2,73 +2,8 @@
 
 use super::Card;
 use super::run::Running;
-use nicety_hpu::{AddressSpace, TrapKind, printable_line};
-use nicety_types::{NodeId, Time};
-use std::fmt;
-
-/// Lines that a card hands on in a run; the rest is counted.
-pub const LINES_KEPT: u64 = 1000;
-
-/// Lines that a handler printed at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// When.
-    pub time: Time,
-    /// On which node.
-    pub node: NodeId,
-    /// On which handler processor.
-    pub hpu: usize,
-    /// What, as it is: for a terminal there is [`Display`](fmt::Display).
-    pub text: String,
-}
-
-impl LogLine {
-    /// How many lines it is.
-    pub fn lines(&self) -> usize {
-        lines(&self.text).count()
-    }
-}
-
-impl fmt::Display for LogLine {
-    /// Each line by itself behind its origin, with what a terminal would obey as escapes.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, line) in lines(&self.text).enumerate() {
-            let end = if i == 0 { "" } else { "\n" };
-            write!(f, "{end}[{} {} HPU {}] {}", self.time, self.node, self.hpu, printable_line(line))?;
-        }
-        Ok(())
-    }
-}
-
-/// What a log is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Logged {
-    /// A handler has printed.
-    Line(LogLine),
-    /// At the end of a run: lines of a node's handlers that were counted only.
-    LeftOut {
-        /// The node.
-        node: NodeId,
-        /// How many.
-        lines: u64,
-    },
-}
-
-impl fmt::Display for Logged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Logged::Line(line) => line.fmt(f),
-            Logged::LeftOut { node, lines } => {
-                write!(f, "[{node}] {lines} more lines of handlers are not shown; a card shows {LINES_KEPT}")
-            }
-        }
-    }
-}
-
-/// The lines of a text; one at least.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.strip_suffix('\n').unwrap_or(text).split('\n')
-}
+use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
+use nicety_hpu::{AddressSpace, TrapKind};
 
 /// What handlers of a card have printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -332,25 +267,6 @@ mod tests {
         }
         let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
         format(&space, BASE, BASE + 512).unwrap()
-    }
-
-    #[test]
-    fn a_terminal_gets_lines_behind_their_origin_and_obeys_none() {
-        let shown = |text: &str| {
-            let line = LogLine { time: Time::from_ps(1000), node: NodeId(1), hpu: 2, text: text.to_owned() };
-            Logged::Line(line).to_string()
-        };
-        let origin = "[1 ns node 1 HPU 2]";
-        assert_eq!(shown("got\t5\n"), format!("{origin} got\t5"));
-        assert_eq!(shown(""), format!("{origin} "));
-        // Nobody can write a line as if it were another's.
-        assert_eq!(
-            shown("a\n\n[0 ns node 0 HPU 0] b\r\n"),
-            format!("{origin} a\n{origin} \n{origin} [0 ns node 0 HPU 0] b\\x0d")
-        );
-        assert_eq!(shown("\x1b[2J\u{9b}31m\u{202e}x"), format!("{origin} \\x1b[2J\\x9b31m\\u{{202e}}x"));
-        let rest = Logged::LeftOut { node: NodeId(3), lines: 12 };
-        assert_eq!(rest.to_string(), "[node 3] 12 more lines of handlers are not shown; a card shows 1000");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! does not look would go on in silence, so the run's report says what was refused, and where.
 
 use super::commands::{code, function};
+use crate::programs::RefusedCommand;
 use nicety_hpu::Image;
 use std::cell::RefCell;
 
@@ -10,20 +11,6 @@ const PLACES_KEPT: usize = 64;
 
 /// Where a refusal was that is none of the places kept.
 const ELSEWHERE: &str = "elsewhere";
-
-/// A command that the card has refused at one place of a handler.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedCommand {
-    /// The function of nicety.h.
-    pub command: &'static str,
-    /// What it returned: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
-    pub code: &'static str,
-    /// The line that calls it, `ping.c:42`; the function or the pc where the program has no line tables; `elsewhere`
-    /// where there are too many of these.
-    pub place: String,
-    /// How many times.
-    pub times: u64,
-}
 
 /// The refusals of a card.
 #[derive(Default)]

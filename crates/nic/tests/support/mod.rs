@@ -8,7 +8,8 @@ use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::SpinSpec;
-use nicety_nic::spin::{CallError, Card, Fault, Handlers, LogLine, Logged};
+use nicety_nic::spin::{CallError, Card, Handlers};
+use nicety_nic::{Fault, LogLine, Logged};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Request,
@@ -96,7 +97,7 @@ impl Rig {
             let sim = world.sim(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
             let lines = log.clone();
-            let log: nicety_nic::spin::Log = Arc::new(move |logged: &Logged| match logged {
+            let log: nicety_nic::Log = Arc::new(move |logged: &Logged| match logged {
                 Logged::Line(line) => lines.lock().unwrap().push(line.clone()),
                 Logged::LeftOut { .. } => unreachable!("a cluster says that"),
             });

@@ -1,7 +1,6 @@
 //! Commands of handlers that cards refused, as the end of a run tells it.
 
-use nicety_nic::Card;
-use nicety_nic::spin::RefusedCommand;
+use nicety_nic::{Card, RefusedCommand};
 use std::rc::Rc;
 
 /// Most of them that are listed.

@@ -3,7 +3,7 @@
 use super::NodeReport;
 use crate::Error;
 use crate::error::fault_lines;
-use nicety_nic::spin::{Fault, FaultKind};
+use nicety_nic::{Fault, FaultKind};
 use serde::Serialize;
 use std::str::FromStr;
 

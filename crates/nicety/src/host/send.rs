@@ -2,8 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::spin::CallError;
-use nicety_nic::{Outgoing, Wanted};
+use nicety_nic::{CardError, Outgoing, Wanted};
 
 impl Host {
     /// Sends a buffer to a rank's `recv` of the same tag, its own included. Returns when the buffer may be used again.
@@ -46,6 +45,6 @@ impl Host {
     /// Refuses a rank that there is not.
     fn check_rank(&self, rank: u32) -> Result<(), Error> {
         let ranks = self.inner.ranks;
-        if rank < ranks { Ok(()) } else { Err(CallError::Rank { rank, ranks }.into()) }
+        if rank < ranks { Ok(()) } else { Err(CardError::no_rank(rank, ranks).into()) }
     }
 }
