@@ -1,4 +1,4 @@
-//! In steady state a packet costs no allocation, and a cluster that is dropped leaves nothing behind.
+//! In steady state a packet costs no allocation, and a dropped cluster leaves no memory behind.
 
 mod support;
 
@@ -12,23 +12,23 @@ use support::*;
 struct Counting;
 
 thread_local! {
-    // Of this thread, since the test harness's own may allocate at any time.
+    // Counted per thread, since the test harness's threads may allocate at any time.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it is.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from the system.
+        // SAFETY: the caller upholds the contract of `dealloc`, and the block came from the system.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -41,8 +41,8 @@ const WARM_UP: u64 = 300;
 const MEASURED: u64 = 1000;
 const LEN: usize = 4096;
 
-/// Allocations while rank 0 sends messages of four packets to an entry of rank 1 and waits for each ten.
-/// `handlers` says how they are received; with `echoed`, the packets come back as messages.
+/// Allocations while rank 0 sends messages of four packets to an entry of rank 1 and waits for every tenth. The
+/// messages are received by `handlers`, if any; if `echoed`, the packets return as messages.
 fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
     let made = Rc::new(Cell::new(u64::MAX));
@@ -79,7 +79,7 @@ fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: 
     made.get()
 }
 
-/// Stores its packet by DMA, waiting for it or not.
+/// Stores its packet by DMA, blocking or not.
 fn store(blocking: bool) -> Code {
     use nicety_hpu::asm::*;
     Code::enter()
@@ -92,7 +92,7 @@ fn store(blocking: bool) -> Code {
 
 #[test]
 fn packets_cost_no_allocation_and_clusters_no_memory() {
-    // One test: the counters are those of the process.
+    // One test: the counters are shared by the process.
     let all = program(
         Some(Code::enter().returns(2)),
         Some(store(true)),
@@ -124,7 +124,7 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
     let mut live = Vec::new();
     for _ in 0..6 {
         for limit in 0..20 {
-            // Cut off at any time, with programs, packets and handlers under way.
+            // Dropped at an arbitrary time, with programs, packets and handlers in flight.
             let mut rig = Rig::with_config(
                 &["hpu.memory=64 KiB"],
                 Config { max_time: Some(after(limit * 300_000)), ..Config::default() },

@@ -1,4 +1,4 @@
-//! Applications on one card: memory, protection, budgets and what is accounted for.
+//! Applications on one card: memory, protection, budgets and accounting.
 
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
@@ -12,7 +12,7 @@ use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Adds one to the first word of the state, and shows the host what was there before.
+/// Adds one to the first word of the state, and shows the host the value before.
 fn count() -> Handlers {
     let bump = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(T1, T0, S0), sw(T1, 4, S0)]).returns(0);
     let show = Code::enter_completion().publish(8).returns(0);
@@ -23,7 +23,7 @@ fn attached(card: &Card, handlers: &Handlers, application: ApplicationId, state:
     Some(card.attach_as(&Attach { handlers, application, state, memory: None }).unwrap())
 }
 
-/// Rank 0 puts 8 bytes for each of these match bits, long enough apart that each is done before the next.
+/// Rank 0 puts 8 bytes for each of these match bits, far enough apart that each is done before the next.
 fn messages(rig: &Rig, match_bits: &'static [u64]) {
     rig.program(0, async move |a| {
         a.start().await;
@@ -103,7 +103,7 @@ fn no_handler_reaches_a_state_that_is_not_its_own() {
 
 #[test]
 fn a_stack_holds_nothing_of_another_application() {
-    // The first leaves a word far down on the stack; the second takes it into its state and shows it.
+    // The first leaves a word deep in the stack; the second takes it into its state and shows it.
     let leave = payload(Code::new().with(&[li(T0, 0x5ec2_e700)[0], sw(T0, -64, SP)]).returns(0));
     let look = Code::enter().with(&[lw(T0, -64, SP), sw(T0, 0, S0)]).returns(0);
     let look = program(None, Some(look), Some(Code::enter_completion().publish(4).returns(0)));
@@ -229,7 +229,7 @@ fn all_applications_share_the_memory_of_the_card() {
     rig.run();
 }
 
-/// Two applications: handlers of the first spin for ever, those of the second count.
+/// Two applications: handlers of the first loop for ever, those of the second count.
 async fn two(b: &Node, config: ApplicationConfig) -> nicety_host::Allocation {
     let first = b.card.application(config).unwrap();
     let memory = b.alloc(&[0; 8]);
@@ -303,7 +303,7 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
 
 #[test]
 fn runs_that_wait_when_the_budget_ends_are_refused() {
-    // One processor; three messages come before the first run is over.
+    // One processor; three messages come before the first run ends.
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let requests: Vec<_> = [1, 1, 1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits)).into();
@@ -339,7 +339,7 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
         two(&b, config).await;
         assert_eq!(b.event(EventKind::Put).await.match_bits, 1);
         b.sim.delay(Duration::from_us(20)).await;
-        // From itself, for events of messages from one source come in their order.
+        // To itself, since events of messages from one source come in their order.
         b.put(&PutRequest { target: NodeId(1), ..b.request(&b.alloc(&[0; 8]), 1) }).await.unwrap();
         for (bits, ok, runs) in [(1, false, 1), (3, true, 2)] {
             let event = b.event(EventKind::Put).await;
@@ -367,8 +367,8 @@ fn cycles_that_a_handler_waits_are_stalls() {
     rig.run();
 }
 
-/// Runs of the second application's handlers that are over when the first has had ten runs of 10 000 cycles, which loop,
-/// and cycles that each has had.
+/// Runs of the second application's handlers that have ended when the first has had ten looping runs of 10 000
+/// cycles, and the cycles of each.
 fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", &format!("hpu.scheduling={scheduling}")]);
     rig.program(0, async move |a| {
@@ -396,11 +396,12 @@ fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
 
 #[test]
 fn a_looping_application_does_not_starve_another_where_shares_are_fair() {
-    // In turns: after ten runs that loop, about ten messages are done, a payload and a completion handler each.
+    // First come, first served: after ten looping runs about ten messages are done, a payload and a completion
+    // handler each.
     let (runs, cycles) = beside_a_looping_application("first-come");
     assert!((9..=22).contains(&runs), "{runs}");
     assert_eq!(cycles[1], 100_000);
-    // By share: what the other wants is far less than its half, so it waits for one run at most.
+    // By share: the other application needs far less than its half, so it waits for one run at most.
     let (runs, cycles) = beside_a_looping_application("weighted-fair");
     assert!(runs >= 60, "{runs}");
     assert!(cycles[0] < cycles[1]);
@@ -422,7 +423,7 @@ fn scheduling_by_weight_changes_nothing_for_one_application() {
     assert_eq!(end("first-come"), end("weighted-fair"));
 }
 
-// A host runs a handler on its own card by a put to itself, and works on the state beside it.
+// A host runs a handler on its own card by a put to itself, and shares state with it.
 #[test]
 fn a_host_writes_and_reads_what_its_handlers_have() {
     let mut rig = Rig::new(&[]);
@@ -434,7 +435,7 @@ fn a_host_writes_and_reads_what_its_handlers_have() {
         a.append(Me { handlers, ..entry(&memory, 1) }).await.unwrap();
         a.start().await;
         let mut path = Path::from(a.sim.now());
-        // Posted in this order, and there in this order: the handler finds 41.
+        // Posted in this order and performed in this order: the handler finds 41.
         a.card.hpu_write(&a.cpus, &mut path, shared, 0, vec![41, 0, 0, 0]).await.unwrap();
         assert_eq!(a.sim.now(), after(65_000), "it costs the CPU o");
         assert_eq!(a.card.hpu_read(&a.cpus, &mut path, shared, 0, 16).await.unwrap()[..4], [41, 0, 0, 0]);

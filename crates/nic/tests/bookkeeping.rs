@@ -1,4 +1,5 @@
-//! What a card takes for a packet it gives back: slots, shares of the packet buffer; and whom flow control concerns.
+//! A card frees everything it takes for a packet: slots, shares of the packet buffer; and flow control stops the
+//! right entry.
 
 use crate::support::code::{Code, payload, program, word};
 use crate::support::*;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// A put of 8 bytes to `pt` of the other node whose full events come.
+/// A put of 8 bytes to `pt` of the other node, with full events.
 fn heard(node: &Node, pt: u32) -> PutRequest {
     let memory = node.alloc(&[1; 8]);
     let md = Md { start: memory.address(), length: 8, eq: Some(node.eq), ..Md::default() };
@@ -70,7 +71,7 @@ fn a_card_that_discards_gives_slots_back() {
 
 #[test]
 fn a_share_of_the_packet_buffer_comes_back() {
-    // Four places of eight are the application's: a share that leaks is used up by the fifth message.
+    // Four of eight slots are the application's share: a leak would use it up by the fifth message.
     let mut rig = Rig::new(&["buffer.packets=8", "hpu.scheduling=weighted-fair"]);
     let ready = Rc::new(Cell::new(false));
     let done = ready.clone();
@@ -113,7 +114,7 @@ fn flow_control_concerns_its_own_portal_table_entry_alone() {
         let eq = b.card.eq_alloc(16).unwrap();
         b.card.pt_alloc_with(Some(CONTROLLED), Some(eq), PtOptions::FLOWCTRL).unwrap();
         let memory = b.alloc(&[7; 8]);
-        // The completion handler shows whether flow control was triggered; 160 us go before it.
+        // The completion handler shows whether flow control was triggered; it begins 160 us later.
         let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
         let slow = Code::enter().spin(100_000).returns(0);
         let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));

@@ -1,4 +1,4 @@
-//! The commands that handlers give to the card: results, effects, and how long each keeps the handler.
+//! The commands that handlers give to the card: results, effects, and how long each blocks the handler.
 
 use crate::support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Contents of the entry's host memory before the handler runs: words 64 and up are the handler's to work on.
+/// Contents of the entry's host memory before the handler runs: words from 64 on are free for the handler.
 fn host_memory() -> Vec<u8> {
     (0..256_u32).flat_map(|i| if i < 64 { [0; 4] } else { i.to_le_bytes() }).collect()
 }
@@ -24,7 +24,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// What was refused, without where: this code has no lines.
+    /// The refused commands, without locations: this code has no lines.
     fn refused(&self) -> Vec<(&str, &str, u64)> {
         assert!(
             self.refused.iter().all(|refused| refused.place.starts_with("pc 0x1d0000")),
@@ -35,8 +35,7 @@ impl Ran {
     }
 }
 
-/// Runs a payload handler once, on a packet of 8 bytes, and then publishes the first `256` bytes of its
-/// state.
+/// Runs a payload handler once, on a packet of 8 bytes, and then publishes the first `256` bytes of its state.
 fn run(overrides: &[&str], body: Code, state: &[u8]) -> Ran {
     run_handlers(overrides, payload, body, state)
 }
@@ -128,8 +127,8 @@ fn dma_to_host() {
 
 #[test]
 fn dma_to_host_without_waiting() {
-    // The command takes nothing; a test right behind it says no, a wait takes the rest of 10 cycles, a test
-    // then yes.
+    // The command is free; a test right behind it returns no, a wait takes the rest of 10 cycles, a test then returns
+    // yes.
     let body = Code::enter()
         .then(&to_host(256, 512, 256, Some(128)).timed(number::DMA_TO_HOST, 0))
         .with(&[lw(A0, 128, S0)])
@@ -190,7 +189,7 @@ fn dma_from_host() {
 
 #[test]
 fn a_read_never_passes_a_write() {
-    // Two writes are on their way when the read is given: its request goes behind them and brings the new bytes.
+    // Two writes are in flight when the read is given: its request stays behind them and returns the new bytes.
     let body = Code::enter()
         .then(&to_host(256, 256, 256, Some(128)))
         .command(number::DMA_TO_HOST)
@@ -212,7 +211,7 @@ fn atomic_operations_on_host_memory() {
     state[152..160].copy_from_slice(&u64::MAX.to_le_bytes());
     let cas = |at| dma((256, false), (128, true), 0, 0, None).at(A2, 136).timed(number::DMA_CAS, at);
     let add = dma((264, false), (144, true), 0, 0, None).at(A2, 152).timed(number::DMA_FETCH_ADD, 24);
-    // The first CAS finds what it expects; the second does not any more, and is told what there is.
+    // The first CAS finds the expected value; the second does not any more, and returns the current one.
     let ran = run(&[], Code::enter().then(&cas(0)).then(&cas(12)).then(&add), &state);
     for at in [0, 12, 24] {
         assert_eq!(waited(&ran.state, at), (1251, result::OK));
@@ -239,7 +238,7 @@ fn atomic_operations_on_hpu_memory() {
     };
     let add = Code::new().at(A0, 128).at(A1, 136).small(A2, -1).small(A3, -1).timed(number::FADD, 24);
     let ran = run(&[], Code::enter().then(&cas(4, 0)).then(&cas(5, 12)).then(&add), &state);
-    assert_eq!(waited(&ran.state, 0), (0, 0), "not what it expects");
+    assert_eq!(waited(&ran.state, 0), (0, 0), "the expected value is gone");
     assert_eq!(waited(&ran.state, 12), (0, 1));
     assert_eq!(waited(&ran.state, 24), (0, result::OK));
     let long = |at: usize| u64::from_le_bytes(ran.state[at..at + 8].try_into().unwrap());
@@ -307,11 +306,11 @@ fn what_is_out_of_range_is_refused() {
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_CAS, result::SEGV),
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_FETCH_ADD, result::SEGV),
         (Code::new().small(A0, 1000).small(A1, 100).at(A2, 256), number::PUT_FROM_HOST, result::SEGV),
-        // Ranks 0 and 1; this is 1, and may send to itself.
+        // There are ranks 0 and 1; this is 1, and may send to itself.
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::OK),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 320), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::OK),
-        // Longer than a packet; with an acknowledgement, which nobody would hear; counting what is no 0 or 1.
+        // Longer than a packet; with an acknowledgement, which no host would see; a counting flag other than 0 or 1.
         (Code::new().at(A0, 0).set(A1, 4097).at(A2, 256), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 352), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 384), number::PUT_FROM_DEVICE, result::ARG_INVALID),
@@ -409,7 +408,7 @@ fn handlers_have_host_memory_of_their_own() {
 
 #[test]
 fn counters_of_the_entry() {
-    // Get, add 3, get, set to 10, get; the host sees 10 and a triggered put that waits for 3 goes.
+    // Get, add 3, get, set to 10, get; the host sees 10, and a triggered put that waits for 3 starts.
     let get = |local, at| Code::new().at(A0, local).timed(number::CT_GET, at);
     let body = Code::enter()
         .then(&get(128, 0))

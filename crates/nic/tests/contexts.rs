@@ -1,4 +1,4 @@
-//! Contexts of messages for handlers: what happens to one more than there are.
+//! Message contexts for handlers: the case of one message more than there are contexts.
 
 use crate::support::code::{Code, number, payload, program, word};
 use crate::support::*;
@@ -17,8 +17,8 @@ fn slow(rounds: u32) -> Handlers {
     payload(Code::enter().spin(rounds).returns(0))
 }
 
-/// Rank 0 puts `count` messages of `len` bytes, whose first byte is their number, as fast as it can; gives when rank 1
-/// has seen each, with the number found in memory at the event's offset, and what was dropped.
+/// Rank 0 puts `count` messages of `len` bytes, whose first byte is their number, as fast as it can. Returns when
+/// rank 1 saw each, with the number found in memory at the event's offset, and the count of drops.
 fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(u64, u64)>, u64) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);
@@ -36,7 +36,7 @@ fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(
     rig.program(1, async move |b| {
         b.append_with(entry(&b.alloc(&vec![0; len as usize]), 5), &handlers, &[0; 8]).await.unwrap();
         b.start().await;
-        // Until nothing has come for long.
+        // Until nothing has come for a long time.
         b.sim.delay(Duration::from_us(2000)).await;
         while b.card.statistics().matched > note.borrow().len() as u64 {
             let event = b.event(EventKind::Put).await;
@@ -62,7 +62,7 @@ fn without_flow_control_a_message_waits_for_a_context() {
 
 #[test]
 fn one_context_is_one_message_at_a_time() {
-    // 4004 cycles of 0.4 ns a message, one after another: the context is free again when the message is complete.
+    // 4004 cycles of 0.4 ns per message, one after another: the context is free again when the message is complete.
     let mut rig = Rig::new(&["hpu.contexts=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let request = a.request(&a.alloc(&[1; 8]), 5);
@@ -89,7 +89,7 @@ fn one_context_is_one_message_at_a_time() {
 
 #[test]
 fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_handlers_run() {
-    // The completion handler holds the only context for long, and no place of the packet buffer.
+    // The completion handler holds the only context for long, but no slot of the packet buffer.
     let handlers = program(None, None, Some(Code::enter_completion().spin(20_000).returns(0)));
     let (seen, dropped) = flood(&["hpu.contexts=1", "buffer.packets=4"], handlers, 12, 8);
     assert_eq!((seen.len(), dropped), (12, 0));
@@ -161,13 +161,14 @@ fn with_flow_control_a_message_without_a_context_disables_its_entry() {
 
 #[test]
 fn an_application_takes_no_more_than_its_share_of_contexts() {
-    // Four contexts, weights 1 and 3: the light one has one message at a time, and the heavy one is not kept waiting.
+    // Four contexts, weights 1 and 3: the light application sends one message at a time, and the heavy one is not
+    // delayed.
     let mut rig = Rig::new(&["hpu.contexts=4", "hpu.scheduling=weighted-fair", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let requests = [1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits));
         a.start().await;
         for _ in 0..4 {
-            // The entries are of different portal table entries, so neither message waits behind the other.
+            // The messages go to different portal table entries, so neither waits behind the other.
             a.put(&PutRequest { pt: CONTROLLED, ..requests[0] }).await.unwrap();
         }
         a.put(&requests[1]).await.unwrap();
@@ -191,7 +192,8 @@ fn an_application_takes_no_more_than_its_share_of_contexts() {
         b.append(Me { handlers: attach(&slow(10), heavy), ..entry(&memory, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // The light application's first handler takes 80 us, and three more of its messages wait before the card.
+        // The light application's first handler takes 80 us, and three more of its messages wait in front of the
+        // card.
         assert!(b.sim.now() < after(5_000_000), "{}", b.sim.now());
         b.sim.delay(Duration::from_us(5)).await;
         assert_eq!(b.card.statistics().matched, 2);
@@ -204,7 +206,7 @@ fn an_application_takes_no_more_than_its_share_of_contexts() {
 
 #[test]
 fn a_slow_application_with_flow_control_leaves_the_packet_buffer_to_others() {
-    // Eight places, equal weights: a long message of the slow application is cut off after its four.
+    // Eight slots, equal weights: a long message of the slow application may take four.
     let mut rig =
         Rig::new(&["buffer.packets=8", "hpu.scheduling=weighted-fair", "hpu.cores=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
@@ -234,7 +236,7 @@ fn a_slow_application_with_flow_control_leaves_the_packet_buffer_to_others() {
         b.append(Me { handlers, ..entry(&quick, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // One run of 80 us goes before it, of the four that there are; the other message's packets are let in at once.
+        // One run of 80 us is ahead, of the four in the buffer; the other message's packets are admitted at once.
         assert!(b.sim.now() < after(90_000_000), "{}", b.sim.now());
         let what = || "an event".to_string();
         let mut path = b.path.get();

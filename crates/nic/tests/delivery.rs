@@ -1,5 +1,5 @@
-//! What holds for any traffic: every byte once, no deadlock, bytes before their event, paths that add up, and
-//! the same run for any number of shards.
+//! Properties of any traffic: every byte once, no deadlock, bytes before their event, paths that add up, and the same
+//! run for any number of shards.
 
 use crate::support;
 use crate::support::code::{Code, echo, number, payload, program, put};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// How a message is received.
+/// The receive method of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     /// Deposited by the card.
@@ -24,7 +24,7 @@ enum How {
     All,
 }
 
-/// One message: its length, how it is received, how long its sender computes before.
+/// One message: its length, its receive method, and its sender's computation before it.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     len: usize,
@@ -79,10 +79,10 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     })
 }
 
-/// Packets of a direction that are lost; when it goes down after the start, and for how long, in microseconds.
+/// Packets of a direction that are lost; and when it goes down after the start, and for how long, in microseconds.
 type Script = (Vec<u64>, Option<(u64, u64)>);
 
-/// Traffic over links on which anything happens, for cards that make up for it.
+/// Traffic over links with arbitrary faults, for cards with reliable transport.
 fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
     let rates = (rate(), rate(), rate(), rate(), 0u64..20_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
@@ -120,7 +120,7 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     )
 }
 
-/// Stores its packet where it belongs, blocking.
+/// Stores its packet at its offset, blocking.
 fn store() -> Code {
     use nicety_hpu::asm::*;
     // a0 base, a1 offset, a2 length.
@@ -132,7 +132,7 @@ fn store() -> Code {
         .returns(0)
 }
 
-/// The same without waiting, which the card does when the handler has ended.
+/// The same without blocking; the card completes it after the handler's end.
 fn store_behind() -> Code {
     use nicety_hpu::asm::*;
     Code::enter()
@@ -142,7 +142,7 @@ fn store_behind() -> Code {
         .returns(0)
 }
 
-/// Everything that a run shows.
+/// The observable results of a run.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
     /// By receiving rank: match bits, when noticed, the path.
@@ -198,7 +198,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
             node.start().await;
             for k in 0..incoming.len() {
                 let event = node.event(EventKind::Put).await;
-                // At this very instant every byte is there.
+                // At this very instant every byte is in place.
                 let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
                 assert_eq!(event.match_bits, k as u64, "messages complete in order");
                 assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.faults());
@@ -235,8 +235,7 @@ proptest! {
         let report = run(&traffic, 1);
         prop_assert_eq!(&report, &run(&traffic, 1));
         prop_assert_eq!(&report, &run(&traffic, 2));
-        // Of what a receiver waited for, the path begins where it began to wait or where the sender began to
-        // send.
+        // The path of an event begins where its receiver began to wait or its sender began to send.
         for (_, time, path) in report.events.iter().flatten() {
             prop_assert!(path.origin() >= START && path.at() == *time);
         }
@@ -253,14 +252,14 @@ proptest! {
         }
         let sum = |of: fn(&FaultStatistics) -> u64| report.network.faults.iter().map(of).sum::<u64>();
         let damaged: u64 = report.transport.iter().map(|t| t.corrupted).sum();
-        // One that was damaged may have been lost before it could be discarded, and none is taken.
+        // A damaged packet may have been lost before it could be discarded, and none is accepted.
         prop_assert_eq!(damaged, sum(|s| s.corrupted));
     }
 }
 
 #[test]
 fn echoes_one_way_come_back_whatever_the_limits() {
-    // Every packet is answered by a put of its own; sender and card have little room.
+    // Every packet is answered by a put; sender and card have few slots.
     for (buffer, queue, cores) in [(1, 1, 1), (1, 1, 4), (2, 1, 2), (1, 2, 4), (256, 64, 4)] {
         let limits = [
             format!("buffer.packets={buffer}"),
@@ -271,7 +270,7 @@ fn echoes_one_way_come_back_whatever_the_limits() {
         let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
         let mut rig = Rig::new(&limits);
         rig.program(0, async move |a| {
-            // An answer tells nothing of its packet's place: all packets are alike.
+            // An answer does not show its packet's offset: all packets are alike.
             let bytes: Vec<u8> = pattern(256, 1).repeat(40);
             let (out, back) = (a.alloc(&bytes), a.alloc(&[0; 256]));
             a.append(counted(&back, 9, a.ct)).await.unwrap();
@@ -294,9 +293,8 @@ fn echoes_one_way_come_back_whatever_the_limits() {
 
 #[test]
 fn an_event_is_never_seen_before_the_bytes_of_its_message() {
-    // Two packets are handed to the bus at 459.218 and 523.116, so that the last bytes and the count are
-    // there at 773.116. A program that looks at that very instant, of its own accord, sees both or none,
-    // whenever it decided to.
+    // Two packets are handed to the bus at 459.218 and 523.116, so that the last bytes and the count arrive at
+    // 773.116. A program that polls at that very instant sees both or neither, whenever it scheduled the poll.
     for decided in [0, 500_000, 523_116, 600_000, 709_218, 750_000] {
         let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
         rig.program(0, async |a| {
@@ -320,7 +318,7 @@ fn an_event_is_never_seen_before_the_bytes_of_its_message() {
 
 #[test]
 fn what_was_seen_stays_in_its_order_however_late_it_is_noticed() {
-    // A program that looks late finds the path of the message, and its own waiting in no part of it.
+    // A program that polls late sees the path of the message, and its own delay in no part of it.
     let mut rig = Rig::new(&[]);
     rig.program(0, async |a| {
         let request = a.request(&a.alloc(&[7; 8]), 5);

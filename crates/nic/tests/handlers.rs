@@ -1,4 +1,4 @@
-//! Handlers: their order, what their results do, how they fail, and the cores they run on.
+//! Handlers: their order, the effects of their results, their failures, and the cores they run on.
 
 use crate::support::code::{Code, echo, number, payload, program, put, result, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_types::Stage;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Texts that handlers print: where they lie in the state.
+/// Texts that handlers print: their offsets in the state.
 const HEADER: i32 = 64;
 const PAYLOAD: i32 = 80;
 const COMPLETION: i32 = 96;
@@ -35,7 +35,7 @@ fn completion(value: i32) -> Code {
     Code::enter_completion().print(COMPLETION).returns(value)
 }
 
-/// What came of one message.
+/// The outcome of one message.
 struct Delivered {
     event: Event,
     memory: Vec<u8>,
@@ -186,12 +186,12 @@ fn the_completion_handler_is_told_what_was_dropped() {
         deliver(&[], &program(None, Some(first_only), Some(show_dropped())), &pattern(10_000, 4), 10_000);
     assert_eq!(word(&delivered.memory, 0), 10_000 - 4096);
     assert_eq!(delivered.event.mlength, 4096);
-    // A header handler that drops does so with all that would have been kept.
+    // A dropping header handler drops all bytes that would have been kept.
     let delivered =
         deliver(&[], &program(Some(header(6)), None, Some(show_dropped())), &pattern(10_000, 4), 6000);
     assert_eq!(word(&delivered.memory, 0), 6000);
     assert_eq!((delivered.event.rlength, delivered.event.mlength), (10_000, 0));
-    // Truncated bytes are not dropped by a handler.
+    // Truncated bytes do not count as dropped by a handler.
     let delivered =
         deliver(&[], &program(None, Some(packet(0)), Some(show_dropped())), &pattern(10_000, 4), 6000);
     assert_eq!(word(&delivered.memory, 0), 0);
@@ -258,7 +258,7 @@ fn a_deposit_is_cut_to_the_room_there_is() {
     assert_eq!(rig.nodes[1].card.statistics().truncated, 1);
 }
 
-/// Handlers of which one has this code, by its kind.
+/// Handlers of each kind in turn with this code.
 fn one_of_each_kind(bad: &Code) -> [(&'static str, Handlers); 3] {
     let (header, payload, completion) =
         (header(result::PROCESS_DATA), packet(result::SUCCESS), completion(result::SUCCESS));
@@ -347,7 +347,7 @@ fn a_fault_that_comes_again_is_counted() {
 
 #[test]
 fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
-    // The second packet's handler fails; those behind it are not run. One core, so that they have not begun.
+    // The second packet's handler fails; later ones do not run. One core, so that they have not begun.
     let bad_second = Code::enter().with(&[lw(S1, 8, A0)]).print(PAYLOAD).with(&[
         addi(A0, ZERO, 0),
         beq(S1, ZERO, 8),
@@ -357,7 +357,7 @@ fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
     let delivered = deliver(&[], &payload(bad_second), &pattern(5 * 4096, 8), 5 * 4096);
     assert_eq!(delivered.texts, ["payload", "payload"]);
     assert_eq!(delivered.event.fail, FailType::HandlerError);
-    // The next message is served as ever: a card is not stopped by a handler.
+    // The next message is served as usual: a failed handler does not stop the card.
     assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 1);
 }
 

@@ -1,4 +1,5 @@
-//! Handlers that leave their match entry open: messages of which the host hears nothing, until one ends for good.
+//! Handlers that keep their match entry linked: the host gets no event of these messages, until one ends the use for
+//! good.
 
 use crate::support::code::{Code, program, result};
 use crate::support::*;
@@ -6,21 +7,22 @@ use nicety_nic::spin::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// A handler that returns one value for a message whose first byte is not zero, and another for the last, whose is.
+/// A handler that returns the first value for a message whose first byte is not zero, and the second for the last
+/// one.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {
     use nicety_hpu::asm::*;
     let [pending, last] = values;
     begin.with(&[addi(A0, ZERO, pending), bne(T0, ZERO, 8), addi(A0, ZERO, last), ret()])
 }
 
-/// The header handler decides.
+/// With the decision in the header handler.
 fn header(values: [i32; 2], payload: Option<Code>) -> Handlers {
     use nicety_hpu::asm::*;
     let first = Code::enter().with(&[lw(T0, 40, A0), lbu(T0, 0, T0)]);
     program(Some(by_first_byte(first, values)), payload, None)
 }
 
-/// The completion handler decides; the payload handler has left the first byte in the state.
+/// With the decision in the completion handler; the payload handler has left the first byte in the state.
 fn completion(values: [i32; 2]) -> Handlers {
     use nicety_hpu::asm::*;
     let keep = Code::enter().with(&[lw(T0, 0, A0), lbu(T0, 0, T0), sw(T0, 0, S0)]).returns(result::SUCCESS);
@@ -55,7 +57,7 @@ fn the_host_hears_of_the_message_that_ends_without_pending_and_of_none_before() 
             b.append_with(me, &handlers, &[0; 16]).await.unwrap();
             b.start().await;
             b.event(EventKind::Put).await;
-            // The fourth was posted at 15 us and three posts more; it is the only one that was counted.
+            // The fourth was posted at 15 us plus three posts; it is the only one counted.
             assert!(b.sim.now() > after(15_000_000), "{}", b.sim.now());
             assert_eq!(b.card.ct_get(b.ct).success, 1);
             assert_eq!(b.card.statistics().matched, 4);
@@ -78,7 +80,7 @@ fn an_entry_that_is_left_open_is_not_unlinked() {
         }
     });
     rig.program(1, async move |b| {
-        // Memory for two messages: the second uses the entry up, while the first holds it open.
+        // Memory for two messages: the second exhausts the entry while the first keeps it linked.
         let options = entry(&b.alloc(&[0; 8]), 5).options | MeOptions::MANAGE_LOCAL;
         let me = Me { options, min_free: 8, ..entry(&b.alloc(&[0; 16]), 5) };
         b.append_with(me, &handlers, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the two ends of a message record of it: who sent it, and how it ended at the target.
+//! The records of a message at its two ends: its sender, and its outcome at the target.
 
 use crate::qnix::support::{self, at};
 use crate::support::code::{Code, payload, result};
@@ -13,7 +13,7 @@ fn recorder() -> Recorder {
     Recorder::new(Level::Messages, 100)
 }
 
-/// How each message that has arrived ended, and whether it is complete.
+/// The outcome of each arrived message, and whether it is complete.
 fn outcomes(recorder: &Recorder) -> Vec<(&'static str, bool)> {
     recorder.take().arrived.iter().map(|row| (row.outcome, row.completed.is_some())).collect()
 }

@@ -1,4 +1,4 @@
-//! Gets and atomics: times by hand, to the picosecond, and what is in memory after. Nanoseconds in the comments; the
+//! Gets and atomics: times by hand, to the picosecond, and the memory afterwards. Nanoseconds in the comments; the
 //! numbers are those of spin-discrete.
 
 use crate::support::code::{Code, number, program, put, result, word};
@@ -16,13 +16,13 @@ use std::rc::Rc;
 const COUNTED: MdOptions = MdOptions::EVENT_CT_REPLY.union(MdOptions::EVENT_SEND_DISABLE);
 const TARGET: NodeId = NodeId(1);
 
-/// A match entry for everything.
+/// A match entry that allows every operation.
 fn open(memory: &Allocation, match_bits: u64) -> Me {
     let entry = entry(memory, match_bits);
     Me { options: entry.options | MeOptions::OP_GET, ..entry }
 }
 
-/// What rank 0 has when it has noticed the reply, and rank 1 when it has noticed the request's event.
+/// Rank 0's state when it has noticed the reply, and rank 1's when it has noticed the request's event.
 struct Asked {
     ps: u64,
     parts: Vec<(&'static str, u64)>,
@@ -30,7 +30,7 @@ struct Asked {
     theirs: Vec<u8>,
 }
 
-/// Rank 0, whose memory begins as `mine`, asks rank 1, whose entry begins as `target`.
+/// Rank 0, whose memory begins with `mine`, sends a request to rank 1, whose entry begins with `target`.
 fn ask(
     overrides: &[&str],
     mine: Vec<u8>,
@@ -126,8 +126,8 @@ fn a_fetch_and_add_of_8_bytes() {
     let mut mine = 5u64.to_le_bytes().to_vec();
     mine.extend([0; 8]);
     let asked = ask(&[], mine, 37u64.to_le_bytes().into(), fetch(AtomicOp::Sum, Datatype::Uint64));
-    // Post 65; command and operand over the bus 250, their 0.125 hidden behind the link's 0.160; link 33.56; match 30;
-    // all 8 bytes of host memory at the card in 500.125; no time for the sum; link 33.56; the reply finds its
+    // Post 65; command and operand over the bus 250, their 0.125 hidden behind the link's 0.160; link 33.56; match
+    // 30; all 8 bytes of host memory at the card in 500.125; no time for the sum; link 33.56; the reply finds its
     // operation in 2; deposit and count 250.125; notice 65.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125 + 65_000);
     let expected = [
@@ -174,7 +174,7 @@ fn a_conditional_swap_carries_its_operand() {
 
 #[test]
 fn an_atomic_longer_than_the_packet_buffer_goes_through() {
-    // 512 packets through a buffer of two; the reply's likewise.
+    // 512 packets through a buffer of two slots; the reply likewise.
     let overrides = ["packet.payload=8 B", "buffer.packets=2"];
     let (data, target) = (pattern(4096, 1), pattern(4096, 2));
     let mut mine = data.clone();
@@ -212,7 +212,7 @@ fn atomics_come_one_after_another() {
     });
     rig.run();
     let times = times.take();
-    // 500.125 until the value is at the card, 0.125 until the sum is with the bus: then the next may read.
+    // 500.125 until the value is at the card, 0.125 until the sum is handed to the bus: then the next may read.
     assert_eq!([times[1] - times[0], times[2] - times[1]], [500_250; 2]);
     assert_eq!(times[0], 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125);
 }
@@ -232,9 +232,9 @@ fn triggered_gets_and_atomics_start_on_the_card() {
         a.triggered(GetRequest::new(md, 8, TARGET, PT, 6), flag, 1).await.unwrap();
         a.start().await;
         a.count(a.ct, 1).await.unwrap();
-        // The signal is in the buffer of the card at 65 + 250 + 33.4; match 30; the count is at its place at once on the
-        // card, and the get begins there, behind the atomic's start by nothing, for that one fetches 500 first:
-        // link 33.4, match 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
+        // The signal is in the packet buffer at 65 + 250 + 33.4; match 30; the count is incremented at once on the
+        // card, and the get begins there, not delayed by the atomic, which fetches for 500 first: link 33.4, match
+        // 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
         let signalled = 65_000 + 250_000 + 33_400 + 30_000;
         assert_eq!(
             a.sim.now(),
@@ -299,7 +299,7 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
         fails.sort_by_key(|fail| *fail as u8);
         use FailType::{Dropped, Ok};
         assert_eq!(fails, [Ok, Ok, Dropped, Dropped, Dropped]);
-        // The places are free again.
+        // The slots are free again.
         a.post(GetRequest::new(md, 4096, TARGET, PT, 5)).await.unwrap();
         assert_eq!(a.event(EventKind::Reply).await.fail, Ok);
     });
@@ -310,8 +310,8 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
     rig.run();
 }
 
-/// A header handler that gets `length` bytes into host memory at 16, as the `nicety_put_t` at the start of its state
-/// says, in 6 cycles; then it stores what the command returned and what the message asks for.
+/// A header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at the start
+/// of its state; then it stores the command's result and the message's request.
 fn pull(length: i32, options: i32, returned: i32) -> Code {
     Code::enter()
         .small(A0, 16)
@@ -347,8 +347,8 @@ fn a_handler_gets_into_host_memory() {
         b.append_with(me, &handlers, &[put(9, 0, 24, true), vec![0; 64]].concat()).await.unwrap();
         b.start().await;
         b.count(b.ct, 1).await.unwrap();
-        // The put without payload has matched at 65 + 250 + 33.4 + 30; the request is handed over six cycles of 0.4 later;
-        // link 33.4; match 30; fetch 500; link 33.56; 2; deposit and count 250.125; notice 65.
+        // The put without payload has matched at 65 + 250 + 33.4 + 30; the request is handed over six cycles of 0.4
+        // later; link 33.4; match 30; fetch 500; link 33.56; 2; deposit and count 250.125; notice 65.
         assert_eq!(
             b.sim.now(),
             after(378_400 + 2_400 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000)
@@ -362,7 +362,7 @@ fn a_handler_gets_into_host_memory() {
 
 #[test]
 fn what_a_handler_cannot_get() {
-    // Bytes, options, target, what it returns.
+    // Bytes, options, target, result.
     for (length, options, target, expected) in [
         (8, 0, 0, result::OK),
         (17, 0, 0, result::SEGV),
@@ -385,7 +385,7 @@ fn what_a_handler_cannot_get() {
             b.event(EventKind::Put).await;
             assert_eq!(b.read(&memory)[..4], expected.to_le_bytes());
             if expected == result::OK {
-                // Nobody has an entry there.
+                // There is no matching entry.
                 assert!(b.count(b.ct, 1).await.is_err());
             }
         });
@@ -398,8 +398,8 @@ fn what_a_handler_cannot_get() {
     }
 }
 
-/// A header handler that stores what the message asks for, its length and how many bytes of its payload there are at the
-/// entry's start, and returns this.
+/// A header handler that stores the message's request, its length and the length of its payload at the start of the
+/// entry, and returns this value.
 fn look(returned: i32) -> Code {
     Code::enter()
         .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])
@@ -440,7 +440,7 @@ fn header_handlers_see_what_a_message_asks_for() {
         });
         rig.program(1, async move |b| {
             let memory = b.alloc(&[0; 64]);
-            // The payload handler would spoil it, but the card does these itself.
+            // The payload handler would fail the message, but the card performs atomics itself.
             let spoil = Code::enter().returns(result::FAIL);
             let handlers = program(Some(look(result::PROCESS_DATA)), Some(spoil), None);
             let me = Me { length: 64, ..open(&memory, 5) };
@@ -449,7 +449,7 @@ fn header_handlers_see_what_a_message_asks_for() {
             let what = || "the request".to_string();
             let event = b.card.eq_wait(&b.cpus, &mut path, b.eq, |_| true, what).await.unwrap();
             assert_eq!((event.fail, event.mlength), (FailType::Ok, u64::from(length)));
-            // What the handler wrote is what the operation found there.
+            // The operation finds the bytes that the handler wrote.
             let ones = if number == 2 || number == 3 { 0x0101_0101 } else { 0 };
             let seen = b.read(&memory);
             if number != 4 {
@@ -457,7 +457,7 @@ fn header_handlers_see_what_a_message_asks_for() {
             } else {
                 assert_eq!(seen[..8], [1; 8]);
             }
-            // A get brings none, and a swap its operand too.
+            // A get carries no payload, and a swap carries its operand too.
             let payload = [0, 16 + 0x0101_0101, 8, 16][number as usize - 1];
             assert_eq!(word(&seen, 8), payload, "type {number}");
         });

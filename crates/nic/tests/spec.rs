@@ -1,4 +1,4 @@
-//! Reading cards: what is wrong is named, with what to write.
+//! Reading specs: errors name the place and a correction.
 
 use nicety_nic::{SpinSpec, read};
 use nicety_spec::{SHIPPED, Spec, parse_override};
@@ -13,7 +13,7 @@ fn with(name: &str, overrides: &[&str]) -> Result<SpinSpec, String> {
 
 #[test]
 fn shipped_cards_are_read_with_every_key() {
-    // `read` refuses keys that no part has consumed.
+    // `read` refuses keys that no part has read.
     let discrete = with("spin-discrete", &[]).unwrap();
     let integrated = with("spin-integrated", &[]).unwrap();
     assert_eq!(discrete.host.post, Duration::from_ns(65));
@@ -23,7 +23,7 @@ fn shipped_cards_are_read_with_every_key() {
     assert_eq!((discrete.match_first, discrete.match_further), (Duration::from_ns(30), Duration::from_ns(2)));
     assert_eq!((discrete.hpu.cores, discrete.hpu.clock.hz()), (4, 2_500_000_000));
     assert_eq!(discrete.packet_payload, 4096);
-    // Only the way to host memory differs.
+    // Only the path to host memory differs.
     assert_eq!(integrated.link.latency, discrete.link.latency);
     assert_eq!(integrated.hpu.cycle_limit, discrete.hpu.cycle_limit);
     assert_ne!(format!("{:?}", integrated.bus), format!("{:?}", discrete.bus));

@@ -7,7 +7,7 @@ use nicety_types::{NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What programs report back.
+/// The results that programs report.
 type Notes<T> = Rc<RefCell<Vec<T>>>;
 
 fn notes<T>() -> Notes<T> {
@@ -47,7 +47,7 @@ fn a_put_of_8_bytes_by_rdma() {
     rig.run();
 }
 
-/// Rank 0 puts `len` bytes to rank 1, whose `answer` sends them back; returns the round trip and its parts.
+/// Rank 0 puts `len` bytes to rank 1, whose `answer` returns them; gives the round trip and its parts.
 fn round_trip<F>(len: usize, answer: impl FnOnce(Node) -> F) -> (u64, Vec<(&'static str, u64)>)
 where
     F: Future<Output = ()> + 'static,
@@ -99,8 +99,8 @@ fn a_triggered_put_answers_8_bytes() {
         let request = PutRequest::new(b.md(&memory), 8, NodeId(0), PT, 9);
         b.triggered_put(request, b.ct, 1).await.unwrap();
     });
-    // The fetch goes behind the deposit: 0.125, and 500 for request and data, whose own 0.125 hides behind
-    // the link.
+    // The fetch queues behind the deposit: 0.125, and 500 for request and data, whose own 0.125 is hidden by the
+    // link.
     assert_eq!(time, 1_257_370);
     assert_eq!(parts.iter().find(|(stage, _)| *stage == "fetch"), Some(&("fetch", 500_000)));
 }
@@ -114,7 +114,7 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
         a.start().await;
         a.put(&a.request(&out, 5)).await.unwrap();
         a.count(a.ct, 1).await.unwrap();
-        // The start's 10 cycles of 0.4 come before the put; the end's come behind it.
+        // The start's 10 cycles of 0.4 precede the put; those of the end follow it.
         assert_eq!(a.sim.now(), after(757_245 - 65_000 + 2_000 + 4_000));
     });
     rig.program(1, async |b| {
@@ -131,7 +131,7 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
     assert_eq!(rig.nodes[1].card.handler_statistics().instructions, 8);
 }
 
-/// When rank 1 sees the events of puts that rank 0 posts at once; matching takes no time, posting neither.
+/// When rank 1 sees the events of puts that rank 0 posts at once; matching and posting take no time.
 fn arrivals(lengths: &'static [usize]) -> Vec<u64> {
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns", "match.first=0 ns", "match.further=0 ns"]);
     let times = notes();
@@ -215,7 +215,7 @@ fn the_bus_takes_one_message_after_another() {
 #[test]
 fn a_handlers_put_waits_for_the_hosts_message() {
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
-    // Rank 1 sends 64 KiB, and rank 0's 8 bytes to rank 1 are answered behind them.
+    // Rank 1 sends 64 KiB, and the reply to rank 0's 8 bytes queues behind them.
     rig.program(1, async |b| {
         let (long, memory) = (b.alloc(&pattern(65_536, 4)), b.alloc(&[0; 8]));
         b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();

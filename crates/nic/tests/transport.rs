@@ -1,4 +1,4 @@
-//! Reliable transport in time, worked out by hand to the picosecond; and what a card without it does about a bad network.
+//! Reliable transport in time, by hand to the picosecond; and cards without it on a faulty network.
 
 use crate::support::*;
 use nicety_fabric::{Faults, LinkFaults, NodeFailure, Place, Rates};
@@ -28,7 +28,7 @@ fn rig(overrides: &[&str], links: Vec<LinkFaults>) -> Rig {
     )
 }
 
-/// A put of all of it that leaves all events there are.
+/// A put of all of it, with every event.
 fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     let (start, length) = (memory.address(), memory.len());
     let md = node.card.md_bind(Md { start, length, eq: Some(node.eq), ..Md::default() }).unwrap();
@@ -36,7 +36,8 @@ fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, length, target, PT, 5) }
 }
 
-/// One message from 0 to 1: when 1 has noticed it, in picoseconds from the post, and where the time went.
+/// One message from 0 to 1: when 1 has noticed it, in picoseconds from the post, the parts of its time, and the
+/// statistics.
 fn one_way(mut rig: Rig, len: usize) -> (u64, Vec<(&'static str, u64)>, [TransportStatistics; 2]) {
     let measured = std::rc::Rc::new(std::cell::RefCell::new((0, Vec::new())));
     rig.program(0, async move |a| {
@@ -67,7 +68,7 @@ fn without_a_loss_it_costs_its_header() {
     assert_eq!(names, ["post", "bus", "link", "match", "deposit", "notice"]);
     let acknowledged = TransportStatistics { acknowledgements: 1, ..Default::default() };
     assert_eq!(statistics, [Default::default(), acknowledged]);
-    // And what it is said to cost.
+    // With the configured costs.
     let (time, parts, _) = one_way(rig(&["transport.check=7 ns", "transport.header=100 B"], vec![]), 8);
     assert_eq!(time, 693_685 + 2000 + 7000);
     assert_eq!(parts.iter().find(|part| part.0 == "transport"), Some(&("transport", 7000)));
@@ -75,7 +76,7 @@ fn without_a_loss_it_costs_its_header() {
 
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout() {
-    // Its first byte goes out at 315 ns, its last at 315.560; nothing comes. At 10 315 it goes out again.
+    // Its first byte leaves at 315 ns, its last at 315.560, and is lost. At 10 315 it is sent again.
     let (time, parts, statistics) = one_way(rig(&[], vec![lose(0, &[1])]), 8);
     assert_eq!(time, 10_000_000 + 694_085);
     assert_eq!(
@@ -100,8 +101,8 @@ fn a_lost_packet_is_sent_again_after_the_timeout() {
 
 #[test]
 fn a_gap_is_refused_at_once() {
-    // Two packets of 4116 B with headers, 82.32 each. The first is lost; the second goes out at 397.32 and is there at
-    // 513.04. Its refusal, 20 B, is back at 513.04 + 0.4 + 33.4 = 546.84. Both go out again: the first is there at
+    // Two packets of 4116 B with headers, 82.32 each. The first is lost; the second goes out at 397.32 and is there
+    // at 513.04. Its refusal, 20 B, is back at 513.04 + 0.4 + 33.4 = 546.84. Both go out again: the first is there at
     // 662.56, matched at 692.56 and handed to the bus until 756.458; the second until 820.356; 250 and 65 more.
     let (time, parts, statistics) = one_way(rig(&[], vec![lose(0, &[1])]), 8192);
     assert_eq!(time, 820_356 + 250_000 + 65_000);
@@ -126,8 +127,8 @@ fn a_lost_acknowledgement_costs_a_packet_and_no_time() {
 
 #[test]
 fn a_full_window_waits_for_acknowledgements() {
-    // Packets of 1000 + 20 B take 20.4 on the link. With a window of one the next starts when the acknowledgement is back:
-    // 20.4 + 33.4 there, 0.4 + 33.4 back.
+    // Packets of 1000 + 20 B take 20.4 on the link. With a window of one the next starts when the acknowledgement is
+    // back: 20.4 + 33.4 there, 0.4 + 33.4 back.
     let (time, parts, _) = one_way(
         rig(
             &["transport.window=1", "packet.payload=1000 B", "match.first=0 ns", "match.further=0 ns"],
@@ -142,8 +143,8 @@ fn a_full_window_waits_for_acknowledgements() {
 
 #[test]
 fn what_cannot_be_delivered_fails_at_its_initiator() {
-    // Sent from 315 ns on, again after 10 and 20 us, and given up after 40 more, counted from when the last of three packets
-    // goes out again, two times 82.32 ns behind the first. The event crosses the bus.
+    // Sent from 315 ns on, again after 10 and 20 us, and given up after 40 more, counted from when the last of three
+    // packets is sent again, two times 82.32 ns after the first. The event crosses the bus.
     let failure = NodeFailure { node: Place::Host(1), at: START };
     let faults = Faults { nodes: vec![failure], ..Faults::default() };
     let overrides = ["transport.reliable=true", "transport.timeout=10 us", "transport.retries=2"];
@@ -169,8 +170,8 @@ fn what_cannot_be_delivered_fails_at_its_initiator() {
     assert_eq!(rig.nodes[0].card.transport_statistics().timeouts, 3);
 }
 
-/// A get of 8 bytes from 1 while the `lost` packets from there are lost, the acknowledgement of the get being the first:
-/// when 0 has noticed that it has failed, and the transports' statistics.
+/// A get of 8 bytes from 1 while the `lost` packets from there are lost, the acknowledgement of the get being the
+/// first: when 0 has noticed the failure, and the transports' statistics.
 fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
     let mut rig = rig(&["transport.retries=2"], vec![lose(1, lost)]);
     let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
@@ -200,21 +201,21 @@ fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
 
 #[test]
 fn a_get_whose_reply_is_given_up_fails_at_its_initiator() {
-    // The get goes out at 315 ns, 20 B of header, and its acknowledgement is back at 315 + 2 (0.4 + 33.4). The reply is lost
-    // three times and given up after 10 + 20 + 40 us. As long after the acknowledgement the initiator asks, a moment too early:
-    // the reply went out half a microsecond behind the acknowledgement. The second time it hears it, and the event crosses the
-    // bus.
+    // The get leaves at 315 ns, 20 B of header, and its acknowledgement is back at 315 + 2 (0.4 + 33.4). The reply is
+    // lost three times and given up after 10 + 20 + 40 us. That long after the acknowledgement the initiator probes,
+    // a moment too early: the reply was sent half a microsecond after the acknowledgement. The second probe detects
+    // it, and the event crosses the bus.
     let acknowledged = 315_000 + 2 * 33_800;
     let asked = acknowledged + 70_000_000;
     let (time, [asking, giving_up]) = failed_get(&[2, 3, 4], 8);
     assert_eq!(time, after(asked + 2 * 33_800 + 70_000_000 + 2 * 33_800 + 250_000 + 65_000));
     assert_eq!((asking.timeouts, giving_up.timeouts), (0, 3));
-    // From a card of which nothing comes at all: the question is given up after as long.
+    // From a card that sends nothing at all: the probe is given up after the same time.
     let nothing: Vec<u64> = (2..100).collect();
     let (time, [asking, _]) = failed_get(&nothing, 8);
     assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
     assert_eq!((asking.timeouts, asking.retransmitted), (3, 2));
-    // Of two packets of a reply the first one comes.
+    // Of a reply's two packets only the first arrives.
     let second: Vec<u64> = (3..100).collect();
     let (time, _) = failed_get(&second, 8192);
     assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
@@ -222,8 +223,8 @@ fn a_get_whose_reply_is_given_up_fails_at_its_initiator() {
 
 #[test]
 fn an_answer_may_take_its_time() {
-    // A card computes for a millisecond before it answers. It is asked once, as often as timeouts are borne and once more, and
-    // then left alone; the answer takes as long as if it had not been asked.
+    // A card computes for a millisecond before it replies. It is probed once, as often as timeouts are borne and once
+    // more, and then left alone; the reply takes as long as without probes.
     let late = |overrides: &[&str]| {
         let mut rig = rig(&[&["atomic.compute=1 ms"], overrides].concat(), vec![]);
         let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
@@ -271,7 +272,7 @@ fn any_rates() -> impl Strategy<Value = Rates> {
 }
 
 proptest! {
-    /// Without transport nobody gets all of it, but no card panics, and slots are freed.
+    /// Without transport messages arrive incomplete, but no card panics, and slots are freed.
     #[test]
     fn a_card_without_transport_survives_a_bad_network(
         rates in any_rates(), seed: u64, lens in prop::collection::vec(0usize..3000, 1..20), buffer in 1u32..8

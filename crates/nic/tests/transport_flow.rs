@@ -1,26 +1,26 @@
-//! The two ends of a flow against a channel that does its worst, without time: what is taken is what was sent, each once and
-//! in order, at any moment; and whatever has happened, everything comes through once the channel behaves.
+//! The two ends of a flow over an adversarial channel, without time: at any moment the packets accepted are those
+//! sent, each once and in order; and once the channel is reliable again, everything arrives.
 
 use nicety_nic::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// What the channel, the clock and the sender do next. Indices are taken modulo what there is.
+/// The next step of the channel, the clock or the sender. Indices are taken modulo the number of candidates.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The sender has another packet.
+    /// The sender sends another packet.
     Send,
-    /// The sender sends again what it has to.
+    /// The sender sends an old packet again.
     Again,
-    /// A packet, or an answer, of those under way arrives: any of them.
+    /// Any packet or answer in flight arrives.
     Deliver(usize),
     Answer(usize),
-    /// It is lost, or there is another one of it.
+    /// It is lost, or duplicated.
     LosePacket(usize),
     LoseAnswer(usize),
     DoublePacket(usize),
     DoubleAnswer(usize),
-    /// The clock runs out.
+    /// The timeout expires.
     Expire,
 }
 
@@ -49,11 +49,11 @@ struct Pair {
     sending: Sending<u64>,
     receiving: Receiving,
     window: u64,
-    /// A packet's number, and what is in it.
+    /// A packet's number and its content.
     packets: VecDeque<(u64, u64)>,
     answers: VecDeque<Answer>,
     sent: u64,
-    /// The reference: what was taken, in order.
+    /// The reference: accepted contents, in order.
     taken: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Pair {
 
     fn send(&mut self) {
         if self.sending.has_room() {
-            // The content is not the number, so that a mixed-up number is seen.
+            // The content differs from the number, so that a wrong number is detected.
             let content = self.sent * 3 + 1;
             self.packets.push_back((self.sending.next(), content));
             self.sending.sent(content);
@@ -141,7 +141,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(window);
         steps.into_iter().for_each(|step| pair.step(step));
-        // From now on the channel loses nothing, and the clock runs out when nothing is under way.
+        // From now on the channel loses nothing, and the timeout expires when nothing is in flight.
         for _ in 0..10_000 {
             if pair.sending.is_idle() && pair.packets.is_empty() && pair.answers.is_empty() {
                 break;
@@ -170,12 +170,12 @@ fn a_window_that_is_full_waits_and_one_that_goes_back_does_too() {
     assert!(!sending.has_room());
     assert!(sending.acknowledged(1));
     assert!(!sending.acknowledged(1), "that is old");
-    assert!(!sending.acknowledged(4), "nobody has sent so much");
+    assert!(!sending.acknowledged(4), "that many were never sent");
     assert!(sending.has_room());
     assert!(!sending.refused(1));
     assert!(!sending.has_room(), "1 and 2 go first");
     assert_eq!(sending.send_again().map(|(number, packet)| (number, *packet)), Some((1, 1)));
-    // Meanwhile the first comes after all.
+    // Meanwhile the first one arrives after all.
     assert!(sending.acknowledged(2));
     assert_eq!(sending.send_again().map(|(number, packet)| (number, *packet)), Some((2, 2)));
     assert!(sending.send_again().is_none() && sending.has_room());
@@ -195,7 +195,7 @@ fn patience_doubles_six_times_and_ends() {
     assert!(sending.has_failed() && !sending.is_behind());
     assert_eq!(sending.give_up().collect::<String>(), "a");
     assert!(!sending.is_acknowledged(0));
-    // Progress begins anew.
+    // Progress resets the count.
     let mut sending = Sending::new(1, 1);
     sending.sent(());
     assert_eq!(sending.expired(), Expired::Again);

@@ -1,5 +1,5 @@
-//! Whatever comes over a link, a card neither panics nor loses a place of its packet buffer: what cannot be used is dropped and
-//! counted, and what is good goes on as before.
+//! Arbitrary input from a link neither makes a card panic nor costs it a slot of its packet buffer: invalid packets
+//! are dropped and counted, and valid ones are processed as before.
 
 mod forger;
 mod nfp;

@@ -1,4 +1,4 @@
-//! Transfers that handlers do not wait for: the processor is free, and packet, message and completion wait in its place.
+//! Non-blocking transfers of handlers: the processor is free, and packet, message and completion wait instead.
 
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
@@ -9,7 +9,7 @@ use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. One message behind it is matched 30
+/// The first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. The next message is matched 30
 /// later.
 const READY: u64 = 250_000 + 33_560 + 30_000;
 /// The same for a packet of 4 KiB.
@@ -18,14 +18,14 @@ const LONG_READY: u64 = 250_000 + 81_920 + 33_400 + 30_000;
 const FETCH: u64 = 500_125;
 const EVENT: u64 = 250_000;
 
-/// A non-blocking read of 8 bytes of host memory into the state from `local` on, its handle at byte 0 of it: given at
-/// cycle 7 of a payload handler that begins with it, 5 cycles of arguments before it and one for its number.
+/// A non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of the
+/// state. A payload handler that begins with it gives it at cycle 7: 5 cycles of arguments, one for its number.
 fn fetch(local: i32) -> Code {
     Code::new().small(A0, 16).at(A1, local).small(A2, 8).small(A3, 0).at(A4, 0).command(number::DMA_FROM_HOST)
 }
 
-/// A payload handler that writes its packet to host memory, without waiting: 9 instructions and as many cycles, since the
-/// return takes two and the command none. It is given at cycle 6.
+/// A payload handler that writes its packet to host memory without blocking: 9 instructions and as many cycles, since
+/// the return takes two and the command none. It is given at cycle 6.
 fn forward() -> Code {
     Code::new()
         .with(&[mv(A4, A1), lw(A2, 4, A0), lw(A1, 8, A0), lw(A0, 0, A0)])
@@ -34,7 +34,7 @@ fn forward() -> Code {
         .returns(result::SUCCESS)
 }
 
-/// What rank 1 has seen: when each event came, how it ended, and its host memory at the end.
+/// Rank 1's observations: when each event came, its outcome, and the host memory at the end.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     events: Vec<(Time, FailType)>,
@@ -43,8 +43,8 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order; rank 1 has an entry with
-/// handlers and a state of its own for each.
+/// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order; rank 1 has an entry
+/// with its own handlers and state for each.
 fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);
@@ -83,19 +83,19 @@ fn a_processor_is_free_while_its_packet_crosses_the_bus() {
         assert_eq!((statistics.instructions, statistics.cycles, statistics.stalled), (9, 9, 0), "{len} B");
         assert_eq!(seen.memory[..len], pattern(len, 1));
     }
-    // The event comes behind the bytes, as it does where the handler waits: 63.898 for 4 KiB, then one latency.
+    // The event follows the bytes, as with a blocking transfer: 63.898 for 4 KiB, then one latency.
     let (_, seen) = run(&[], 4096, vec![payload(forward())]);
     assert_eq!(seen.events, [(after(LONG_READY + 6 * 400 + 63_898 + EVENT), FailType::Ok)]);
 }
 
 #[test]
 fn a_packet_keeps_its_slot_until_its_bytes_have_been_read() {
-    // With one slot the second message leaves when a credit says that the first one's bytes are on the bus.
+    // With one slot the second message leaves when a credit reports that the first one's bytes are on the bus.
     let (_, seen) = run(&["buffer.packets=1"], 4096, vec![payload(forward()), payload(forward())]);
     let read = LONG_READY + 6 * 400 + 63_898;
     let second = read + 33_400 + 81_920 + 33_400 + 30_000 + 6 * 400 + 63_898;
     assert_eq!(seen.events[1], (after(second + EVENT), FailType::Ok));
-    // Bytes of the state keep no packet: its slot is free with the handler, before 512 of them are on the bus.
+    // Bytes of the state hold no packet: its slot is freed with the handler, before 512 of them are on the bus.
     let state = Code::enter().at(A0, 0).small(A1, 0).small(A2, 512).small(A3, 0).at(A4, 0);
     let state = payload(state.command(number::DMA_TO_HOST).returns(0));
     let (_, seen) = run(&["buffer.packets=1"], 8, vec![state.clone(), state]);
@@ -168,7 +168,7 @@ fn a_processor_runs_the_next_handler_at_once() {
     let handler = || payload(Code::enter().print(48).then(&fetch(8)).returns(0));
     let (rig, seen) = run(&["hpu.cores=1"], 8, vec![handler(), handler(), handler()]);
     let printed: Vec<_> = rig.log().iter().map(|line| line.time).collect();
-    // Each as soon as it has been matched.
+    // Each is printed as soon as its message has been matched.
     assert_eq!(printed, [0, 1, 2].map(|i| after(READY + i * 30_000 + 4 * 400)));
     // Requests of 0 bytes do not wait for each other.
     let given = READY + (4 + 6) * 400;
@@ -180,7 +180,7 @@ fn a_handler_waits_for_the_places_of_transfers_of_handlers_before_it() {
     let handler = || payload(Code::enter().then(&fetch(8)).print(48).returns(0));
     let (rig, seen) = run(&["hpu.cores=1", "hpu.dma_handles=1"], 8, vec![handler(), handler()]);
     let first = READY + 7 * 400 + FETCH;
-    // The second has begun 30 later and goes on at its next cycle: 472.925 later, cycle 1183.
+    // The second began 30 later and continues at its next cycle: 472.925 later, cycle 1183.
     let goes_on = READY + 30_000 + 1183 * 400;
     assert_eq!(
         rig.log().iter().map(|line| line.time).collect::<Vec<_>>(),
@@ -221,7 +221,7 @@ fn handles_are_a_handlers_own() {
 #[test]
 fn bytes_for_the_stack_of_a_handler_that_has_ended_go_nowhere() {
     let leaves = Code::enter().then(&fetch(8)).0;
-    // Its third instruction names where the bytes go: the stack instead of the state.
+    // Its third instruction sets the destination: the stack instead of the state.
     let leaves =
         Code(leaves.iter().map(|&w| if w == addi(A1, S0, 8) { addi(A1, SP, -64) } else { w }).collect());
     let keeps = Code::enter()
@@ -233,7 +233,7 @@ fn bytes_for_the_stack_of_a_handler_that_has_ended_go_nowhere() {
         .returns(0);
     let (rig, seen) = run(&["hpu.cores=1"], 8, vec![payload(leaves.returns(0)), payload(keeps)]);
     assert_eq!((word(&seen.memory, 0), word(&seen.memory, 4)), (77, 77));
-    // The message of the first waited all the same.
+    // The message of the first waited nevertheless.
     assert_eq!(seen.events[0], (after(READY + 7 * 400 + FETCH + EVENT), FailType::Ok));
     assert_eq!(rig.faults(), []);
 }

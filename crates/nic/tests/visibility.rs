@@ -1,4 +1,4 @@
-//! When the host sees bytes: not before they have crossed the bus, and never after the event that tells of them.
+//! When the host sees bytes: not before they have crossed the bus, and never after their event.
 
 use crate::support::*;
 use nicety_portals::EventKind;
@@ -27,7 +27,7 @@ fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {
 
 #[test]
 fn the_last_of_many_packets_is_visible_with_its_event() {
-    // Each packet takes the bus 63.898 ns, so that three of them are crossing it when the event is posted behind the last.
+    // Each packet takes the bus 63.898 ns, so that three are crossing it when the event is posted behind the last.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async move |a| {
         let request = a.request(&a.alloc(&pattern(6 * 4096, 1)), 5);
@@ -39,8 +39,8 @@ fn the_last_of_many_packets_is_visible_with_its_event() {
         b.append(entry(&memory, 5)).await.unwrap();
         // Bus 250 ns, six packets on the link, 33.4, match of a later packet 2 ns, deposit 63.898 + 250.
         let handed = 250_000 + 6 * 81_920 + 33_400 + 2_000 + 63_898;
-        // The program asks to go on at that instant after the event has been posted, and before the bytes of the packet
-        // before have come: between the two in the order of an instant.
+        // The program schedules its poll after the event has been posted and before the previous packet's bytes
+        // arrive, so that it lies between the two in the order of that instant.
         b.until(after(handed + 50_000)).await;
         b.until(after(handed + 250_000)).await;
         b.event(EventKind::Put).await;

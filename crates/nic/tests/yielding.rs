@@ -1,4 +1,4 @@
-//! Handlers that yield: who goes first, when they go on, and what is accounted for.
+//! Handlers that yield: scheduling order, resumption, and accounting.
 
 use crate::support::code::{Code, number, payload, waited, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Stores the counter that goes on between handlers: 2 cycles, the first of which it shows.
+/// Stores the cycle counter, which runs on between handlers: 2 cycles, of which it shows the first.
 fn time(code: Code, offset: i32) -> Code {
     code.with(&[csrrs(T0, 0xc01, ZERO), sw(T0, offset, S0)])
 }
@@ -26,7 +26,7 @@ fn spins() -> Handlers {
     payload(Code::enter().spin(100).returns(0))
 }
 
-/// When the host sees the first and the second message, what the first one's handler has noted, and how long its path
+/// When the host sees the first and the second message, the notes of the first one's handler, and how long its path
 /// was queued for the core.
 fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", "host.notice=0 ns", parked]);
@@ -65,9 +65,9 @@ const BEGINS: u64 = 250_000 + 33_560 + 30_000;
 
 #[test]
 fn who_waits_goes_first_and_the_wait_is_not_the_handlers() {
-    // The second begins at the first's cycle 206, takes 404 cycles, and the first goes on with its last 16.
+    // The second begins at the first's cycle 206 and takes 404 cycles; then the first resumes for its last 16.
     let ([first, second], state, queued) = two_on_a_core("hpu.parked=1");
-    // The host sees them in the order of their matching, so the second message waits for the first.
+    // The host sees them in matching order, so the second message waits for the first.
     assert_eq!(first, after(BEGINS + (206 + 404 + 16) * 400 + 250_000));
     assert_eq!(second, first);
     assert_eq!(queued, 404 * 400);
@@ -84,7 +84,7 @@ fn without_a_place_to_be_parked_a_yield_returns_at_once() {
     assert_eq!(word(&state, 20) - word(&state, 16), 8);
 }
 
-/// A handler prints each text of these and yields between them.
+/// A handler that prints each of these texts and yields between them.
 fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     let (mut code, mut state) = (Code::enter().spin(300), vec![]);
     for (i, text) in texts.iter().enumerate() {
@@ -98,7 +98,7 @@ fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     (code.returns(0), state)
 }
 
-/// What handlers on one core print: message after message, each of an application (which may be the same).
+/// The output of handlers on one core: one message after another, each of an application (which may be the same).
 fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
     let overrides: Vec<_> = overrides.iter().copied().chain(["hpu.cores=1"]).collect();
     let mut rig = Rig::new(&overrides);
@@ -135,7 +135,7 @@ fn a_handler_that_yields_is_the_last_of_the_queue() {
     // By the first print all three are ready.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b", "B"]), (0, &["c"])];
     assert_eq!(said(&["hpu.parked=2"], messages), ["a", "b", "c", "A", "B"]);
-    // With one place: b may only let a go, and c begins where a has ended.
+    // With one slot for parked handlers: b may only resume a, and c begins when a has ended.
     assert_eq!(said(&["hpu.parked=1"], messages), ["a", "b", "A", "c", "B"]);
     assert_eq!(said(&["hpu.parked=0"], messages), ["a", "A", "b", "B", "c"]);
 }
@@ -147,8 +147,8 @@ fn alone_a_yield_lets_nobody_go() {
 
 #[test]
 fn by_weight_another_application_goes_on_until_it_is_level() {
-    // All pieces are about as long. After a, x is behind; after x both are level, and of b and the parked A the one
-    // that was there first is first.
+    // All pieces are about equally long. After a, x's application is behind; after x both are level, and of b and the
+    // parked A the earlier one runs first.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b"]), (1, &["x", "X"]), (1, &["y"])];
     let order = said(&["hpu.parked=3", "hpu.scheduling=weighted-fair"], messages);
     let place = |text: &str| order.iter().position(|said| said == text).unwrap();
@@ -164,7 +164,7 @@ fn by_weight_another_application_goes_on_until_it_is_level() {
 
 #[test]
 fn who_waits_for_a_parked_handler_lets_it_go_on() {
-    // The first takes a lock, yields with it, and gives it back; the second turns round and round for it, yielding.
+    // The first takes a lock, yields with it, and releases it; the second spins on it, yielding.
     let take = Code::enter().spin(300).with(&[addi(T0, ZERO, 1), sw(T0, 0, S0)]).command(number::YIELD);
     let first = payload(take.with(&[sw(ZERO, 0, S0)]).returns(0));
     let second = Code::enter().with(&[addi(A7, ZERO, number::YIELD as i32), ecall(), lw(T0, 0, S0)]);
@@ -221,7 +221,7 @@ fn a_reservation_does_not_outlast_a_yield() {
     }
 }
 
-/// Handlers that spin and yield, one for each list of spins: what they used, and when the last was done.
+/// Handlers that spin and yield, one for each list of spins: their statistics, and when the last one ended.
 fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
     let overrides: Vec<_> = overrides.iter().map(String::as_str).collect();
     let mut rig = Rig::new(&overrides);
@@ -240,7 +240,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
         let other = b.card.application(ApplicationConfig::new("other")).unwrap();
         for (bits, spins) in bodies.into_iter().enumerate() {
             let add = |code: Code, spin| code.spin(spin).command(number::YIELD);
-            // Its stack holds a word of its own over every yield.
+            // Its stack keeps a word of its own across every yield.
             let kept = [addi(T0, ZERO, bits as i32 + 1), sw(T0, -64, SP)];
             let code = spins.into_iter().fold(Code::enter().with(&kept), add);
             let check = [lw(T0, -64, SP), addi(A0, T0, -(bits as i32) - 1)];
@@ -265,8 +265,8 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64 * ProptestConfig::default().cases / 256))]
 
-    // Whoever yields to whom, all handlers end, keep their stacks, and use exactly the cycles they use without; and one
-    // core that always has work is done at the same time.
+    // In any order of yields all handlers end, keep their stacks, and use exactly the cycles they use without; and
+    // one core that always has work is done at the same time.
     #[test]
     fn yielding_costs_nothing_and_loses_nothing(
         spins in prop::collection::vec(prop::collection::vec(1u32..60, 1..6), 1..10),

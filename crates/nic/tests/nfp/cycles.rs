@@ -1,5 +1,5 @@
-//! Cycle counts, worked out by hand from the shipped spec: an instruction 1, a return 3, a switch 2; CLS 37 to read and
-//! 38 to write, a signal 10.
+//! Cycle counts by hand from the shipped spec: an instruction 1, a return 3, a switch 2; CLS 37 to read and 38 to
+//! write, a signal 10.
 
 use crate::nfp::{Rig, program, spec};
 use nicety_hpu::asm::*;
@@ -64,8 +64,8 @@ fn a_running_context_is_not_preempted() {
 fn references_queue_at_a_memory() {
     let spec = spec(&["memory.cls.gap=10"]);
     let mut rig = Rig::running(&spec, &load(), &[(0, 1), (1, 1), (12, 1)], &[map::CLS]);
-    // Both of the island are issued at 1: one is done at 38, the other one is served from 11 on and done at 48. The
-    // third has another CLS.
+    // Both references of the island are issued at 1: one is done at 38, the other is served from 11 on and done at
+    // 48. The third context has another CLS.
     assert_eq!(rig.run(), 52);
     assert_eq!(rig.nfp.context_counters(0, 0), context(5, 37, 0, 10, 3));
     assert_eq!(rig.nfp.context_counters(1, 0), context(5, 47, 0, 0, 3));
@@ -122,7 +122,7 @@ fn signals_play_ping_pong() {
         rig.nfp.load(core, &program(&spec, words), 1).unwrap();
         rig.nfp.start(core, 0, map::CODE, &[]);
     }
-    // Sent at 5, there at 15; answered at 20, there at 30; returned at 33.
+    // Sent at 5, there at 15; the reply is there at 30; returned at 33.
     assert_eq!(rig.run(), 33);
     assert_eq!(rig.nfp.outcome(0, 0), Some(Outcome::Returned(1 << 5)));
     let counters = |core| rig.nfp.context_counters(core, 0);
@@ -146,7 +146,7 @@ fn waiting_for_any_signal_takes_those_that_have_come() {
         sent.iter().for_each(|&signal| rig.nfp.signal(0, 0, signal));
         rig.run();
         assert_eq!(rig.nfp.outcome(0, 0), expected.map(Outcome::Returned), "{call:#x} {sent:?}");
-        // What was not waited for is still there.
+        // A signal without a waiter is kept.
         if expected.is_some() && sent.contains(&9) {
             rig.nfp.start(0, 0, map::CODE, &[1 << 9]);
             rig.run();

@@ -1,4 +1,4 @@
-//! Microengines: cycles worked out by hand, compiled programs, and what always holds.
+//! Microengines: cycles by hand, compiled programs, and general properties.
 
 mod channels;
 mod cycles;
@@ -23,7 +23,7 @@ fn try_spec(overrides: &[&str]) -> Result<NfpSpec, String> {
     card.of::<NfpSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Hand-made code as a program.
+/// Hand-assembled code as a program.
 fn program(spec: &NfpSpec, words: &[u32]) -> Rc<Program> {
     Program::new(Image::from_words(map::CODE, words, &spec.core), spec).unwrap()
 }
@@ -42,7 +42,7 @@ impl Rig {
         Rig { world, nfp }
     }
 
-    /// The same code on these contexts, `(microengine, contexts)`, with the same arguments.
+    /// The same code on these `(microengine, contexts)`, with the same arguments.
     fn running(spec: &NfpSpec, words: &[u32], cores: &[(usize, usize)], arguments: &[u32]) -> Rig {
         let rig = Rig::new(spec);
         let program = program(spec, words);
@@ -53,7 +53,7 @@ impl Rig {
         rig
     }
 
-    /// Runs to the end; the cycle it came at.
+    /// Runs to the end; returns the last cycle.
     fn run(&mut self) -> u64 {
         self.world.run().unwrap();
         self.nfp.cycle()

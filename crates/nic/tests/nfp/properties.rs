@@ -1,4 +1,4 @@
-//! What holds for every program.
+//! Properties of every program.
 
 use crate::nfp::{Rig, program, spec};
 use nicety_hpu::asm::*;
@@ -11,7 +11,7 @@ enum Piece {
     Compute(u8),
     Crc,
     Load(u8),
-    /// Adds to a word that everybody adds to.
+    /// Adds to a word shared by all processes.
     Add(u8, u8),
     /// Writes a block of its own.
     Block(u8),
@@ -29,7 +29,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// A process of pieces; a0 is its number.
+/// A process of these pieces; a0 is its number.
 fn assemble(pieces: &[Piece]) -> Vec<u32> {
     let set = |register, value: i32| addi(register, ZERO, value);
     let memory = |which: u8| lui(T0, MemoryKind::ALL[which as usize].base() >> 12);
@@ -61,7 +61,7 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
     words
 }
 
-/// What a run leaves: its end, all counters, the memories' first bytes.
+/// The results of a run: its last cycle, all counters, the memories' first bytes.
 fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, String, Vec<Vec<u8>>) {
     let spec = spec(&["hpu.cores=6", "hpu.island=2"]);
     let mut rig = Rig::new(&spec);
@@ -76,7 +76,7 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
         .collect();
     let program = program(&spec, &code);
     (0..cores).for_each(|core| rig.nfp.load(core, &program, contexts).unwrap());
-    // As many at a time as there are contexts, one after another on each.
+    // In waves of as many processes as there are contexts.
     for (wave, entries) in entries.chunks(cores * contexts).enumerate() {
         for (place, &entry) in entries.iter().enumerate() {
             let process = (wave * cores * contexts + place) as u32;

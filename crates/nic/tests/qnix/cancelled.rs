@@ -1,4 +1,4 @@
-//! Calls that are dropped on the way, or fail there: whatever they held is free again.
+//! Calls that are dropped or fail midway: their resources are free again.
 
 use super::support::{Rig, User, at};
 use nicety_host::Memory;
@@ -37,7 +37,7 @@ async fn within<T>(user: &User, limit: u64, call: impl Future<Output = T>) -> Op
     result
 }
 
-/// Waits for an operation, giving up a few times before.
+/// Waits for an operation, after dropping the wait a few times.
 async fn wait(user: &User, operation: Operation, limit: u64) {
     for attempt in 0..6 {
         match within(user, limit * attempt % 1500, user.wait(operation)).await {
@@ -71,7 +71,7 @@ async fn program(user: User, steps: Vec<Step>) {
             sends.extend(posted.map(|posted| posted.unwrap()));
         }
     }
-    // Every receive that was posted gets a message, and those that were dropped get none.
+    // Every posted receive gets a message, and dropped ones get none.
     for (number, &(operation, buffer, limit)) in receives.iter().enumerate() {
         let fill = vec![!(number as u8); buffer.1 as usize];
         sends.push(user.send(user.bytes(&fill), at(0, own), 0, How::Auto).await.unwrap());
@@ -108,7 +108,7 @@ fn what_a_failed_call_held_is_free_again() {
     rig.process(0, 0, async move |user| {
         let own = user.open().await.unwrap();
         user.pool(POOL).await.unwrap();
-        // Memory that the process calls its own, and that its host does not have.
+        // Memory that the process claims and that its host does not have.
         let elsewhere = Memory::new(1 << 40);
         elsewhere.allocate_phantom(1 << 36).unwrap();
         let wrong = elsewhere.allocate(POOL).unwrap();
@@ -132,7 +132,7 @@ fn what_a_failed_call_held_is_free_again() {
     rig.run();
 }
 
-/// An interface is closed by one thread while another one posts: either the close is refused, or the post is.
+/// One thread closes an interface while another posts: either the close is refused, or the post is.
 #[test]
 fn a_close_and_a_post_at_the_same_time_exclude_each_other() {
     for late in 0..40 {

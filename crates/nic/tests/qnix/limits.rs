@@ -1,4 +1,4 @@
-//! What the paper limits, and what a process may not do.
+//! The paper's limits, and protection between processes.
 
 use super::support::{Rig, at, spec};
 use nicety_nic::qnix::{How, QnixError};
@@ -107,7 +107,7 @@ fn messages_and_pools_have_their_limits() {
         }
         user.pool(8 * MIB).await.unwrap();
         assert_eq!(user.pool(4096).await.unwrap_err(), QnixError::PoolThere);
-        // Two MiB that begin inside a page fit as a copy, and the library finds that out by itself.
+        // Two MiB that begin inside a page fit as a copy, and the library chooses that by itself.
         send(address + 1, 2 * MIB, How::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, How::Auto).await.unwrap_err();
         assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
@@ -130,7 +130,7 @@ fn a_process_touches_nothing_of_another() {
     rig.process(0, 2, async move |user| {
         user.sim.delay(nicety_types::Duration::from_ns(10_000)).await;
         let own = user.bytes(b"own");
-        // Somebody else's interface, from before and after it has one of its own.
+        // Another process's interface, before and after this process has one of its own.
         for _ in 0..2 {
             user.vni.set(0);
             let refused = user.send(own, at(1, 0), 0, How::Auto).await.unwrap_err();
@@ -143,7 +143,7 @@ fn a_process_touches_nothing_of_another() {
             }
         }
         user.vni.set(1);
-        // Somebody else's memory.
+        // Another process's memory.
         let refused = user.send(shared.get(), at(1, 0), 0, How::Auto).await.unwrap_err();
         assert!(matches!(refused, QnixError::NotYourMemory { process: 2, .. }), "{refused}");
         assert!(user.receive(shared.get(), None, None, How::Translate).await.is_err());
@@ -151,7 +151,7 @@ fn a_process_touches_nothing_of_another() {
         assert!(user.send((u64::MAX, 2), at(1, 0), 0, How::Auto).await.is_err());
     });
     rig.run();
-    // Four calls of each round on the interface, and four on memory.
+    // Four refused calls of each round on the interface, and four on memory.
     assert_eq!(card.statistics().refused, 12);
     assert_eq!((card.statistics().sends, card.statistics().receives), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! The card's memory: what interfaces take, what waits in it, and what happens when it is full.
+//! The card's memory: its use by interfaces and waiting messages, and the case of a full memory.
 
 use super::support::{Rig, at, spec};
 use nicety_kernel::RunError;
@@ -9,7 +9,7 @@ use nicety_types::Duration;
 fn every_byte_of_the_cards_memory_is_somebodys() {
     let spec = spec(&[]).unwrap();
     assert_eq!(spec.contexts(), 512 << 10);
-    // 64 interfaces of 516 KiB, the control program, 16 packets that come and 4 that go.
+    // 64 interfaces of 516 KiB, the control program, 16 receive and 4 transmit buffers for packets.
     let fixed = 64 * (516 << 10) + (8 << 10) + 20 * 4096;
     assert_eq!(spec.fixed_memory(), fixed);
     let rig = Rig::new(2, &[]);
@@ -55,7 +55,7 @@ fn messages_wait_in_it_for_their_receives() {
         // Three packets of the first, one of each other; 64 B of status each.
         assert_eq!(seen.memory().used, 10_100 + 5 * 64);
         assert_eq!(seen.statistics().buffered, 5);
-        // By tag, out of order; then by whatever comes first.
+        // By tag, out of order; then in order of arrival.
         let buffer = user.room(10_000);
         for (tag, expected, bytes) in [(Some(3), 3, 100), (None, 1, 10_000), (None, 2, 0)] {
             let receive = user.receive(buffer, Some(at(0, 0)), tag, How::Auto).await.unwrap();
@@ -69,7 +69,7 @@ fn messages_wait_in_it_for_their_receives() {
     rig.run();
 }
 
-/// So much memory that four packets may wait.
+/// Memory for four waiting packets.
 const SMALL: [&str; 3] = ["limits.vnis=2", "memory.size=1081 KiB", "buffer.packets=2"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What waits for a DMA channel goes in the order in which it came.
+//! Transfers get a DMA channel in the order in which they were queued.
 
 use super::support::{Rig, at};
 use nicety_nic::qnix::How;

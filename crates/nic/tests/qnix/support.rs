@@ -20,7 +20,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes that wait for programs.
+/// Nodes whose programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -81,7 +81,7 @@ impl Rig {
     }
 }
 
-/// What a process calls, with its path kept for it.
+/// A process's calls, with their path.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -157,12 +157,12 @@ impl User {
         (memory.address(), memory.len())
     }
 
-    /// Memory with nothing in it.
+    /// Uninitialised memory.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }
 
-    /// What is in memory now.
+    /// The present contents of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let payload = self.process.card().host_memory().read(address, bytes).unwrap();
         payload

@@ -1,5 +1,5 @@
-//! Times, to the picosecond, worked out by hand. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, a
-//! look 40 ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
+//! Times by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, a poll 40
+//! ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
 use nicety_nic::qnix::How;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(100_000_000);
 
-/// The path of one message, from the call of send to the doorbell of a receive that was there before, and how long it
-/// was until the receiver had noticed. Each process has a Buffer Pool where `pools` says so, with the buffer in it.
+/// The path of one message, from the call of send to the doorbell of a receive posted before, and the time until the
+/// receiver noticed it. If `pools`, each process has a Buffer Pool, with the buffer in it.
 fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
@@ -44,10 +44,10 @@ fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Dura
 #[test]
 fn an_empty_message_by_hand() {
     let (path, noticed) = message(0, How::Auto, &[], false);
-    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command 200, a look at
-    // the link 40, header 500. Link 32 B x 5 + 200: it comes at 2140. The looks at the other card are 20 ns off, and one is
-    // before the link: 20 + 2 x 40. Receive 200, one comparison 60. A look at the DMA controller 40, the channel 160. Its time 585, the
-    // bus 2 + 15 clocks: 255.
+    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command
+    // 200, a look at the link 40, header 500. Link 32 B x 5 + 200: it comes at 2140. The looks at the other card are
+    // 20 ns off, and one is before the link: 20 + 2 x 40. Receive 200, one comparison 60. A look at the DMA
+    // controller 40, the channel 160. Its time 585, the bus 2 + 15 clocks: 255.
     let doorbell = 1000 + 40 + 200 + 40 + 500 + 360 + 100 + 260 + 40 + 160 + 585 + 255;
     assert_eq!(doorbell, 3540);
     assert_eq!(noticed, Duration::from_ns(doorbell + 150));
@@ -66,7 +66,7 @@ fn an_empty_message_by_hand() {
     assert_eq!(stages, expected);
 }
 
-/// Without what depends on the phase of the control program's round.
+/// The path's time without the polls, which depend on the phase of the control program's round.
 fn without_looks(path: &Path) -> u64 {
     let time = path.at().since(path.origin()) - path.total(Stage::ControlQueued);
     assert!(path.total(Stage::ControlQueued) < Duration::from_ns(600), "{path:?}");
@@ -86,7 +86,7 @@ fn a_short_message_goes_by_programmed_io_and_is_deposited() {
 #[test]
 fn a_long_message_is_fetched_by_the_card() {
     let (path, _) = message(4096, How::Pool, &[], true);
-    // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same as a deposit.
+    // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same for the deposit.
     let fetch = 160 + 5000 + 962 * 15;
     let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
@@ -95,8 +95,8 @@ fn a_long_message_is_fetched_by_the_card() {
 
 #[test]
 fn the_control_program_does_not_wait_for_a_channel() {
-    // The only channel prepares for the first deposit from about 10 us on, for 100 us, and the second one waits for it when
-    // the empty message is posted.
+    // The only channel prepares for the first deposit from about 10 us on, for 100 us; the second one waits for it
+    // when the empty message is posted.
     let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
     let (path, waited) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(Duration::ZERO)));
     let (seen, noted) = (path.clone(), waited.clone());
@@ -127,8 +127,8 @@ fn the_control_program_does_not_wait_for_a_channel() {
         noted.set(user.path.get().total(Stage::DmaQueued));
     });
     rig.run();
-    // The second message comes less than 10 us after the first and waits while the channel is programmed, prepares and writes
-    // 122 clocks; its doorbell waits for the first one's.
+    // The second message comes less than 10 us after the first and waits while the channel is programmed, prepares
+    // and writes 122 clocks; its doorbell waits for the first one's.
     let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 585 + 255);
     assert!((held - 10_000..held + doorbell).contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
     // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
@@ -143,7 +143,7 @@ fn translation_is_a_system_call_and_descriptors() {
     // 8192 B at 700 MB/s at both ends: 11 702.857 ns and its rounding.
     assert_eq!(copied.total(Stage::Copy).ps(), 2 * 11_702_858);
     assert_eq!(copied.total(Stage::Pin), Duration::ZERO);
-    // At the sender alone: the receiver's were before. Two descriptors are one burst.
+    // At the sender only: the receiver translated before. Two descriptors are one burst.
     assert_eq!(translated.total(Stage::SystemCall), Duration::from_ns(300));
     assert_eq!(translated.total(Stage::Pin), Duration::from_ns(1200));
     assert_eq!(translated.total(Stage::Library), Duration::from_ns(520));
@@ -151,7 +151,7 @@ fn translation_is_a_system_call_and_descriptors() {
     assert_eq!(translated.total(Stage::Copy), Duration::ZERO);
 }
 
-/// How long the receives of so many messages of so many bytes take, one way, with a window of 16.
+/// One-way time of so many messages of so many bytes, with a window of 16.
 fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
     let mut rig = Rig::new(2, overrides);
     let end = Rc::new(Cell::new(Duration::ZERO));
@@ -194,16 +194,16 @@ fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
 
 #[test]
 fn two_channels_hide_their_set_up_and_one_does_not() {
-    // On a link that is no limit: 4 KiB every 960 clocks, and arbitration where a transfer begins on an idle bus.
+    // With a fast link: 4 KiB every 960 clocks, and arbitration when a transfer begins on an idle bus.
     let fast = ["link.gap=10 GB/s", "memory.staging=16"];
     let two = stream(65_536, 60, How::Pool, &fast);
     assert!((270.0..284.5).contains(&two), "{two}");
-    // One channel: 5 us and 160 ns more for each packet, and some looks: 4096 B in 19.6 us.
+    // One channel: 5 us and 160 ns more for each packet, and some polls: 4096 B in 19.6 us.
     let one = stream(65_536, 60, How::Pool, &[&fast[..], &["dma.channels=1"]].concat());
     assert!((195.0..209.0).contains(&one), "{one}");
 }
 
-/// How long a packet of 4 KiB takes in the middle of a stream of long messages, in ns.
+/// Time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
 fn period(overrides: &[&str]) -> f64 {
     let bytes = |messages: u64| (messages << 20) as f64;
     let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));
@@ -213,8 +213,8 @@ fn period(overrides: &[&str]) -> f64 {
 
 #[test]
 fn what_the_program_does_for_a_packet_adds_to_its_time_on_the_link() {
-    // 4128 B x 5, then a look at the link that begins when one of others has ended, and the header. Programming a channel and
-    // doorbells come in between now and then.
+    // 4128 B x 5, then a poll of the link after one of other sources has ended, and the header. Programming of
+    // channels and doorbells come in between at times.
     let link = 4128.0 * 5.0;
     let plain = period(&[]);
     assert!((link + 40.0 + 500.0..link + 160.0 + 500.0 + 60.0).contains(&plain), "{plain}");
@@ -224,7 +224,7 @@ fn what_the_program_does_for_a_packet_adds_to_its_time_on_the_link() {
         let expected = plain - 500.0 + 10.0 * f64::from(cycles);
         assert!((other - expected).abs() < 160.0, "header of {cycles} cycles: {other}, by hand {expected}");
     }
-    // Looks are of the same kind: the one that finds the link free is in line with it.
+    // Polls likewise: the one that finds the link free is not hidden.
     let slow = period(&["program.poll=100"]);
     assert!((link + 1000.0 + 500.0..link + 4000.0 + 500.0 + 60.0).contains(&slow), "{slow}");
 }
@@ -232,8 +232,8 @@ fn what_the_program_does_for_a_packet_adds_to_its_time_on_the_link() {
 #[test]
 fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     let (path, _) = message(8192, How::Pool, &[], true);
-    // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. That one leaves a look and a header
-    // after the first, and all of it is this message's.
+    // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
+    // and a header after the first, and all of this is the message's own time.
     assert_eq!(path.total(Stage::LinkQueued), Duration::ZERO);
     assert_eq!(path.total(Stage::Link), Duration::from_ns(2 * 4128 * 5 + 200));
     assert_eq!(path.total(Stage::Control), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
@@ -241,8 +241,8 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
 
 #[test]
 fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
-    // On a link that is no limit, the second packet comes while the first one's bytes move. Its channel waits for them, and
-    // that is the message's own time: twice 962 clocks, and 17 for the doorbell.
+    // With a fast link the second packet comes while the first one's bytes move. Its channel waits for them, and that
+    // is the message's own time: twice 962 clocks, and 17 for the doorbell.
     let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
     assert_eq!(path.total(Stage::DmaQueued), Duration::ZERO);
     assert_eq!(path.total(Stage::Deposit), Duration::from_ns((2 * 962 + 17) * 15));
@@ -274,8 +274,8 @@ fn who_waits_for_another_messages_packet_is_queued() {
     }
     rig.run();
     let path = path.take().unwrap();
-    // The first one's command 1000 + 200, its fetch 160 + 5000 + 962 x 15, a header, 4128 x 5 on the link, and some looks. The
-    // second one's command is taken 26 200 and some looks after the start.
+    // The first one's command 1000 + 200, its fetch 160 + 5000 + 962 x 15, a header, 4128 x 5 on the link, and some
+    // looks. The second one's command is taken 26 200 and some looks after the start.
     let waited = path.total(Stage::LinkQueued).ps() / 1000;
     let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
     assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");

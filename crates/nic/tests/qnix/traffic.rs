@@ -1,4 +1,4 @@
-//! Many processes: every byte, every order, no matter what waits for what.
+//! Many processes: every byte and every order, under any contention.
 
 use super::support::{Rig, User, at};
 use nicety_nic::qnix::How;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What message number `n` between two interfaces has at byte `i`.
+/// Byte `i` of message number `n` between two interfaces.
 fn pattern(from: (u32, u32), n: u64, bytes: u64) -> Vec<u8> {
     let salt = u64::from(from.0) * 31 + u64::from(from.1) * 7 + n * 13;
     (0..bytes).map(|i| ((i * 2_654_435_761 + salt * 97) >> 3) as u8).collect()
@@ -20,7 +20,7 @@ fn sixty_four_processes_at_once_get_every_byte() {
         for number in 0..64 {
             rig.process(node, number, async move |user: User| {
                 let own = user.open().await.unwrap();
-                // Whoever has another number on the other node.
+                // The processes with another number on the other node.
                 let (to, from) = ((own + 1) % 64, (own + 63) % 64);
                 user.sim.delay(Duration::from_ns(200_000)).await;
                 let sizes = [0, 1, 1024, 1025, 5000, 40_000];
@@ -52,7 +52,7 @@ fn sixty_four_processes_at_once_get_every_byte() {
     for card in cards {
         assert_eq!((card.statistics().sends, card.statistics().receives), (64 * 6, 64 * 6));
         assert_eq!(card.memory().used, 0);
-        // A call to register, and one for each buffer that was locked: 5000 and 40 000 B at both ends, 1025 B at none.
+        // A call to register, and one for each locked buffer: 5000 and 40 000 B at both ends, 1025 B at none.
         let kernel = card.kernel().counters();
         assert_eq!((kernel.interrupts, kernel.wakes), (0, 0));
         assert_eq!(kernel.calls, 64 + kernel.pins);
@@ -181,7 +181,7 @@ fn sendings() -> impl Strategy<Value = Vec<Sending>> {
     prop::collection::vec(sending, 1..24)
 }
 
-/// Overrides that make everything scarce, one or the other.
+/// Overrides that make one resource or another scarce.
 fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
     let scarce = vec![
         "buffer.packets=1",
@@ -200,8 +200,8 @@ fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
     (prop::sample::subsequence(scarce, count), bus).prop_map(|(scarce, bus)| [&scarce, bus].concat())
 }
 
-/// Runs the sends, with each receiver's receives posted in an order of its own, before or while they come. Returns when it
-/// ended, and after how many events.
+/// Runs the sends; each receiver posts its receives in an order of its own, before or while messages arrive. Returns
+/// the end of the run, and the number of events.
 fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: usize) -> (u64, u64) {
     let mut rig = Rig::with_shards(2, overrides, shards);
     for node in 0..2 {
@@ -212,7 +212,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
                 let own = user.open().await.unwrap();
                 user.pool(1 << 20).await.unwrap();
                 user.sim.until(nicety_types::Time::from_ps(2_000_000_000)).await;
-                // Interfaces are given out in the order in which processes open them, which is that of their numbers.
+                // Interfaces are assigned in the order in which processes open them, which is that of their numbers.
                 assert_eq!(own, number);
                 let (sender, receiver) = (user.clone(), user.clone());
                 sender.path.set(user.path.get());
@@ -233,7 +233,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
                 let receiving = async move {
                     receiver.sim.delay(Duration::from_ns(late)).await;
                     let mut posted = Vec::new();
-                    // Each pair's in order, and pairs by their numbers.
+                    // In order within each pair, and pairs by their numbers.
                     let mut by_pair: Vec<_> = theirs.clone();
                     by_pair.sort_by_key(|s| s.from);
                     let mut counts = std::collections::BTreeMap::<_, u64>::new();
@@ -259,7 +259,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
     let summary = rig.run();
     for card in &cards {
         assert_eq!(card.statistics().strays + card.statistics().unusable, 0);
-        assert_eq!(card.memory().used, 3 * 256 * 16, "what is left is the pools' descriptors");
+        assert_eq!(card.memory().used, 3 * 256 * 16, "only the pools' descriptors are left");
     }
     let count = |of: fn(&nicety_nic::qnix::Statistics) -> u64| -> u64 {
         cards.iter().map(|card| of(&card.statistics())).sum()
@@ -273,7 +273,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48 * ProptestConfig::default().cases / 256))]
 
-    /// Whatever is sent arrives, once, in order and whole, and the run is the same in two shards.
+    /// Every message arrives once, in order and complete, and the run is the same in two shards.
     #[test]
     fn random_traffic_arrives(
         all in sendings(), how in hows(), late in prop_oneof![Just(0), 0..2_000_000_u64], overrides in scarcity()

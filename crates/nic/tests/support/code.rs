@@ -1,4 +1,4 @@
-//! Handlers in hand-assembled code: cycles can be counted on the page.
+//! Handlers in hand-assembled code, whose cycles can be counted.
 
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image};
@@ -24,7 +24,7 @@ pub mod number {
     pub const PRINTF: u32 = 0x150;
 }
 
-/// What functions of nicety.h and handlers return.
+/// Return values of functions of nicety.h and of handlers.
 pub mod result {
     pub const OK: u32 = 0;
     pub const ARG_INVALID: u32 = 2;
@@ -50,12 +50,12 @@ impl Code {
         Code::default()
     }
 
-    /// One after the other.
+    /// Appends code.
     pub fn then(self, more: &Code) -> Code {
         self.with(&more.0)
     }
 
-    /// Any words: so many instructions.
+    /// Appends instructions.
     pub fn with(mut self, words: &[u32]) -> Code {
         self.0.extend(words);
         self
@@ -71,17 +71,17 @@ impl Code {
         Code::new().with(&[mv(S0, A2)])
     }
 
-    /// A register becomes a value: 2 cycles.
+    /// Sets a register to a value: 2 cycles.
     pub fn set(self, register: u32, value: u32) -> Code {
         self.with(&li(register, value))
     }
 
-    /// A register becomes the address of a byte of the state: 1 cycle.
+    /// Sets a register to the address of a byte of the state: 1 cycle.
     pub fn at(self, register: u32, offset: i32) -> Code {
         self.with(&[addi(register, S0, offset)])
     }
 
-    /// A register becomes a small value: 1 cycle.
+    /// Sets a register to a small value: 1 cycle.
     pub fn small(self, register: u32, value: i32) -> Code {
         self.with(&[addi(register, ZERO, value)])
     }
@@ -91,13 +91,13 @@ impl Code {
         self.small(A7, number as i32).with(&[ecall()])
     }
 
-    /// Stores the cycle counter at a place in the state: 2 cycles, the first of which it shows.
+    /// Stores the cycle counter at an offset of the state: 2 cycles, of which it shows the first.
     pub fn stamp(self, offset: i32) -> Code {
         self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
     }
 
-    /// Issues a command between two stamps, and stores its result behind them. The stamps differ by 2 and
-    /// what the command waits.
+    /// Issues a command between two stamps, and stores its result behind them. The stamps differ by 2 plus the
+    /// command's wait.
     pub fn timed(self, number: u32, offset: i32) -> Code {
         self.small(A7, number as i32).stamp(offset).with(&[ecall()]).stamp(offset + 4).with(&[sw(
             A0,
@@ -106,7 +106,7 @@ impl Code {
         )])
     }
 
-    /// Prints the text at a place of the state.
+    /// Prints the text at an offset of the state.
     pub fn print(self, offset: i32) -> Code {
         self.at(A0, offset).small(A1, 0).command(number::PRINTF)
     }
@@ -152,13 +152,13 @@ pub fn program_for(
     Handlers::at(image, header, payload, completion).unwrap()
 }
 
-/// A payload handler alone.
+/// Only a payload handler.
 pub fn payload(code: Code) -> Handlers {
     program(None, Some(code), None)
 }
 
-/// A payload handler that puts its packet as the `nicety_put_t` at the start of its state says; the put is
-/// handed over at cycle 5.
+/// A payload handler that puts its packet with the `nicety_put_t` at the start of its state; the put is handed over
+/// at cycle 5.
 pub fn echo() -> Code {
     Code::new()
         .with(&[lw(A5, 4, A0), lw(A0, 0, A0), mv(A2, A1), mv(A1, A5)])
@@ -182,7 +182,7 @@ pub fn word(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
-/// What a command between stamps waited, in cycles, and what it returned.
+/// The wait of a command between stamps, in cycles, and its result.
 pub fn waited(bytes: &[u8], offset: usize) -> (u32, u32) {
     (word(bytes, offset + 4) - word(bytes, offset) - 2, word(bytes, offset + 8))
 }

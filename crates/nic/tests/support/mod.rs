@@ -22,10 +22,11 @@ use std::sync::{Arc, Mutex};
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
-/// When what is measured begins; by then every entry is appended.
+/// The start of measurements; by then every entry is appended.
 pub const START: Time = Time::from_ps(100_000_000);
 
-/// The discrete card, with overrides. Unless they say otherwise, handlers print at no cost: tests look at them so.
+/// The discrete card, with overrides. Unless they say otherwise, printing costs no time, so that tests can observe
+/// handlers.
 pub fn spec(overrides: &[&str]) -> SpinSpec {
     let free = ["hpu.cycles.printf=0", "hpu.cycles.printf_byte=0"];
     let free = free.iter().filter(|text| {
@@ -38,7 +39,7 @@ pub fn spec(overrides: &[&str]) -> SpinSpec {
     card.of::<SpinSpec>().unwrap().clone()
 }
 
-/// `START` and that many picoseconds.
+/// So many picoseconds after `START`.
 pub fn after(ps: u64) -> Time {
     Time::from_ps(START.ps() + ps)
 }
@@ -50,11 +51,11 @@ pub struct Node {
     pub card: Rc<Card>,
     pub cpus: Rc<Cpus>,
     pub memory: Rc<Memory>,
-    /// Where the program's time went.
+    /// The path of the program.
     pub path: Rc<Cell<Path>>,
     /// The event queue of the portal table entry.
     pub eq: EqHandle,
-    /// A counter for anything.
+    /// A counter for general use.
     pub ct: CtHandle,
 }
 
@@ -141,7 +142,7 @@ impl Rig {
     }
 }
 
-/// A match entry for puts with these match bits that leaves full events.
+/// A match entry for puts with these match bits that generates full events.
 pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     Me {
         start: memory.address(),
@@ -234,7 +235,7 @@ impl Node {
         self.card.md_bind(md).unwrap()
     }
 
-    /// Appends to the priority list and waits until that is done.
+    /// Appends to the priority list and waits for the link event.
     pub async fn append(&self, me: Me) -> Result<MeHandle, CallError> {
         let mut path = self.path.get();
         let appending = self.card.me_append(&self.cpus, &mut path, PT, me, List::Priority).await?;
@@ -254,7 +255,7 @@ impl Node {
         self.append(Me { handlers, ..me }).await
     }
 
-    /// Waits until this instant, and accounts for the time from then on.
+    /// Waits until this instant, where its path begins anew.
     pub async fn until(&self, time: Time) {
         assert!(self.sim.now() <= time, "set-up took until {}", self.sim.now());
         self.sim.until(time).await;
@@ -286,8 +287,7 @@ impl Node {
         result
     }
 
-    /// The parts of the program's path, by name, in picoseconds; checked to add up to the time since it
-    /// began.
+    /// The parts of the program's path, by name, in picoseconds; checked to add up to the time since its beginning.
     #[track_caller]
     pub fn parts(&self) -> Vec<(&'static str, u64)> {
         let path = self.path.get();
@@ -304,7 +304,7 @@ pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     parts
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that differ by offset and by seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed * 0x0101_4567)).to_le_bytes()[4])

@@ -1,4 +1,4 @@
-//! A node without a card, which puts packets of its own on the link.
+//! A node without a card, which puts forged packets on the link.
 
 use nicety_fabric::{Channel, HeaderBytes, LinkSpec, Packet, Port, Symbol};
 use nicety_kernel::{Config, World};
@@ -6,21 +6,21 @@ use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload};
 use proptest::prelude::*;
 use std::rc::Rc;
 
-/// A packet that is put on the link.
+/// A packet to put on the link.
 #[derive(Clone, Debug)]
 pub struct Forged {
     pub header: Vec<u8>,
     pub payload: Payload,
-    /// What the link knows of it beside its bytes.
+    /// Its fields on the link, beside its bytes.
     pub source: u32,
     pub message: (u32, u64),
     pub offset: u64,
     pub control: bool,
-    /// How long the node waits before, in nanoseconds.
+    /// The node's pause before it, in nanoseconds.
     pub pause: u64,
 }
 
-/// Two nodes on a link; the first has the card whose port this gives, the second the forger's.
+/// Two nodes on a link; the first port is for the card, the second for the forger.
 pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     let mut world = World::new(Config::default());
     let (card, forger) = (world.add_node(), world.add_node());
@@ -28,7 +28,7 @@ pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     (world, a, b)
 }
 
-/// Sends packets, and takes whatever comes. Every place of the card's buffer has to be free for another one in the end.
+/// Sends packets, and accepts all replies. Every slot of the card's buffer must be free in the end.
 pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32) {
     let (sim, port) = (world.sim(NodeId(1)), Rc::new(port));
     let receiver = port.clone();
@@ -77,7 +77,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
     });
 }
 
-/// A few of all numbers, and some that are on the edge of something.
+/// Small, arbitrary and boundary numbers.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..4u64,
@@ -104,12 +104,12 @@ pub fn forged(
         })
 }
 
-/// Bytes that are anything.
+/// Arbitrary bytes.
 pub fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..=96)
 }
 
-/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+/// Number of random cases: `usual`, or `PROPTEST_CASES` for a long run.
 pub fn config(usual: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }

@@ -1,4 +1,4 @@
-//! The network flow processor: Ethernet frames, and in them what processes tell each other about messages between hosts.
+//! The network flow processor: Ethernet frames, and the protocol of messages between hosts in them.
 
 use super::forger::{self, Forged, config, forged, noise, number};
 use nicety_fabric::Symbol;
@@ -25,7 +25,7 @@ fn frame(queue: u8, source: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     header
 }
 
-/// A good frame, which is filled up to 46 bytes.
+/// A valid frame, padded to 46 bytes.
 fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     let mut payload = bytes.to_vec();
     payload.resize(bytes.len().max(46), 0);
@@ -40,7 +40,7 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     }
 }
 
-/// What the port and messages counted, and what receives came to.
+/// Counters of port and messages, and the results of receives.
 fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64, MessageError>>) {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
@@ -51,7 +51,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
     let card = Card::install(&sim, spec, memory.clone(), &cpus, (Some(port), 2), &recorder);
     let messenger = Messenger::install(&sim, &card, 2).unwrap();
-    // Three receives that wait, and sends that wait for answers: short, and by way of lanes.
+    // Three waiting receives, and sends: eager and by rendezvous.
     let results = Rc::new(RefCell::new(Vec::new()));
     for bytes in [0u64, 100, 200_000] {
         let address = memory.allocate(bytes.max(1)).unwrap().address();
@@ -72,7 +72,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     (card.port_counters(), messenger.counters(), results)
 }
 
-/// What a process that forwards messages may be told: a head of small numbers, and bytes behind it.
+/// A frame for a forwarding process: a head of small numbers, and bytes behind it.
 fn told() -> impl Strategy<Value = Vec<u8>> {
     let head = (0..6u8, 0..9u8, 0..9u8, 0..3u8, number(), number());
     (head, prop::collection::vec(any::<u8>(), 0..60)).prop_map(
@@ -83,7 +83,7 @@ fn told() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// An envelope: what it is, tag, bytes, the message's number, lane, and what is inside.
+/// An envelope: kind, tag, bytes, the message's number, lane, eager bytes.
 fn envelope(kind: u32, tag: u32, bytes: u32, id: u32, lane: u32) -> Vec<u8> {
     let words = [1, kind, tag, bytes, id, lane].map(u32::to_le_bytes).concat();
     [words, vec![5; 32]].concat()
@@ -138,7 +138,7 @@ fn frames_that_are_none_are_damaged() {
         Forged { payload: Payload::phantom(46), ..of(frame(0, 1, 46, &full), full) },
     ];
     let (port, ..) = run(frames);
-    // And eight behind them that are none either.
+    // And eight more invalid ones.
     assert_eq!((port.damaged, port.waiting, port.unclaimed), (12 + 8, 0, 0));
 }
 
@@ -154,17 +154,17 @@ fn what_nobody_may_say_about_messages_is_refused() {
         late(&envelope(2, 0, 32, 3, 0)),
         late(&envelope(3, 0, 0, 4, 0)),
         late(&envelope(4, 0, 0, 1000, 0)),
-        // A good message, and the same again.
+        // A valid message, and its duplicate.
         late(&envelope(1, 0, 0, 5, 0)),
         late(&envelope(1, 0, 0, 5, 0)),
-        // Chunks, slots and ends of lanes that were given to nobody.
+        // Chunks, slots and ends of lanes that were never granted.
         late(&[2, 9, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]),
         late(&[2, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]),
         late(&[3, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[9; 12]),
-        // One that is too long for its receive.
+        // A message too long for its receive.
         late(&envelope(2, 0, 101, 6, 0)),
     ]);
     assert_eq!(port.unclaimed, 0);

@@ -101,23 +101,23 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     };
     let counted = run(vec![
         packet(0, 0, 10, 10),
-        // The same again, a packet more, one that is longer than its message, and parts of none.
+        // A duplicate, an extra packet, one longer than its message, and parts of no message.
         packet(0, 0, 10, 10),
         packet(0, 10, 10, 10),
         packet(1, 0, 10, 11),
         packet(2, 5, 10, 5),
         packet(3, 0, u64::MAX, 100),
         packet(4, u64::MAX, 10, 10),
-        // One that goes on with more than it said.
+        // A later packet longer than announced.
         packet(5, 0, 12, 10),
         packet(5, 10, 12, 10),
         packet(5, 10, 12, 2),
     ]);
-    // And eight packets behind them that are none.
+    // And eight more invalid packets.
     assert_eq!((counted.unusable, counted.packets_received), (7 + 8, 3 + 5 * 2));
 }
 
-/// The first message that the card will send to itself has begun to come, with the same number, before it does.
+/// A forged message with the number of the first message that the card will send to itself arrives before that one.
 #[test]
 fn messages_in_the_cards_own_name_are_dropped() {
     let packet = |source: u32, message: (u32, u64)| Forged {

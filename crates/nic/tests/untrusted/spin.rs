@@ -1,4 +1,4 @@
-//! Portals: headers of 64 bytes, with reliable transport in front of them or without.
+//! Portals: headers of 64 bytes, with and without reliable transport.
 
 use super::forger::{self, Forged, config, forged, noise, number};
 use crate::support::code::{Code, payload, program};
@@ -74,7 +74,7 @@ fn header() -> impl Strategy<Value = Header> {
     )
 }
 
-/// A card with entries and handlers of all kinds and operations that wait for answers, and a forger.
+/// A card with entries and handlers of all kinds and pending operations, and a forger.
 fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatistics) {
     let spec = Arc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.link);
@@ -128,7 +128,7 @@ fn packets() -> impl Strategy<Value = Vec<Forged>> {
     prop::collection::vec(forged(header, payload), 0..60)
 }
 
-/// Packets with the frame of the transport: in order, or with other numbers, and of all kinds.
+/// Packets with the transport header: in sequence or not, and of all kinds.
 fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
     let mut next = 0;
     let seal = |(mut forged, &(kind, source, number)): (Forged, &(u8, u8, u64))| {
@@ -192,6 +192,6 @@ fn a_message_takes_no_more_than_it_said() {
         ],
         &[],
     );
-    // And eight packets behind them that are none.
+    // And eight more invalid packets.
     assert_eq!((unusable.headers, unusable.strays), (1 + 1 + 8, 4));
 }

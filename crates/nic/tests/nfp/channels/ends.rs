@@ -1,4 +1,4 @@
-//! What the two ends know of each other: neither goes on before the other has come, and both are told what is wrong.
+//! Synchronisation of the two ends: neither continues before the other has come, and both receive errors.
 
 use super::script::Step;
 use super::{Host, from};
@@ -26,7 +26,7 @@ fn a_sender_waits_for_its_reader() {
         let mut path = from(&sim);
         device.send(&mut path, channel, &[1, 2, 3, 4, 5, 6, 7, 8], None).await.unwrap();
         assert!(sim.now() > Time::ZERO + Duration::from_us(6000), "{}", sim.now());
-        // All that time is the receiver's, beside what a message takes.
+        // All that time is the receiver's, beside the message's own.
         let own = path.at().since(path.origin()).saturating_sub(path.total(nicety_types::Stage::Receiver));
         assert!(own < Duration::from_us(16), "{own}");
         assert_eq!(path.stages().map(|(_, time)| time).sum::<Duration>(), path.at().since(path.origin()));
@@ -94,7 +94,7 @@ fn a_writer_waits_for_its_receiver_and_the_other_way_round() {
 
 #[test]
 fn a_blocked_channel_blocks_no_other() {
-    // More senders that nobody reads from than there are managers, and one that is read.
+    // More senders without a reader than there are managers, and one with a reader.
     let mut host = Host::new(&["managers.read=2", "managers.write=2"]);
     host.load(0, 1);
     let steps: Vec<_> = (0..6).map(Step::Register).chain([Step::Read(5, 4, 0, None)]).collect();
@@ -106,7 +106,7 @@ fn a_blocked_channel_blocks_no_other() {
                 let mut path = from(&sim);
                 let channel = device.subscribe(&mut path, target).await.unwrap();
                 device.send(&mut path, channel, &[1; 4], None).await.unwrap();
-                panic!("nobody reads from target {target}");
+                panic!("target {target} has no reader");
             }
         });
     }
@@ -153,7 +153,7 @@ fn both_ends_are_told_of_a_mismatch() {
         assert_eq!(device.receive(&mut path, channel, 8, None).await, Err(kind(Kind::Indirect)));
         let ended = device.receive_indirect(&mut path, channel, buffer, 8, None).await;
         assert_eq!(ended, Err(kind(Kind::Direct)));
-        // Afterwards messages pass as ever.
+        // Afterwards messages pass as usual.
         device.send(&mut path, channel, &[1, 2, 3], None).await.unwrap();
     });
     host.run();
@@ -262,7 +262,7 @@ fn selections_take_whoever_comes() {
             channels.push(device.subscribe(&mut path, target).await.unwrap());
         }
         for round in 0..3u8 {
-            // The process answers one after another, and each answer comes from the channel that asked.
+            // The process replies to one after another, and each reply comes from the channel that asked.
             for (number, &channel) in channels.iter().enumerate() {
                 let bytes = [round * 16 + number as u8; 16];
                 device.send(&mut path, channel, &bytes, None).await.unwrap();
@@ -294,7 +294,7 @@ fn a_call_that_nobody_waits_for_goes_on() {
         let send = device.send(&mut lost, channel, &[1, 2], None);
         let late = nicety_kernel::timeout(&sim, Duration::from_us(100), send).await;
         assert!(late.is_err());
-        // Its thread is still there.
+        // Its thread still occupies the end.
         let busy = device.send(&mut path, channel, &[3, 4], None).await.unwrap_err();
         assert!(busy.to_string().contains("already sending on this channel"), "{busy}");
         sim.delay(Duration::from_us(6500)).await;

@@ -1,4 +1,4 @@
-//! Messages from host to host where transfers fail and sends are dropped: what they held is free again, and others go on.
+//! Messages between hosts with failing transfers and dropped sends: their resources are freed, and others continue.
 
 use super::messages::{Node, pair, pattern};
 use super::random::cases;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 const END: u32 = u32::MAX;
 const ROOM: usize = 400_000;
 
-/// What a message may fail with where transfers do, or its sender has been dropped.
+/// The errors that a message may have when transfers fail, or its sender has been dropped.
 fn expected(error: &MessageError) -> bool {
     matches!(
         error,
@@ -24,8 +24,8 @@ fn expected(error: &MessageError) -> bool {
     )
 }
 
-/// Both hosts send these messages to each other, each by a thread of its own that gives up after some time, and receive until
-/// the last one. Returns how many sends and receives failed.
+/// Both hosts send these messages to each other, each from its own thread, which gives up after some time, and
+/// receive until the last one. Returns the numbers of failed sends and receives.
 fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, u32) {
     let (may_fail, errors) = (errors > 0, format!("dma.errors={errors} %"));
     let (mut world, nodes) = pair(&crate::nfp::spec(&[&errors, "driver.retries=0"]), seed);
@@ -55,7 +55,7 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
         let last = node.clone();
         node.sim.clone().spawn_program("last", async move {
             ended.wait_until(|| left.get() == 0).await;
-            // More than lanes and windows, which must all be free for them.
+            // More than lanes and windows have room for, so that all of them must be free.
             for number in 0..2 * WINDOW as usize {
                 let address = last.buffer(&pattern(40 + number, 7));
                 let mut path = Path::from(last.sim.now());

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const BATCH: u32 = 100;
 
-/// A message's average time in a batch, in nanoseconds, once a message has gone before.
+/// A message's average time in a batch, in nanoseconds, after one warm-up message.
 fn average(process: &'static str) -> f64 {
     let mut host = Host::new(&[]);
     host.process(0, process, &[7, 56, BATCH + 1, map::CTM]);
@@ -68,7 +68,7 @@ fn the_peak_of_all_channels_is_what_the_interrupt_allows() {
         });
     }
     let end = host.run();
-    // Subscriptions raise interrupts too; before the first and behind the last is one way through everything.
+    // Subscriptions raise interrupts too; the path of one message surrounds the busy time.
     let interrupts = u64::from(CHANNELS * (BATCH + 1));
     let busy = Duration::from_ns(3920 * interrupts);
     let rest = end.since(Time::ZERO + busy);

@@ -1,4 +1,4 @@
-//! Messages of a host to itself: its library and its CPUs bring them, and the card has no part in them.
+//! Messages of a host to itself: its library and its CPUs copy them, and the card takes no part.
 
 use super::messages::pair;
 use super::recording::rows;
@@ -30,7 +30,7 @@ fn bytes(memory: &nicety_host::Memory, address: u64, len: u64) -> Vec<u8> {
     memory.peek(address, len).unwrap().into_buffer().unwrap().to_vec()
 }
 
-/// What a path's stages have taken, in picoseconds.
+/// The stages of a path, in picoseconds.
 fn parts(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }
@@ -42,8 +42,9 @@ const LINE: u64 = 51_000;
 /// `kernel.wake`.
 const WAKE: u64 = 3_800_000;
 
-/// 4 KiB that no cache holds, worked out by hand: the first line after 51 ns; the other 63, ten at a time, take six times as
-/// long again, more than the 102.4 ns that 256 cycles take or the 50.9 ns of 8 KiB at 150 GiB/s. Nothing else happens where
+/// 4 KiB that no cache holds, by hand: the first line after 51 ns; the other 63, ten at a time, take six times that
+/// again, more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s. There are no further costs when
+/// the receive is posted first.
 /// the receive is there.
 #[test]
 fn a_receive_that_is_there_is_filled_by_the_sender() {
@@ -58,7 +59,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
         assert_eq!(path.at(), sim.now());
         let arrival = theirs.received(&mut path, posted).await.unwrap();
         assert_eq!(arrival, Arrival { source: 0, tag: 9, bytes: 4096 });
-        assert_eq!(path.at(), Time::from_ps(LIBRARY + 7 * LINE), "nobody slept");
+        assert_eq!(path.at(), Time::from_ps(LIBRARY + 7 * LINE), "no thread slept");
         assert_eq!(bytes(&memory, back, 4096), pattern(4096));
         assert_eq!(bytes(&memory, back + 4096, 904), [0; 904]);
     });
@@ -74,7 +75,8 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
-/// A short one goes through its envelope, so that its sender goes on: a copy of one line in, and one out of it by the receiver.
+/// A short one goes through its envelope, so that its sender continues: the sender copies a line in, the receiver
+/// copies it out.
 #[test]
 fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     let (mut host, messenger) = alone();
@@ -104,10 +106,10 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
-/// Whoever slept while the other one copied is woken by the kernel.
+/// A thread that slept during the copy is woken by the kernel.
 #[test]
 fn a_thread_that_slept_is_woken() {
-    /// Whoever comes second does so at 10 us.
+    /// The second thread comes at 10 us.
     const COPIED: u64 = 10_000_000 + LIBRARY + 7 * LINE;
     for late in [true, false] {
         let (mut host, messenger) = alone();
@@ -160,7 +162,7 @@ fn what_has_no_room_is_told_at_both_ends() {
     host.run();
 }
 
-/// As to any other host, only so many wait; those that receives have taken give their place back.
+/// As with any other host, only a window of messages waits; receives free its places.
 #[test]
 fn what_waits_is_bounded() {
     let (mut host, messenger) = alone();
@@ -184,7 +186,7 @@ fn what_waits_is_bounded() {
     host.run();
 }
 
-/// Neither a send to itself nor a receive from itself starts what leads to other hosts; one from any host does.
+/// Neither a send to itself nor a receive from itself starts the forwarding processes; a receive from any host does.
 #[test]
 fn the_microengines_stay_everybodys() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
@@ -205,8 +207,8 @@ fn the_microengines_stay_everybodys() {
     assert_eq!([a, b].map(|node| node.messenger.is_started()), [false, true]);
 }
 
-/// A short one whose receive is there is copied once: behind the first line, three lines at 150 GiB/s (parts of two are read, of one
-/// written), which take longer than two cycles.
+/// A short message whose receive is posted is copied once: after the first line, three lines at 150 GiB/s (parts of
+/// two are read, of one written), which take longer than two cycles.
 #[test]
 fn a_short_message_to_a_receive_is_copied_once() {
     let (mut host, messenger) = alone();

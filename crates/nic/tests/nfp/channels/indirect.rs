@@ -34,8 +34,8 @@ fn pages_go_there_and_back() {
     }
 }
 
-/// The path of an indirect message of a page to a reader that waits, worked out by hand: as a direct one, and
-/// beside it pages, the question where to, and DMA.
+/// The path of an indirect message of a page to a waiting reader, by hand: as a direct one, and in addition pages,
+/// the request for the address, and DMA.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);
@@ -51,11 +51,12 @@ fn a_path_says_where_the_time_went() {
         let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
         let wire = |bytes: u64| (bytes * 130_000).div_ceil(8 * 128);
         let cycles = |cycles: u64| (cycles * 5000).div_ceil(3);
-        // Read requests of 24 bytes; a page comes in 16 completions of 256 bytes and 20 more, and between them go an Ack and
-        // an UpdateFC of 8 bytes each.
+        // Read requests of 24 bytes; a page comes in 16 completions of 256 bytes and 20 more, and between them go an
+        // Ack and an UpdateFC of 8 bytes each.
         let page = 16 * wire(276) + 2 * wire(8);
         let fetch = |answer: u64| wire(24) + 500_000 + answer;
-        // CTM takes 8 bytes a cycle, from the first completion on, and the page comes faster; it begins in a whole cycle.
+        // CTM takes 8 bytes a cycle, from the first completion on, and the page comes faster; it begins at a whole
+        // cycle.
         let stored = path.total(nicety_types::Stage::CardMemory).ps();
         let behind = cycles(511 + 75) - (page - wire(276));
         assert!((behind - cycles(1)..=behind).contains(&stored), "{stored} of {behind}");
@@ -80,7 +81,7 @@ fn a_path_says_where_the_time_went() {
 
 #[test]
 fn lists_of_six_pages_follow_each_other() {
-    // 13 pages are three lists: three mailboxes to the card, three answers, 13 transfers.
+    // 13 pages are three lists: three mailboxes to the card, three replies, 13 transfers.
     let mut host = Host::new(&[]);
     host.process(0, "channels_read_ind", &[7, 13 * 4096, 1, map::IMEM]);
     let memory = host.memory.clone();
@@ -97,10 +98,10 @@ fn lists_of_six_pages_follow_each_other() {
     assert_eq!((kernel.pages_pinned, kernel.unpins, kernel.interrupts), (13, 1, 4));
 }
 
-/// What a list of pages takes beyond those before it, for a single channel: the manager goes through its steps again.
+/// The time of a further list of pages, for a single channel: the manager repeats its steps.
 #[test]
 fn the_managers_steps_recur_for_each_list() {
-    // Cycles of a manager: fetch, ask or collect, six DMAs side by side, push.
+    // Cycles of a manager: fetch, ask or collect, six DMAs in parallel, push.
     for (process, asks) in [("channels_read_ind", 2162), ("channels_write_ind", 89)] {
         let manager = |lists: u32| {
             let mut host = Host::new(&[]);

@@ -1,4 +1,4 @@
-//! Messages from host to host, by way of channels, processes that forward them, and Ethernet.
+//! Messages between hosts over channels, forwarding processes, and Ethernet.
 
 use super::random::cases;
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
@@ -148,7 +148,7 @@ fn who_does_not_receive_holds_up_its_sender_and_nobody_else() {
             count.set(count.get() + 1);
         }
     });
-    // The other way a message passes meanwhile.
+    // A message in the other direction meanwhile.
     let receiver = a.clone();
     a.sim.spawn_program("receiver", async move {
         let (address, mut path) = (receiver.buffer(&[0; 1000]), Path::from(Time::ZERO));
@@ -232,7 +232,7 @@ fn the_parts_of_a_ping_pong_add_up() {
     }
 }
 
-/// Also of the first message, with which the processes of both cards start, and of those that meet what gives windows back.
+/// Also of the first message, with which the processes of both cards start, and of those that collide with credits.
 #[test]
 fn the_path_of_every_round_trip_is_its_initiators() {
     for late in [0, 3] {
@@ -291,7 +291,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(1, 6), first);
 }
 
-/// Until the first message, the microengines are everybody's.
+/// Before the first message, the microengines are free for any process.
 #[test]
 fn messages_start_with_the_first_of_them() {
     for receives_first in [false, true] {
@@ -372,8 +372,8 @@ fn a_card_that_is_too_small_says_of_what() {
     }
 }
 
-/// A large message keeps the link busy: loading a chunk, sending the one before, and handing over the one before that
-/// overlap.
+/// A large message keeps the link busy: loading a chunk, sending the previous one, and handing over the one before
+/// that overlap.
 #[test]
 fn chunks_overlap() {
     const BYTES: usize = 4 << 20;
@@ -389,16 +389,17 @@ fn chunks_overlap() {
         b.messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(b.bytes(address, BYTES), pattern(BYTES, 1));
         let gbps = 8.0 * BYTES as f64 / (b.sim.now().ps() as f64 / 1000.0);
-        // One after another they would come to 3; loading is the slowest.
+        // One after another they would reach 3; loading is the slowest.
         assert!((5.0..9.6).contains(&gbps), "{gbps}");
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A message of a random program: from whom, to whom, how many bytes, and how long its sender waits before.
+/// A message of a random program: source, destination, bytes, and the sender's delay before it.
 type Sent = (u32, u32, usize, u32);
 
-/// Three hosts around a switch post receives for all of these, each in an order of its own, and send; the end of the run.
+/// Three hosts around a switch post receives for all of these, each in its own order, and send; returns the end of
+/// the run.
 fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
     let spec = crate::nfp::spec(&[]);
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
@@ -417,7 +418,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
         let (mut path, mut posted) = (Path::from(Time::ZERO), Vec::new());
         for &(number, &(from, _, len, _)) in &awaited {
             let address = node.buffer(&vec![0; len + 3]);
-            // Every other receive takes its message from any rank.
+            // Every other receive accepts any rank.
             let source = (number % 2 == 0).then_some(from);
             let room = len as u64 + 3;
             let receive = node.messenger.post(&path, source, Some(number as u32), address, room).unwrap();

@@ -39,7 +39,7 @@ impl Host {
         Host::seeded(&spec(overrides), 1)
     }
 
-    /// One whose messages are recorded.
+    /// A host whose messages are recorded.
     pub(crate) fn recorded(overrides: &[&str]) -> Host {
         Host::with(&spec(overrides), 1, &Recorder::new(Level::Messages, 10_000))
     }
@@ -59,7 +59,7 @@ impl Host {
         Host { world, sim, card, memory, program, recorder: recorder.clone() }
     }
 
-    /// Starts a process of `channels.c` on a microengine, alone there.
+    /// Starts a process of `channels.c` alone on a microengine.
     pub(crate) fn process(&self, core: usize, name: &str, arguments: &[u32]) {
         let entry = self.program.image().require(name).unwrap();
         self.card.processor().load(core, &self.program, 1).unwrap();
@@ -74,7 +74,7 @@ impl Host {
         self.sim.spawn_program("thread", thread(self.card.open(), self.sim.clone()));
     }
 
-    /// Runs to the end, at which nothing may be held.
+    /// Runs to the end, at which all resources must be free.
     pub(crate) fn run(&mut self) -> Time {
         let end = self.world.run().unwrap_or_else(|error| panic!("{error}")).end;
         self.check_free();
@@ -88,7 +88,7 @@ impl Host {
         }
     }
 
-    /// What the process on a microengine returned.
+    /// The return value of the process on a microengine.
     pub(crate) fn returned(&self, core: usize) -> i32 {
         match self.card.processor().outcome(core, 0) {
             Some(Outcome::Returned(value)) => value as i32,
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// A path from now on.
+/// A path that begins now.
 pub(crate) fn from(sim: &Sim) -> Path {
     Path::from(sim.now())
 }

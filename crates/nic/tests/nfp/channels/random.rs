@@ -1,5 +1,5 @@
-//! Random programs at both ends of several channels: every byte arrives, nothing stays held, the same seed gives the same
-//! run.
+//! Random programs at both ends of several channels: every byte arrives, all resources are freed, the same seed gives
+//! the same run.
 
 use super::recording::rows;
 use super::script::Step;
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What both ends of a channel do next.
+/// The next exchange of both ends of a channel.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     to_card: bool,
     indirect: bool,
     size: u32,
-    /// What each end does before.
+    /// The delay of each end before it.
     host_ns: u32,
     card_cycles: u32,
 }
@@ -34,7 +34,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     )
 }
 
-/// Bytes of EMEM that a channel has.
+/// Bytes of EMEM per channel.
 const EMEM: u32 = 32_768;
 
 fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
     (0..exchange.size).map(|i| first.wrapping_add(i as u8)).collect()
 }
 
-/// Runs the channels' programs, two contexts to a microengine; when everything was over, and what each thread saw.
+/// Runs the channels' programs, two contexts to a microengine; returns the end, and the observations of each thread.
 fn outcome(
     channels: &[Vec<Exchange>],
     managers: u8,
@@ -120,7 +120,7 @@ fn outcome(
     (end, seen)
 }
 
-/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+/// Number of random cases: `usual`, or `PROPTEST_CASES` for a long run.
 pub(super) fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// With timeouts at both ends some messages do not pass; both ends agree which.
+    /// With timeouts at both ends some messages do not pass; both ends agree on which.
     #[test]
     fn both_ends_agree_on_what_passed(
         to_card in any::<bool>(),

@@ -1,4 +1,4 @@
-//! What is recorded of messages: each once, with stages that add up, and no run takes another time for it.
+//! The recording of messages: each once, with stages that add up, and without effect on the run's times.
 
 use super::script::Step;
 use super::{Host, from};
@@ -15,11 +15,11 @@ pub(super) struct Row {
     pub(super) bytes: u64,
     pub(super) outcome: &'static str,
     pub(super) posted: Time,
-    /// When its mailbox had come, it was complete, and that was noticed.
+    /// When its mailbox arrived, when it was complete, and when that was noticed.
     came: Option<Time>,
     completed: Option<Time>,
     noticed: Option<Time>,
-    /// Where the time between went, which adds up to it; none where it was not received.
+    /// Its stages, which add up to that time; none if it was not received.
     pub(super) stages: Option<Vec<(Stage, u64)>>,
 }
 
@@ -56,13 +56,13 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
     records.sent.iter().map(row).collect()
 }
 
-/// Picoseconds that so many bytes take on PCI Express, generation 3 x8.
+/// Picoseconds of so many bytes on PCI Express, generation 3 x8.
 const fn wire(bytes: u64) -> u64 {
     (bytes * 130_000).div_ceil(8 * 128)
 }
 
-/// A message to a process that waits, worked out by hand as in `direct.rs`: what the thread does, the doorbell, fetch (75
-/// cycles of 5000/3 ps) and delivery (89), and a signal that takes 10 cycles from the next one on.
+/// A message to a waiting process, by hand as in `direct.rs`: the thread's work, the doorbell, fetch (75 cycles of
+/// 5000/3 ps) and delivery (89), and a signal that takes 10 cycles from the next one on.
 #[test]
 fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     let mut host = Host::recorded(&[]);
@@ -106,8 +106,8 @@ fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     assert_eq!(row.stages.as_deref(), Some(&expected[..]));
 }
 
-/// The other way: collection and push by a manager, the written mailbox with the interrupt behind it, its handler, the thread's
-/// wake-up, and the answer that it posts before it comes back.
+/// The other direction: collection and push by a manager, the mailbox write with the interrupt behind it, its
+/// handler, the thread's wake-up, and the reply that it posts before it returns.
 #[test]
 fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     let mut host = Host::recorded(&[]);
@@ -136,8 +136,8 @@ fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     assert_eq!((row.completed, row.noticed), (Some(completed), Some(completed)));
 }
 
-/// One that waits for its thread has waited for the receiver, until the thread is in the kernel; from then on its time is the
-/// thread's.
+/// A message that waits for its thread has waited for the receiver, until the thread is in the kernel; from then on
+/// its time is the thread's.
 #[test]
 fn a_message_that_waits_for_its_thread_says_so() {
     let mut host = Host::recorded(&[]);
@@ -154,12 +154,12 @@ fn a_message_that_waits_for_its_thread_says_so() {
     assert_eq!(row.completed.unwrap().ps(), 500_000_000 + 110_000 + 5_400_000);
     assert!(stages.contains(&(Stage::Driver, 5_400_000)), "{stages:?}");
     let waited = stages.iter().find(|(stage, _)| *stage == Stage::Receiver).unwrap().1;
-    // Before it came it waited for its channel.
+    // Before that it waited for its channel.
     assert!(waited > 500_110_000 - came && waited < 500_110_000, "{waited}");
     assert!(!stages.iter().any(|(stage, _)| *stage == Stage::Wake || *stage == Stage::Library), "{stages:?}");
 }
 
-/// Two lists of pages each way, also where the thread comes late: one message, whose stages hold what every list takes.
+/// Two lists of pages each way, also with a late thread: one message, whose stages include the costs of every list.
 #[test]
 fn bulk_is_one_message_whatever_its_lists() {
     const BYTES: u32 = 7 * 4096;
@@ -197,7 +197,7 @@ fn bulk_is_one_message_whatever_its_lists() {
                 assert_eq!((row.indirect, row.bytes, row.outcome), (true, BYTES.into(), "received"));
                 let stages = row.stages.as_ref().unwrap();
                 let total = |stage| stages.iter().find(|(s, _)| *s == stage).map_or(0, |(_, time)| *time);
-                // Each list is a mailbox of its own, put together and posted by the thread.
+                // Each list has a mailbox of its own, built and posted by the thread.
                 let lists = 2 * (5_400_000 + 51_000);
                 match row.to_card {
                     true => assert_eq!(total(Stage::Driver), 10_229_000 + lists),
@@ -211,7 +211,7 @@ fn bulk_is_one_message_whatever_its_lists() {
     }
 }
 
-/// Messages that no one receives have an outcome and no latency.
+/// Messages without a receiver have an outcome and no latency.
 #[test]
 fn what_fails_is_recorded_as_such() {
     let mut host = Host::recorded(&[]);
@@ -228,7 +228,7 @@ fn what_fails_is_recorded_as_such() {
         device.send(&mut path, channel, &[1; 4], None).await.unwrap_err();
         let buffer = memory.allocate(8).unwrap().address();
         device.receive_indirect(&mut path, channel, buffer, 8, None).await.unwrap_err();
-        // No pages, no message; then one that nobody reads.
+        // No pages, no message; then one without a reader.
         device.send_indirect(&mut path, channel, u64::MAX / 2, 8, None).await.unwrap_err();
         device.send(&mut path, channel, &[1; 4], Some(Duration::from_us(200))).await.unwrap_err();
     });
@@ -248,7 +248,8 @@ fn what_fails_is_recorded_as_such() {
     assert!(rows.iter().all(|row| row.completed.is_none() && row.noticed.is_none()));
 }
 
-/// A message that its writer withdraws while the thread locks its pages: the thread answers that, and receives the next one.
+/// A message that its writer withdraws while the thread locks its pages: the thread replies to that, and receives the
+/// next one.
 #[test]
 fn a_withdrawn_message_is_not_the_one_received() {
     let mut host = Host::recorded(&["kernel.pin=1 ms"]);

@@ -1,4 +1,4 @@
-//! Processes that do what a list says: `channels_script` of `channels.c`.
+//! Processes that execute a list of steps: `channels_script` of `channels.c`.
 
 use super::Host;
 use nicety_nic::nfp::{MemoryKind, map};
@@ -10,18 +10,18 @@ pub(super) enum Step {
     /// A direct message: target, bytes, the first byte, a timeout in nanoseconds.
     Write(u32, u32, u8, Option<u32>),
     Read(u32, u32, u8, Option<u32>),
-    /// An indirect one: target, bytes, where in EMEM, a timeout.
+    /// An indirect one: target, bytes, offset in EMEM, a timeout.
     WriteInd(u32, u32, u32, Option<u32>),
     ReadInd(u32, u32, u32, Option<u32>),
     /// So many cycles.
     Compute(u32),
 }
 
-/// Bytes of a step in memory, and where the result and the cycle are in them.
+/// Bytes of a step in memory, and the offsets of result and cycle in it.
 const STEP: u64 = 32;
 const RESULT: u64 = 24;
 const CYCLE: u64 = 28;
-/// Bytes of IMEM that each process's list has.
+/// Bytes of IMEM for each process's list.
 const LIST: u64 = 4096;
 
 fn forever(timeout: Option<u32>) -> u32 {
@@ -63,14 +63,14 @@ impl Host {
         self.card.processor().load(core, &self.program, contexts).unwrap();
     }
 
-    /// How a step of a list ended, and at which cycle.
+    /// The result of a step, and its cycle.
     pub(super) fn ended(&self, list: usize, step: usize) -> (i32, u32) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         let word = |at| imem.peek_u32(list as u64 * LIST + step as u64 * STEP + at).unwrap();
         (word(RESULT) as i32, word(CYCLE))
     }
 
-    /// A process that is alone with its microengine, and has list 0.
+    /// A process alone on its microengine, with list 0.
     pub(super) fn one_script(&self, steps: &[Step]) {
         self.load(0, 1);
         self.script(0, (0, 0), steps);
