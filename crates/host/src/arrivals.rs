@@ -4,12 +4,12 @@ use nicety_kernel::{Signal, Sim};
 use nicety_types::{Flight, Path, Stage, Time};
 use std::cell::RefCell;
 
-/// The packets of a transfer as far as their bytes' arrival is known.
+/// The packets of a transfer whose arrival is known.
 #[derive(Debug)]
 pub(crate) struct Packets {
     bytes: u64,
     packet_bytes: u64,
-    /// When the first and the last known byte of each packet are there.
+    /// When the first and the last known byte of each packet arrive.
     known: Vec<(Time, Time)>,
     /// Bytes whose arrival is known, from the start on; none before the first piece.
     up_to: Option<u64>,
@@ -21,7 +21,7 @@ impl Packets {
         Packets { bytes, packet_bytes, known: Vec::new(), up_to: None }
     }
 
-    /// The bytes from `begin` to `end` are there at `at`; those before `begin` were told before.
+    /// The bytes from `begin` to `end` arrive at `at`; those before `begin` were reported before.
     pub(crate) fn arrived(&mut self, begin: u64, end: u64, at: Time) {
         debug_assert_eq!(self.up_to.unwrap_or(0), begin, "bytes arrive in order");
         let packets = begin / self.packet_bytes..end.div_ceil(self.packet_bytes).max(1);
@@ -66,7 +66,7 @@ impl Arrivals {
         Arrivals::under_way(sim, stage, path, packets)
     }
 
-    /// A transfer of which the first bytes are still to come.
+    /// A transfer whose first bytes have not been laid out yet.
     pub(crate) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         Arrivals {
             sim: sim.clone(),
@@ -88,9 +88,9 @@ impl Arrivals {
         self.changed.notify_all();
     }
 
-    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns as soon as the
-    /// arrival of its last byte is known: where tags or credits hold its later requests back, a packet
-    /// is not sent on before all of it is on its way.
+    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns as
+    /// soon as the arrival of its last byte is known: where tags or credits hold its later requests back, a
+    /// packet is not forwarded before all of it is in flight.
     pub(crate) async fn packet(&self, offset: u64) -> Flight {
         let asked = self.sim.now();
         self.changed.wait_until(|| self.state.borrow().packets.packet(offset).is_some()).await;

@@ -1,4 +1,4 @@
-//! The way between host and card: a plain bus, PCI Express or PCI.
+//! The bus between host and card: a plain bus, PCI Express or PCI.
 
 use crate::arrivals::Arrivals;
 use crate::pci::{PciSpec, Shared};
@@ -10,7 +10,7 @@ use nicety_types::{
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a bus is described by.
+/// The specification of a bus.
 #[derive(Clone, Copy, Debug)]
 pub enum BusSpec {
     /// A latency and a gap a byte in each direction.
@@ -22,7 +22,7 @@ pub enum BusSpec {
 }
 
 impl BusSpec {
-    /// How long a CPU is busy writing `bytes` into the card, on a bus that nobody else uses.
+    /// How long a CPU is busy writing `bytes` into the card, on an idle bus.
     pub fn store_time(&self, bytes: u64) -> Duration {
         match self {
             BusSpec::Plain(plain) => plain.gap.cover(bytes),
@@ -33,16 +33,16 @@ impl BusSpec {
     }
 }
 
-/// What a plain bus is described by.
+/// The specification of a plain bus.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSpec {
-    /// One crossing, either way.
+    /// The latency of one crossing, in either direction.
     pub latency: Duration,
-    /// Per byte, each direction.
+    /// Time per byte, in each direction.
     pub gap: Gap,
 }
 
-/// What a card tells its host beside payload.
+/// A notice from a card to its host, beside payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// An event in a queue.
@@ -71,7 +71,7 @@ enum Kind {
     Pci(Rc<Shared>),
 }
 
-/// A message on its way over the bus to the card, packet behind packet.
+/// A message in flight over the bus to the card, packet behind packet.
 #[derive(Clone, Debug)]
 pub struct Transfer(Arriving);
 
@@ -138,8 +138,8 @@ impl Bus {
         })
     }
 
-    /// A CPU writes `bytes` into the card by programmed I/O, with no command in front of them. Returns when the CPU has
-    /// handed over the last one; other users of a shared bus take turns with it.
+    /// A CPU writes `bytes` into the card by programmed I/O, with no command in front of them. Returns when
+    /// the CPU has handed over the last one; other users of a shared bus take turns with it.
     pub async fn store(&self, message: MessageId, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { sim, to_card, .. } => {
@@ -190,8 +190,8 @@ impl Bus {
         }
     }
 
-    /// The card reads `bytes` of host memory from `address` on: the request crosses behind the writes before it, then
-    /// the data comes back. Returns once the request has reached the host.
+    /// The card reads `bytes` of host memory from `address` on: the request crosses behind the writes before
+    /// it, then the data comes back. Returns once the request has reached the host.
     pub async fn read(
         &self,
         message: MessageId,

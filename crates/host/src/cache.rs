@@ -1,9 +1,9 @@
-//! The CPUs' cache: which lines of host memory it holds, and what a loop over memory has to fetch.
+//! The CPUs' cache: the lines of host memory it holds, and the lines a loop over memory has to fetch.
 //!
-//! One cache for all cores, fully associative, which gives up the line that was used longest ago. A line that is read, or
-//! written in part, is fetched where it is missing; one that is written whole is not, as with streaming stores. A written line goes
-//! back to memory once, whenever that is, and is counted when it becomes dirty. What a card writes goes to memory, and
-//! the cache loses its copy.
+//! One cache for all cores, fully associative, with LRU replacement. A line that is read, or written in part,
+//! is fetched where it is missing; one that is written whole is not, as with streaming stores. A written line
+//! is written back once, at any time, and is counted when it becomes dirty. A card writes to memory, and the
+//! cache loses its copy.
 
 use std::collections::HashMap;
 use std::ops::Range;

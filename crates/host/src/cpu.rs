@@ -1,4 +1,4 @@
-//! A host's CPU cores, and what posting, noticing and computing cost on them.
+//! A host's CPU cores, and the costs of posting, noticing and computing on them.
 
 use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
@@ -7,20 +7,20 @@ use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::ops::Range;
 
-/// What a host is described by.
+/// The specification of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSpec {
     /// CPU cores.
     pub cores: usize,
     /// Their clock.
     pub clock: Frequency,
-    /// What posting an operation costs a CPU: the o of the LogGP models.
+    /// CPU time to post an operation: the o of the LogGP models.
     pub post: Duration,
-    /// What noticing an event costs a CPU: poll, and look at it.
+    /// CPU time to notice an event: poll, and read it.
     pub notice: Duration,
     /// Bytes of memory.
     pub memory: u64,
-    /// What it takes a core to get a line from memory.
+    /// The latency of memory for a core that fetches a line.
     pub memory_latency: Duration,
     /// Memory's bandwidth.
     pub memory_gap: Gap,
@@ -32,14 +32,14 @@ pub struct HostSpec {
     pub line_fills: u64,
 }
 
-/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes, which any core
-/// with vectors of 128 bits does.
+/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes,
+/// which any core with 128-bit vectors does.
 const COPIED_A_CYCLE: u64 = 16;
 
-/// A computation that goes through memory.
+/// A computation that reads and writes memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// What it takes with everything in the cache.
+    /// Its time with everything in the cache.
     pub compute: Duration,
     /// Addresses that are read, in this order.
     pub reads: Vec<Range<u64>>,
@@ -68,7 +68,7 @@ impl Cpus {
         }
     }
 
-    /// The same cores, which background noise takes now and then: a program stays on its core meanwhile, and waits.
+    /// The same cores with background noise: a program stays on its core meanwhile, and waits.
     ///
     /// # Panics
     /// When the noise's duration is not shorter than its period.
@@ -76,12 +76,12 @@ impl Cpus {
         Cpus { noise: Some(Noise::new(&self.sim, self.spec.cores, noise)), ..self }
     }
 
-    /// Posts an operation, which this message or command is.
+    /// Posts the operation of this message or command.
     pub async fn post(&self, path: &mut Path, message: MessageId) {
         self.run(self.spec.post, Stage::Post, path, Some(message)).await;
     }
 
-    /// Notices an event, which this message left where it was one.
+    /// Notices an event, of this message if it has one.
     pub async fn notice(&self, path: &mut Path, message: Option<MessageId>) {
         self.run(self.spec.notice, Stage::Notice, path, message).await;
     }
@@ -89,7 +89,7 @@ impl Cpus {
     /// Computes on memory: the first line comes after the memory's latency; from then on computing, fetching lines, so
     /// many at a time, and memory's bandwidth overlap, and the slowest of them counts.
     ///
-    /// What is in the cache when it starts is seen then. Cards and other cores do not slow it down, nor it them.
+    /// The cache's contents at the start are used. Cards and other cores do not slow it down, nor it them.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds a range; nothing is done then.
@@ -103,8 +103,8 @@ impl Cpus {
         Ok(())
     }
 
-    /// Copies, or what of a copy goes through this memory: the other end is the library's own, and in the cache. Takes what
-    /// going through both takes, and a cycle for 16 bytes; the bytes are the caller's business.
+    /// Copies, as far as a copy goes through this memory: the other end is the library's own, and in the
+    /// cache. Takes the time of going through both, and a cycle for 16 bytes; the caller moves the bytes.
     ///
     /// # Errors
     /// As [`Cpus::work`].
@@ -148,13 +148,13 @@ impl Cpus {
         self.run(duration, Stage::Compute, path, None).await;
     }
 
-    /// Works for `duration` on what `stage` says: a library's code, a copy, the operating system's.
+    /// Works for `duration`, accounted to `stage`: a library's code, a copy, the operating system's.
     pub async fn spend(&self, duration: Duration, stage: Stage, path: &mut Path) {
         self.run(duration, stage, path, None).await;
     }
 
-    /// Holds a core until the permit is dropped, for work whose end somebody else decides, such as programmed I/O.
-    /// Background noise does not disturb it.
+    /// Holds a core until the permit is dropped, for work whose end the core does not decide, such as
+    /// programmed I/O. Background noise does not disturb it.
     pub async fn hold(&self, path: &mut Path) -> Permit {
         let core = self.cores.acquire().await;
         path.advance(Stage::CpuQueued, self.sim.now());
@@ -247,10 +247,10 @@ mod tests {
         assert_eq!(ends(SPEC, &[(200_000, 0..1600, 0..0)]).0, [51_000 + 200_000]);
         // Whole lines that are only written are not waited for.
         assert_eq!(ends(SPEC, &[(0, 0..0, 0..640)]).0, [640 * 6]);
-        // With enough fetches under way the bandwidth counts.
+        // With enough fetches in flight the bandwidth counts.
         let wide = HostSpec { line_fills: 1000, ..SPEC };
         assert_eq!(ends(wide, &[(0, 0..3200, 0..0)]).0, [51_000 + 3200 * 6]);
-        // Nothing to move: what it takes to compute.
+        // Nothing to move: the compute time.
         assert_eq!(ends(SPEC, &[(7, 0..0, 0..0)]).0, [7]);
     }
 

@@ -1,9 +1,9 @@
-//! The operating system of a host, as far as communication meets it: system calls, pages that are locked and
+//! The services of a host's operating system to communication: system calls, pages that are locked and
 //! translated for a card, interrupts, and threads that wake up.
 //!
-//! Cards of different designs enter it for different things: a driver at each message, a card with user-level
-//! interfaces only where memory is registered. What each entry costs is the host's business and exists once. All of it
-//! is work of a CPU, so it waits for one that is free and holds it; nothing is preempted.
+//! Cards of different designs need different services: a driver at each message, a card with user-level
+//! interfaces only where memory is registered. The costs of a service belong to the host and exist once. All
+//! of it is work of a CPU, so it waits for one that is free and holds it; nothing is preempted.
 
 use crate::cpu::Cpus;
 use nicety_kernel::{Server, Sim};
@@ -11,7 +11,7 @@ use nicety_types::{Duration, Path, Stage};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What the operating system's services cost a CPU.
+/// The CPU time of the operating system's services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSpec {
     /// A system call that does nothing: entering the kernel and leaving it.
@@ -20,9 +20,9 @@ pub struct KernelSpec {
     pub pin: Duration,
     /// Locking and translating: the part for each page.
     pub pin_page: Duration,
-    /// Giving pages free again: the part that does not depend on how many there are.
+    /// Unlocking pages: the part that does not depend on how many there are.
     pub unpin: Duration,
-    /// Giving pages free again: the part for each page.
+    /// Unlocking pages: the part for each page.
     pub unpin_page: Duration,
     /// The handler of an interrupt, from the interrupt to the handler's end.
     pub interrupt: Duration,
@@ -42,7 +42,7 @@ impl KernelSpec {
     }
 }
 
-/// How often the kernel was entered, and what for.
+/// How often each service was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
     /// System calls.
@@ -51,7 +51,7 @@ pub struct KernelCounters {
     pub pins: u64,
     /// Pages that were locked and translated.
     pub pages_pinned: u64,
-    /// Times that pages were given free again.
+    /// Times that pages were unlocked.
     pub unpins: u64,
     /// Interrupts whose handlers ran.
     pub interrupts: u64,
@@ -77,7 +77,7 @@ impl Kernel {
         Kernel { sim: sim.clone(), cpus: cpus.clone(), spec, counters: Cell::default() }
     }
 
-    /// What its services cost.
+    /// The costs of its services.
     pub const fn spec(&self) -> &KernelSpec {
         &self.spec
     }
@@ -92,7 +92,7 @@ impl Kernel {
         self.counters.get()
     }
 
-    /// Enters the kernel by a system call and leaves it again. What the call does comes to it.
+    /// Enters the kernel by a system call and leaves it again. The work of the call is extra.
     pub async fn call(&self, path: &mut Path) {
         self.count(|counters| counters.calls += 1);
         self.cpus.spend(self.spec.call, Stage::SystemCall, path).await;
@@ -108,7 +108,7 @@ impl Kernel {
         self.cpus.spend(time, Stage::Pin, path).await;
     }
 
-    /// Gives `pages` free again, inside a system call or a handler.
+    /// Unlocks `pages`, inside a system call or a handler.
     pub async fn unpin(&self, pages: u64, path: &mut Path) {
         self.count(|counters| counters.unpins += 1);
         let time = whole(self.spec.unpin, self.spec.unpin_page, pages);
@@ -120,8 +120,8 @@ impl Kernel {
         Vector(Server::new(&self.sim))
     }
 
-    /// An interrupt: its handler waits for those of the same vector before it, and for a CPU, and runs. Ready at its
-    /// end; `path` is that of what the card raised it for.
+    /// An interrupt: its handler waits for those of the same vector before it, and for a CPU, and runs. Ready
+    /// at its end; `path` is that of the interrupt's cause.
     pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
         self.count(|counters| counters.interrupts += 1);
         let running = vector.0.acquire().await;

@@ -1,14 +1,14 @@
-//! Hosts: what is on the computer's side of the card.
+//! Hosts: the computer's side of the card.
 //!
-//! - [`Memory`]: host memory in allocations that never move, so that a program can look at them from outside;
+//! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside;
 //!   every byte read and written is counted.
-//! - [`Bus`]: the way between host and card: two directions of latency and gap, a PCI Express link
+//! - [`Bus`]: the bus between host and card: two directions of latency and gap, a PCI Express link
 //!   ([`pcie`]), or a PCI bus ([`pci`]).
 //! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
 //!   where the computation goes through any, and the noise on them.
 //! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, wake-ups.
 //!
-//! What programs see of it is put together by the `nicety` crate; what a card does with it, by `nic`.
+//! The `nicety` crate builds the programs' view of it; `nic` the cards'.
 
 mod arrivals;
 mod bus;

@@ -13,8 +13,8 @@ const PAGE: u64 = 4096;
 /// Where the first allocation lies: low enough to read, high enough that a null pointer plus an offset misses it.
 const FIRST_ADDRESS: u64 = 0x10_0000;
 
-/// Bytes of host memory that never move or shrink. Whoever holds them may look at them while no simulation runs;
-/// all access is by copy, so nobody ever holds a reference into memory that somebody else writes.
+/// Bytes of host memory that never move or shrink. An owner may read them while no simulation runs; all
+/// access is by copy, so there is never a reference into memory that another party writes.
 pub struct HostBytes {
     start: NonNull<u8>,
     len: usize,
@@ -179,7 +179,7 @@ pub struct Memory {
     used: Cell<u64>,
     next: Cell<u64>,
     traffic: Cell<Traffic>,
-    /// What the CPUs have in their cache; none until they compute on memory.
+    /// The CPUs' cache; none until they compute on memory.
     cache: RefCell<Option<Cache>>,
 }
 
@@ -196,8 +196,8 @@ impl Memory {
         }
     }
 
-    /// The CPUs go through these addresses, by way of a cache of `bytes` in lines of `line`: says which lines went between
-    /// it and memory, and counts them.
+    /// The CPUs access these addresses, through a cache of `bytes` in lines of `line`: returns the lines that
+    /// went between it and memory, and counts them.
     pub(crate) fn touch(&self, bytes: u64, line: u64, reads: &[Range<u64>], writes: &[Range<u64>]) -> Lines {
         let mut cache = self.cache.borrow_mut();
         let cache = cache.get_or_insert_with(|| Cache::new(bytes, line));
@@ -252,8 +252,8 @@ impl Memory {
         Ok(allocation)
     }
 
-    /// Applies `action` to the allocation that holds the range, and the range's offset in it; of an empty range there is
-    /// nothing to do, wherever it lies.
+    /// Applies `action` to the allocation that holds the range, and the range's offset in it; an empty range
+    /// needs no action, wherever it lies.
     fn at<R>(
         &self,
         address: u64,
@@ -297,7 +297,7 @@ impl Memory {
         Ok(payload)
     }
 
-    /// Reads bytes that a CPU has gone through, whose traffic has been counted with that.
+    /// Reads bytes that a CPU has accessed, whose traffic has been counted with that access.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds them all.
@@ -308,7 +308,7 @@ impl Memory {
         })
     }
 
-    /// Writes a payload that a CPU has gone through, as [`Memory::peek`] reads one.
+    /// Writes a payload that a CPU has accessed, as [`Memory::peek`] reads one.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds it all.
@@ -375,7 +375,7 @@ impl Memory {
         self.traffic.set(Traffic { written: traffic.written + len, ..traffic });
     }
 
-    /// What went through the memory so far.
+    /// The traffic of the memory so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.get()
     }

@@ -1,18 +1,18 @@
 //! Background noise on a host's cores: daemons, interrupts, the operating system's own work.
 //!
-//! When noise comes depends on nothing that programs do, so it needs no task and no event: the intervals of a core
-//! are drawn as its work meets them, and a run ends when its programs do.
+//! Noise does not depend on programs, so it needs no task and no event: the intervals of a core are drawn as
+//! its work meets them, and a run ends when its programs do.
 
 use nicety_kernel::{Rng, Sim};
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 
-/// When the noise on a core comes.
+/// The spacing of the noise on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regularity {
     /// The time between two intervals is exponentially distributed.
     Exponential,
-    /// Every period, with a random phase.
+    /// One every period, with a random phase.
     Fixed,
 }
 
@@ -27,7 +27,8 @@ pub struct NoiseSpec {
     pub regularity: Regularity,
 }
 
-/// Most intervals of noise that are gone through at once, so that a run can be interrupted however much of it there is.
+/// Most intervals of noise that are processed at once, so that a run can be interrupted however much of it
+/// there is.
 const INTERVALS: u32 = 1 << 20;
 
 /// The noise of a host's cores.
@@ -35,11 +36,11 @@ pub(crate) struct Noise(RefCell<Vec<Core>>);
 
 struct Core {
     timeline: Timeline,
-    /// Whether a program's work is on it.
+    /// Whether a program runs on it.
     taken: bool,
 }
 
-/// A core on which work is done; given back when dropped.
+/// A core on which a program runs; free again when dropped.
 pub(crate) struct Pinned<'n> {
     noise: &'n Noise,
     core: usize,
@@ -55,8 +56,8 @@ impl Noise {
         Noise(RefCell::new((0..cores).map(core).collect()))
     }
 
-    /// The first core that no work is on: noise is no reason to move, so what a program does one after the other is done
-    /// on one core. There is one free for whoever holds one of the pool.
+    /// The first core that is free of work: noise does not make a program migrate, so its consecutive work is
+    /// done on one core. Every holder of a core of the pool finds one free.
     pub(crate) fn pin(&self) -> Pinned<'_> {
         let mut cores = self.0.borrow_mut();
         let core = cores.iter().position(|core| !core.taken).expect("as many cores as the pool has");
@@ -66,9 +67,9 @@ impl Noise {
 }
 
 impl Pinned<'_> {
-    /// Until when `left` of work is done that goes on at `now`, at most as far as a good many intervals of noise reach;
-    /// `left` is what is left then. Tells its pieces and the noise between them: whether it is noise, from when and until
-    /// when.
+    /// Does `left` of work from `now` on, up to a bounded number of intervals of noise; returns when it ends,
+    /// with the remaining work in `left`. Reports the pieces of work and the noise between them: whether it
+    /// is noise, its start and its end.
     pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
         self.noise.0.borrow_mut()[self.core].timeline.work(now, left, INTERVALS, piece)
     }
@@ -89,7 +90,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Noise that has gone on for ever when the run begins.
+    /// Noise that began long before the run.
     fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
         // How much of a period is over at time zero; an interval is a period's first part.
         let (period, duration) = (spec.period.ps(), spec.duration.ps());
@@ -100,7 +101,7 @@ impl Timeline {
         } else {
             let wait = match spec.regularity {
                 Regularity::Fixed => period - over,
-                // It has no memory: what is left of a gap is distributed as the whole is.
+                // It has no memory: the rest of a gap has the distribution of a whole one.
                 Regularity::Exponential => exponential(&mut timeline.rng, period - duration),
             };
             timeline.begin += Duration::from_ps(wait);
@@ -109,7 +110,8 @@ impl Timeline {
         timeline
     }
 
-    /// Goes on towards the first interval that ends after `now`, by so many intervals at most. Whether it has come there.
+    /// Goes on towards the first interval that ends after `now`, by so many intervals at most. Returns
+    /// whether it got there.
     fn skip_to(&mut self, now: Time, intervals: &mut u32) -> bool {
         while self.end <= now && self.end < Time::MAX {
             let Some(rest) = intervals.checked_sub(1) else { return false };
@@ -275,7 +277,7 @@ mod tests {
             pieces.retain(|(_, from, to)| from < to);
             (now, pieces, parts)
         };
-        // From the beginning, and after a long time in which nobody looked at the noise.
+        // From the beginning, and after a long time in which the noise was not read.
         for begin in [Time::ZERO, Time::from_ps(1_000_000)] {
             let (end, pieces, parts) = whole(begin, u32::MAX);
             assert_eq!(parts, 1);

@@ -1,14 +1,14 @@
 //! A PCI bus between host and card, transaction by transaction.
 //!
 //! # What is modelled
-//! One set of wires for both directions. Whoever moves something, the host or the card, is granted the bus for one
-//! transaction: an address phase, the clocks until data come and between them, data phases of 4 or 8 bytes, and the
-//! turnaround. Those who want the bus at the same time take turns, since each asks for its next transaction when it has
-//! finished one, and is served in that order. Arbitration is hidden behind the transaction before, and takes time where
-//! there is none.
+//! One set of wires for both directions. The initiator of a transfer, the host or the card, is granted the
+//! bus for one transaction: an address phase, the clocks until data come and between them, data phases of 4
+//! or 8 bytes, and the turnaround. Concurrent initiators take turns, since each requests its next transaction
+//! when it has finished one, and is served in that order. Arbitration is hidden behind the transaction
+//! before, and takes time where there is none.
 //!
-//! - The **host** writes through write-combining buffers: each full one is a burst, what is left of the last one
-//!   goes a data phase a transaction. So the rate of programmed I/O depends on how much is written at a time.
+//! - The **host** writes through write-combining buffers: each full one is a burst, the rest of the last one
+//!   goes a data phase a transaction. So the rate of programmed I/O depends on the size of the writes.
 //! - The **card** reads and writes host memory in bursts that end at multiples of their longest length. A read is answered
 //!   in its own transaction: nothing is split, and the bus waits.
 //!
@@ -17,12 +17,12 @@
 //! 18 clocks, so programmed I/O reaches 32 B / 270 ns = 118.5 MB/s; a burst of the card is 1 + 12 + 16 + 1 = 30 clocks,
 //! 128 B / 450 ns = 284.4 MB/s.
 //!
-//! # What is not
-//! - What the host pushes for one message, and what [`Bus::write`](crate::Bus::write) is given, is laid out at once, and
-//!   others wait for its end; [`Bus::store`](crate::Bus::store), [`Bus::deposit`](crate::Bus::deposit) and
-//!   [`Bus::read`](crate::Bus::read) take turns.
-//! - A byte that is read can be used at the end of its burst, and a packet of them goes on when its last burst has been
-//!   granted.
+//! # Not modelled
+//! - The bytes that the host pushes for one message, and those of one [`Bus::write`](crate::Bus::write), are
+//!   laid out at once, and others wait for their end; [`Bus::store`](crate::Bus::store),
+//!   [`Bus::deposit`](crate::Bus::deposit) and [`Bus::read`](crate::Bus::read) take turns.
+//! - A byte that is read can be used at the end of its burst, and a packet of them goes on when its last
+//!   burst has been granted.
 //! - Retries, latency timers, parity, dual address cycles, interrupts, and other devices on the bus.
 
 mod spec;
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     wires: RefCell<Wires>,
 }
 
-/// Who moves bytes where.
+/// The kind of a transfer: its initiator and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToCard,
@@ -57,14 +57,14 @@ enum Way {
 struct Wires {
     /// When the last transaction that has been granted ends.
     free: Time,
-    /// Whose it is, and the path up to its end.
+    /// The message it is for, and the path up to its end.
     last: Option<(Option<MessageId>, Path)>,
     to_card: Duration,
     to_host: Duration,
     recorder: Option<Recorder>,
 }
 
-/// What the time on the bus is accounted as, and waiting for it.
+/// The stage of the time on the bus, and that of waiting for it.
 type Stages = (Stage, Stage);
 
 const BUS: Stages = (Stage::Bus, Stage::BusQueued);
@@ -100,14 +100,14 @@ impl Shared {
         (wires.to_card, wires.to_host)
     }
 
-    /// Asks for a bus on which it has no transaction before this one.
+    /// Requests a bus on which it has no transaction before this one.
     fn ask(&self, path: &mut Path, stages: Stages) {
         let granted = path.at() + self.spec.clock.cycles(self.spec.arbitration);
         path.advance(stages.0, granted);
     }
 
-    /// Has the bus for so many clocks, from the instant that `path` accounts for on or when the bus is free. The path goes
-    /// on to when it begins; returns when it ends.
+    /// Occupies the bus for so many clocks, from the instant that `path` accounts for on or when the bus is
+    /// free. The path goes on to the beginning; returns the end.
     fn claim(
         &self,
         way: Way,
@@ -119,7 +119,7 @@ impl Shared {
         let mut wires = self.wires.borrow_mut();
         let start = path.at().max(wires.free);
         if start > path.at() {
-            // What another part of the same message did meanwhile is the critical path.
+            // The critical path is another part of the same message.
             if let Some((_, its)) =
                 wires.last.as_ref().filter(|(last, _)| message.is_some() && *last == message)
             {
@@ -232,8 +232,8 @@ impl Shared {
         path
     }
 
-    /// The card reads `bytes` of host memory, a burst at a time. Returns when the first one begins; the bytes arrive as
-    /// [`Arrivals`] tell.
+    /// The card reads `bytes` of host memory, a burst at a time. Returns when the first one begins;
+    /// [`Arrivals`] reports the bytes.
     pub(crate) async fn read(
         self: &Rc<Shared>,
         message: MessageId,

@@ -1,11 +1,11 @@
-//! What a PCI bus is described by, and how many clocks its transactions take.
+//! The specification of a PCI bus, and the clocks of its transactions.
 
 use nicety_types::{Duration, Frequency};
 
 /// The clock of the address phase.
 const ADDRESS: u64 = 1;
 
-/// The clock in which nobody drives the bus, between one who did and the next.
+/// The clock in which no device drives the bus, between two drivers.
 const TURNAROUND: u64 = 1;
 
 /// A PCI bus, and the bridge that joins it to the host.
@@ -17,7 +17,7 @@ pub struct PciSpec {
     pub width: u64,
     /// Clocks of a transaction in which neither an address nor data are on the bus.
     pub wait: u64,
-    /// Clocks until somebody may begin on a bus that nobody uses; otherwise they pass while others do.
+    /// Clocks until a device may begin on an idle bus; on a busy one they pass meanwhile.
     pub arbitration: u64,
     /// Bytes that the host's write-combining buffers gather into one burst; a data phase if they gather nothing.
     pub combine: u64,
@@ -33,19 +33,19 @@ pub struct PciSpec {
     pub counter: u64,
 }
 
-/// Something a PCI bus cannot be.
+/// An invalid key of a PCI bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key of `[bus.pci]`.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead.
+    /// The remedy.
     pub help: &'static str,
 }
 
 impl PciSpec {
-    /// Everything that cannot be. A bus is only made of a spec without problems.
+    /// All invalid keys. A bus is only made of a spec without problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key, message, help| problems.push(Problem { key, message, help });
@@ -76,7 +76,7 @@ impl PciSpec {
         bytes / self.combine * full + (bytes % self.combine).div_ceil(self.width) * single
     }
 
-    /// Where the host's transaction ends that begins with byte `begin` of `bytes`.
+    /// The end of the host's transaction that begins with byte `begin` of `bytes`.
     pub const fn gathered(&self, begin: u64, bytes: u64) -> u64 {
         let full = bytes / self.combine * self.combine;
         let step = if begin < full { self.combine } else { self.width };
@@ -89,7 +89,8 @@ impl PciSpec {
         self.bursts(address, bytes).map(|(begin, end)| self.transaction(address + begin, end - begin)).sum()
     }
 
-    /// The card's bursts of a transfer: their first bytes and those behind their last, from the transfer's start.
+    /// The card's bursts of a transfer: their first byte and the one behind their last, from the transfer's
+    /// start.
     pub fn bursts(&self, address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let most = self.burst;
         let mut next = 0;

@@ -1,17 +1,18 @@
 //! A PCI Express link between host and card, TLP by TLP.
 //!
 //! # What is modelled
-//! Every TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and, if asked
-//! for, ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions at the RCB and MPS.
-//! A read waits for a tag and a credit; TLPs wait for credits, which come back when the far end's buffer has room
-//! and its UpdateFC has come over. Acks and UpdateFCs occupy the other direction, before the TLPs there. SKP ordered
-//! sets go between the TLPs of a stream.
+//! Every TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and,
+//! if enabled, ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions
+//! at the RCB and MPS. A read waits for a tag and a credit; TLPs wait for credits, which return when the far
+//! end's buffer has room and its UpdateFC has arrived. Acks and UpdateFCs occupy the other direction, before
+//! the TLPs there. SKP ordered sets go between the TLPs of a stream.
 //!
-//! A direction is first come, first served: whatever is behind a posted write arrives behind it, a read request among
-//! others. Only one thing overtakes: what waits for a tag or a credit of its own is not on its way yet. The
-//! completions for one request come in order, and so do those of requests that reached the host one after another.
+//! A direction is first come, first served: TLPs behind a posted write arrive behind it, read requests too.
+//! There is one exception: a TLP that waits for a tag or a credit of its own is not in flight yet, and can be
+//! overtaken. The completions for one request come in order, and so do those of requests that reached the
+//! host one after another.
 //!
-//! A byte is there, for whoever reads it or sends it on, when the TLP around it is there: the LCRC is at its end.
+//! A byte can be read or forwarded once the TLP around it has arrived: the LCRC is at its end.
 //!
 //! # Effective bandwidth
 //! Generation 3 x8, MPS 256 B, MRRS 512 B, RCB 64 B, 64-bit addresses, no ECRC: 63.015 Gb/s raw. A write costs
@@ -31,15 +32,15 @@
 //! Streams lose one block in 375 to ordered sets, and reads the Acks and UpdateFCs that their requests cause: 16 bytes every
 //! 203 ns, 1 %. That leaves 57.46 Gb/s for writes and 57.74 for reads.
 //!
-//! # What is not
-//! - No errors, so no Naks and no replays; the replay buffer is never what limits.
+//! # Not modelled
+//! - No errors, so no Naks and no replays; the replay buffer is never the limit.
 //! - Low-power states; the idle symbols that fill the block before an ordered set, up to 0.27 % more; UpdateFCs that are
 //!   repeated every 30 us, 0.01 %.
-//! - DLLPs lie between TLPs: one that becomes ready inside a burst that has been laid out already goes behind the
-//!   burst. The bandwidth it takes is the same, its place is not. The credits it brings come as if it had not waited
-//!   for a TLP.
-//! - What the host pushes for one message, and what the card writes at once, is one burst: others wait for its end.
-//!   Reads mix, request by request.
+//! - DLLPs lie between TLPs: one that becomes ready inside a burst that has been laid out already goes behind
+//!   the burst. The bandwidth it takes is the same, its place is not. The credits it brings come as if it had
+//!   not waited for a TLP.
+//! - The bytes that the host pushes for one message, and those that the card writes at once, are one burst:
+//!   others wait for its end. Reads mix, request by request.
 //! - A packet that is read goes on once the host has answered its last request (`Transfer::packet`).
 //! - Relaxed ordering, ID-based ordering, virtual channels but one, locked and I/O requests.
 //! - A 64-bit atomic operation is timed as a read of 8 bytes; its request does not carry the operand.
@@ -74,7 +75,7 @@ pub(crate) struct Link {
     recorder: RefCell<Option<Recorder>>,
 }
 
-/// A read of host memory: which bytes.
+/// The bytes of a read of host memory.
 #[derive(Clone, Copy)]
 struct Request {
     address: u64,
@@ -130,7 +131,7 @@ impl Link {
         }
     }
 
-    /// Accounts for the wait until the first TLP of something left.
+    /// Accounts for the wait until the first of several TLPs left.
     fn waited(&self, way: Way, message: Option<MessageId>, sent: Sent, path: &mut Path, stages: Stages) {
         self.wires.borrow_mut().waited(way, message, sent, path, stages);
     }
@@ -224,8 +225,8 @@ impl Link {
         Handover { path, landed: end + self.spec.latency_to_host }
     }
 
-    /// The card reads `bytes` of host memory. Returns once the first request has reached the host; the bytes arrive
-    /// as [`Arrivals`] tell.
+    /// The card reads `bytes` of host memory. Returns once the first request has reached the host;
+    /// [`Arrivals`] reports the bytes.
     pub(crate) async fn read(
         self: &Rc<Link>,
         message: MessageId,
@@ -315,7 +316,7 @@ impl Link {
     }
 }
 
-/// How long a CPU is busy writing `bytes` into the card, on a link that nobody else uses.
+/// How long a CPU is busy writing `bytes` into the card, on an idle link.
 pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
     let pieces = split::requests(0, bytes, spec.push_payload).filter(|_| bytes > 0);
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()

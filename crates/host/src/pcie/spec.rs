@@ -1,4 +1,5 @@
-//! What a PCI Express link is described by, and the constants of the PCI Express Base Specification behind it.
+//! The specification of a PCI Express link, and the constants of the PCI Express Base Specification behind
+//! it.
 
 use nicety_types::{Duration, Gap};
 
@@ -111,9 +112,10 @@ impl Generation {
         }
     }
 
-    /// SKP ordered sets, which go on every lane between TLPs and make up for clocks that differ: symbols of one, and the
-    /// most symbol times from one to the next (Physical Layer, Clock Tolerance Compensation). With 8b/10b a COM and three
-    /// SKP every 1180 to 1538 symbol times; with 128b/130b a block of 16 symbols every 370 to 375 blocks.
+    /// SKP ordered sets, which go on every lane between TLPs and compensate for differing clocks: symbols of
+    /// one, and the most symbol times from one to the next (Physical Layer, Clock Tolerance Compensation).
+    /// With 8b/10b a COM and three SKP every 1180 to 1538 symbol times; with 128b/130b a block of 16 symbols
+    /// every 370 to 375 blocks.
     const fn skip(self) -> (u64, u64) {
         if self.encoding().0 == 8 { (4, 1538) } else { (16, 375 * 16) }
     }
@@ -179,7 +181,7 @@ impl Credits {
     pub const INFINITE: Credits = Credits { headers: 0, data: 0 };
 }
 
-/// What a PCI Express link between host and card is described by.
+/// The specification of a PCI Express link between host and card.
 #[derive(Clone, Copy, Debug)]
 pub struct PcieSpec {
     /// Rate and encoding of a lane.
@@ -198,7 +200,7 @@ pub struct PcieSpec {
     pub addressing: Addressing,
     /// Whether every TLP carries an end-to-end CRC.
     pub ecrc: bool,
-    /// Read requests that the card may have under way.
+    /// Read requests that the card may have in flight.
     pub tags: u64,
     /// One crossing from host to card: from the last byte leaving to its effect.
     pub latency_to_card: Duration,
@@ -210,7 +212,7 @@ pub struct PcieSpec {
     pub read_latency: Duration,
     /// From a TLP in the receiver's buffer to its Ack; TLPs that come in between share it.
     pub ack_delay: Duration,
-    /// From room in the receiver's buffer to the UpdateFC that says so.
+    /// From room in the receiver's buffer to the UpdateFC that returns the credits.
     pub update_delay: Duration,
     /// Credits for posted writes, at either end.
     pub posted: Credits,
@@ -228,14 +230,14 @@ pub struct PcieSpec {
     pub counter: u64,
 }
 
-/// Something a link cannot be.
+/// An invalid key of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key of `[bus.pcie]`.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead.
+    /// The remedy.
     pub help: String,
 }
 
@@ -274,7 +276,7 @@ impl PcieSpec {
         }
     }
 
-    /// Everything that the PCI Express specification does not allow. A link is only made of a spec without problems.
+    /// All violations of the PCI Express specification. A link is only made of a spec without problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key, message: String, help: &str| {

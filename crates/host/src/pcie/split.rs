@@ -14,8 +14,8 @@ pub(super) struct Piece {
     pub(super) padded: u64,
 }
 
-/// Cuts a transfer of `bytes` at `address` into pieces, each as far as `reach` says from where it begins. A transfer of
-/// no bytes is one piece.
+/// Cuts a transfer of `bytes` at `address` into pieces; `reach` gives the end of a piece from its beginning.
+/// A transfer of no bytes is one piece.
 fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<Item = Piece> {
     let mut next = Some(0);
     std::iter::from_fn(move || {
@@ -28,9 +28,9 @@ fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<It
     })
 }
 
-/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. What counts is the
-/// length field, in doublewords: one that begins inside a doubleword carries less. A piece begins where the one before
-/// ended, whatever the alignment.
+/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. The limit
+/// applies to the length field, in doublewords: one that begins inside a doubleword carries less. A piece
+/// begins where the one before ended, whatever the alignment.
 pub(super) fn requests(address: u64, bytes: u64, most: u64) -> impl Iterator<Item = Piece> {
     cut(address, bytes, move |at| (at / 4 * 4 + most).min((at / BOUNDARY + 1) * BOUNDARY))
 }

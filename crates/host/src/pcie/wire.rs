@@ -36,8 +36,8 @@ impl Tlp {
     }
 }
 
-/// Credits of one class at the receiver of a direction. Which credits come back when is known as soon as a TLP is
-/// sent, so the future is a list of returns.
+/// Credits of one class at the receiver of a direction. Which credits return when is known as soon as a TLP
+/// is sent, so the future is a list of returns.
 #[derive(Debug)]
 struct FlowControl {
     limit: spec::Credits,
@@ -89,7 +89,7 @@ impl FlowControl {
         self.used.data += data;
     }
 
-    /// The credits of a TLP come back at `time`, not before those already on their way.
+    /// The credits of a TLP return at `time`, not before those already in flight.
     fn give_back(&mut self, time: Time, data: u64) {
         match self.returns.back_mut() {
             Some((last, back)) if *last == time => {
@@ -108,11 +108,12 @@ struct Direction {
     busy: Duration,
     /// When the last byte of the last TLP left.
     sent: Time,
-    /// Whose TLP that was, and its path until it left, to tell waiting for one's own from waiting for others.
+    /// The message of that TLP, and its path until it left, to tell waiting for the same message from waiting
+    /// for others.
     last: Option<(MessageId, Path)>,
     /// When the next SKP ordered set is due.
     skip_due: Time,
-    /// When DLLPs are ready to go this way.
+    /// When DLLPs are ready to go in this direction.
     dllps: BinaryHeap<Reverse<Time>>,
     /// When the next Ack for this direction's TLPs leaves, on the other; in the past where none waits to.
     ack: Time,
@@ -145,8 +146,8 @@ impl Direction {
         }
     }
 
-    /// Sends the SKP ordered sets that are due by `until`, when a TLP would begin. Nobody knows their phase: a wire that has
-    /// been idle for as long as one takes has sent it then, so only what streams pays for them.
+    /// Sends the SKP ordered sets that are due by `until`, when a TLP would begin. Their phase is not known:
+    /// a wire that has been idle for as long as one takes has sent it then, so only streams pay for them.
     fn send_skips(&mut self, until: Time, (each, interval): (Duration, Duration)) {
         if until >= self.free + each {
             self.skip_due = until + interval;
@@ -229,10 +230,10 @@ impl Wires {
         self.to_host.non_posted.earliest(from, 0)
     }
 
-    /// Puts a TLP on the wire, from `from` on, behind those that went before. `now` is the simulation's clock.
+    /// Puts a TLP on the wire, from `from` on, behind the earlier ones. `now` is the simulation's clock.
     ///
-    /// A DLLP that is ready goes first, and so does an ordered set that is due. What the receiver answers, Acks and
-    /// UpdateFCs, will occupy the other direction between its TLPs.
+    /// A DLLP that is ready goes first, and so does an ordered set that is due. The receiver's Acks and
+    /// UpdateFCs will occupy the other direction between its TLPs.
     pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
         let (occupied, each, skip) = (self.gap.cover(tlp.bytes), self.dllp, self.skip);
         let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
@@ -255,7 +256,7 @@ impl Wires {
         let before = std::mem::replace(&mut wire.sent, end);
         wire.credits(tlp.class).take(start, data);
 
-        // What went by in the other direction meanwhile is let go, so that an idle one remembers nothing.
+        // Past DLLPs of the other direction are dropped, so that an idle one keeps no state.
         back.send_dllps(now, each);
         let received = end + port_latency;
         if received >= wire.ack {

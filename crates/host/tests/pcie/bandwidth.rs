@@ -22,7 +22,8 @@ fn writes(spec: PcieSpec, bytes: u64, count: u64) -> f64 {
     (bytes * count * 8) as f64 * 1e3 / ps as f64
 }
 
-/// Gb/s of reads of one size, as many as the tags allow under way, from when the first completion leaves.
+/// Gb/s of reads of one size, with as many in flight as the tags allow, from when the first completion
+/// leaves.
 fn reads(spec: PcieSpec, bytes: u64, count: u64) -> f64 {
     let last = Rc::new(RefCell::new(Time::ZERO));
     let seen = last.clone();
@@ -61,7 +62,7 @@ fn the_table_follows_from_the_bytes_on_the_wire() {
     }
 }
 
-/// What ordered sets leave: one block of 375 is one.
+/// The share that ordered sets leave: one block of 375 is one.
 const ORDERED: f64 = 374.0 / 375.0;
 
 /// How many transfers of a size make a stream long enough for the table, a millisecond or more.
@@ -95,7 +96,7 @@ fn reads_reach_the_table_less_what_their_requests_are_answered_with() {
     }
 }
 
-/// What the documentation's table says that writes and reads reach in the model.
+/// The rates of writes and reads in the model, from the documentation's table.
 const IN_THE_MODEL: [[f64; 2]; 7] = [
     [45.707, 47.404],
     [52.924, 53.823],
@@ -148,7 +149,7 @@ fn both_ways(bytes: u64, count: u64) -> f64 {
     let spec = PcieSpec { command: 0, ..gen3x8() };
     on(spec, move |sim, bus| async move {
         for k in 0..count {
-            // Both directions have a burst at a time, so that Acks are on their way between them.
+            // Both directions have a burst at a time, so that Acks are in flight between them.
             bus.push(message(k), bytes, bytes, now(&sim));
             let written = bus.write(message(k), 0, bytes, now(&sim)).path.at();
             *seen.borrow_mut() = written;

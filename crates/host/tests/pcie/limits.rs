@@ -78,7 +78,7 @@ fn one_tag_allows_one_read_a_round_trip() {
         let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
         let trip = wire(24) + LATENCY + 2 * wire(276) + LATENCY;
         assert_eq!(packet.tail, Time::from_ps(4 * trip));
-        // Nobody knows when the packet will be whole until the host answers the last request.
+        // It is not known when the packet will be whole until the host answers the last request.
         assert_eq!(packet.head, Time::from_ps(3 * trip + wire(24) + LATENCY));
         assert_eq!(packet.path.at(), packet.head);
     });

@@ -1,4 +1,4 @@
-//! A bus, a clock, and somebody who uses it.
+//! A bus, a clock, and a user of the bus.
 
 use nicety_host::pcie::{Generation, PcieSpec};
 use nicety_host::{Bus, BusSpec};
