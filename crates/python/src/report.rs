@@ -1,8 +1,8 @@
 //! The report of a run, as JSON.
 
 use nicety::{
-    ChannelCounters, MicroengineReport, PortReport, ProcessEnd, ProcessReport, QueueCounters, Run, nfp, qnix,
-    spin,
+    KernelCounters, MicroengineReport, NodeReport, PortReport, ProcessEnd, ProcessReport, QueueCounters, Run,
+    nfp, qnix, spin,
 };
 use serde_json::{Value, json};
 
@@ -71,7 +71,8 @@ fn microengine(report: &MicroengineReport) -> Value {
     })
 }
 
-fn channels(counters: &ChannelCounters) -> Value {
+fn channels(report: &nfp::Report) -> Value {
+    let counters = &report.channels;
     json!({
         "posted": counters.posted,
         "pushed": counters.pushed,
@@ -81,6 +82,8 @@ fn channels(counters: &ChannelCounters) -> Value {
         "retries": counters.retries,
         "dropped": counters.dropped,
         "pages_pinned": counters.pinned,
+        "port": port(&report.port),
+        "microengines": report.microengines.iter().map(microengine).collect::<Vec<_>>(),
     })
 }
 
@@ -121,49 +124,69 @@ fn interfaces(counted: &nicety::qnix::Statistics) -> Value {
     })
 }
 
+fn kernel(counted: KernelCounters) -> Value {
+    json!({
+        "calls": counted.calls,
+        "pins": counted.pins,
+        "pages_pinned": counted.pages_pinned,
+        "unpins": counted.unpins,
+        "interrupts": counted.interrupts,
+        "wakes": counted.wakes,
+    })
+}
+
+fn portals(counted: &spin::Report) -> Value {
+    let transport = &counted.transport;
+    json!({
+        "messages_matched": counted.portals.matched,
+        "messages_dropped": counted.portals.dropped_total(),
+        "first_dropped": counted.portals.first_dropped().map(|message| message.to_string()),
+        "handler_runs": counted.handlers.runs,
+        "handler_instructions": counted.handlers.instructions,
+        "handler_cycles": counted.handlers.cycles,
+        "handler_lines_shown": counted.printed.lines,
+        "handler_lines_left_out": counted.printed.left_out,
+        "applications": counted.applications.iter().map(application).collect::<Vec<_>>(),
+        "transport": {
+            "retransmitted": transport.retransmitted,
+            "corrupted": transport.corrupted,
+            "duplicated": transport.duplicated,
+            "out_of_order": transport.out_of_order,
+            "acknowledgements": transport.acknowledgements,
+            "refusals": transport.refusals,
+            "timeouts": transport.timeouts,
+            "unusable": counted.unusable.total(),
+        },
+    })
+}
+
+/// What a card counted, by the name that a host has for what only cards of its design have; null for a design that has
+/// none.
+fn card(node: &NodeReport) -> Value {
+    if let Some(counted) = node.card.of::<spin::Report>() {
+        json!({ "portals": portals(counted) })
+    } else if let Some(counted) = node.card.of::<nfp::Report>() {
+        json!({ "channels": channels(counted) })
+    } else if let Some(counted) = node.card.of::<qnix::Report>() {
+        json!({ "vni": interfaces(&counted.interfaces) })
+    } else {
+        Value::Null
+    }
+}
+
 /// What happened during a run, on nodes and links.
 pub fn report(run: &Run) -> String {
-    let node = |node: &nicety::NodeReport| {
-        let (spin, nfp) = (node.of::<spin::Report>(), node.of::<nfp::Report>());
-        let qnix = node.of::<qnix::Report>();
-        let kernel = node.card.of::<nfp::Report>().map_or(qnix.kernel, |report| report.kernel);
+    let node = |node: &NodeReport| {
+        let of_nfp = || node.card.of::<nfp::Report>().map(|report| report.kernel);
+        let of_qnix = || node.card.of::<qnix::Report>().map(|report| report.kernel);
         json!({
             "nic": &*node.nic,
-            "messages_matched": spin.portals.matched,
-            "messages_dropped": spin.portals.dropped_total(),
-            "first_dropped": spin.portals.first_dropped().map(|message| message.to_string()),
-            "handler_runs": spin.handlers.runs,
-            "handler_instructions": spin.handlers.instructions,
-            "handler_cycles": spin.handlers.cycles,
-            "applications": spin.applications.iter().map(application).collect::<Vec<_>>(),
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
-            "faults": node.faults.iter().map(fault).collect::<Vec<_>>(),
-            "handler_lines_shown": spin.printed.lines,
-            "handler_lines_left_out": spin.printed.left_out,
+            "kernel": kernel(of_nfp().or_else(of_qnix).unwrap_or_default()),
+            "failures": node.faults.iter().map(fault).collect::<Vec<_>>(),
             "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
-            "transport": {
-                "retransmitted": spin.transport.retransmitted,
-                "corrupted": spin.transport.corrupted,
-                "duplicated": spin.transport.duplicated,
-                "out_of_order": spin.transport.out_of_order,
-                "acknowledgements": spin.transport.acknowledgements,
-                "refusals": spin.transport.refusals,
-                "timeouts": spin.transport.timeouts,
-                "unusable": spin.unusable.total(),
-            },
-            "channels": channels(&nfp.channels),
-            "port": port(&nfp.port),
-            "interfaces": interfaces(&qnix.interfaces),
-            "kernel": {
-                "calls": kernel.calls,
-                "pins": kernel.pins,
-                "pages_pinned": kernel.pages_pinned,
-                "unpins": kernel.unpins,
-                "interrupts": kernel.interrupts,
-                "wakes": kernel.wakes,
-            },
-            "microengines": nfp.microengines.iter().map(microengine).collect::<Vec<_>>(),
+            "card": card(node),
         })
     };
     let link = |link: &nicety::FaultStatistics| {

@@ -14,31 +14,6 @@ from nicety.errors import InputError
 
 
 @dataclass(frozen=True)
-class TransportReport:
-    """What a card's reliable transport did; all zero where there is none.
-
-    Attributes:
-        retransmitted: packets sent again.
-        corrupted: packets discarded because their CRC was wrong.
-        duplicated: packets discarded because they had come before.
-        out_of_order: packets discarded because one before them was missing.
-        acknowledgements: acknowledgements sent.
-        refusals: refusals sent, each of which says what is missing.
-        timeouts: how often nothing had come in time.
-        unusable: without such a transport, packets that came damaged or out of place and were dropped.
-    """
-
-    retransmitted: int
-    corrupted: int
-    duplicated: int
-    out_of_order: int
-    acknowledgements: int
-    refusals: int
-    timeouts: int
-    unusable: int
-
-
-@dataclass(frozen=True)
 class LinkReport:
     """What faults did to one direction of a link.
 

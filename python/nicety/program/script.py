@@ -32,11 +32,14 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
+from nicety.program.channels.reports import ChannelReport
 from nicety.program.cluster import Cluster
 from nicety.program.failures import Allowed, allowed, require_report, retold
 from nicety.program.faults import Faults, faults_line, faults_text
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
+from nicety.program.portals.reports import PortalsReport
+from nicety.program.reports import transport_of
 from nicety.program.run import Run
 from nicety.shared.checks import Names, Overrides, changes, names
 from nicety.shared.typed import checked
@@ -203,14 +206,16 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
     for rank, node in enumerate(run.nodes):
         card = {"nic": nic, "rank": rank}
         found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
-        if node.messages_dropped:
-            found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
-        unclaimed, waiting = node.port.frames_unclaimed, node.port.frames_waiting
-        if unclaimed or waiting:
-            found["frames_lost"].append(card | {"unclaimed": unclaimed, "waiting": waiting})
-        if node.handler_lines_shown:
-            lines = {"shown": node.handler_lines_shown, "left_out": node.handler_lines_left_out}
-            found["handler_lines"].append(card | lines)
+        match node.card:
+            case PortalsReport(messages_dropped=dropped, handler_lines_shown=shown) as report:
+                if dropped:
+                    found["messages_dropped"].append(card | {"messages": dropped, "first": report.first_dropped})
+                if shown:
+                    lines = {"shown": shown, "left_out": report.handler_lines_left_out}
+                    found["handler_lines"].append(card | lines)
+            case ChannelReport(port=port) if port.frames_unclaimed or port.frames_waiting:
+                lost = {"unclaimed": port.frames_unclaimed, "waiting": port.frames_waiting}
+                found["frames_lost"].append(card | lost)
     return found
 
 
@@ -218,7 +223,7 @@ def _network(run: Run) -> dict[str, Any]:
     """What faults did, and the cards about it."""
     return {
         "faults": [asdict(link) for link in run.links],
-        "transport": [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(run.nodes)],
+        "transport": [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(run.nodes)],
     }
 
 

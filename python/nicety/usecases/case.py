@@ -111,7 +111,7 @@ class Trial:
     @property
     def fault_notes(self) -> str:
         """What faults of the network did in the last run where cards did not make up for it, on lines of its own."""
-        return self._clusters[-1]._fault_notes if self._clusters else ""  # noqa: SLF001, two halves of one thing
+        return self._clusters[-1].fault_notes if self._clusters else ""
 
     def rng(self) -> np.random.Generator:
         """Random numbers that depend on the seed alone."""
@@ -194,8 +194,8 @@ class UseCase(ABC):
         """The bytes whose bandwidth is a figure, where it is one."""
         return None
 
-    def failure(self, _row: Mapping[str, Any]) -> str | None:
-        """What the runs of a row did not come to though every byte was right, if there is anything."""
+    def incomplete(self, _row: Mapping[str, Any]) -> str | None:
+        """What the runs of a row did not do though every byte was right; None where they did all that was asked for."""
         return None
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:

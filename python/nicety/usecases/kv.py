@@ -256,7 +256,7 @@ class KeyValue(UseCase):
             "host.memory": max(server + clients * request, client),
         }
 
-    def failure(self, row: Mapping[str, Any]) -> str | None:
+    def incomplete(self, row: Mapping[str, Any]) -> str | None:
         """Say how many requests were refused."""
         if not row["refused"]:
             return None
