@@ -111,7 +111,7 @@ class Cluster:
 
     @property
     def fault_notes(self) -> str:
-        """What faults of the network did to packets in the last run where cards did not make up for it.
+        """Effects of the network's faults on packets in the last run where cards did not make up for them.
 
         Notes for an error message, each on a line of its own that it begins; empty where there is nothing to say.
         """

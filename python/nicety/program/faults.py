@@ -15,7 +15,7 @@ from nicety.errors import InputError
 
 @dataclass(frozen=True)
 class LinkReport:
-    """What faults did to one direction of a link.
+    """Effects of faults on one direction of a link.
 
     Attributes:
         link: its name, such as `hosts.0 -> switch.0`.
@@ -39,7 +39,7 @@ Faults = str | PathLike[str] | Mapping[str, Any]
 
 
 _FILE = "# of the file "
-"""What the last line of faults begins with that were read from a file, so that reports can name it."""
+"""The beginning of the last line of faults that were read from a file, so that reports can name it."""
 
 
 def faults_line(faults: str) -> str:

@@ -68,7 +68,7 @@ _READ: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What happened on a node during a run: what every node has, and by design what its card did.
+    """A node during a run: counts that every node has, and by design those of its card.
 
     Attributes:
         nic: the name of the node's card.
@@ -90,7 +90,7 @@ class NodeReport:
 
     @property
     def portals(self) -> PortalsReport:
-        """What the card did where it is one with Portals, as `host.portals` has it.
+        """Counts of a card with Portals, under the same name as `host.portals`.
 
         Raises:
             InputError: where it is of another design.
@@ -99,7 +99,7 @@ class NodeReport:
 
     @property
     def channels(self) -> ChannelReport:
-        """What the card did where it is one with microengines, as `host.channels` has it.
+        """Counts of a card with microengines, under the same name as `host.channels`.
 
         Raises:
             InputError: where it is of another design.
@@ -108,7 +108,7 @@ class NodeReport:
 
     @property
     def vni(self) -> InterfaceReport:
-        """What the card did where it is one with virtual network interfaces, as `host.vni` has it.
+        """Counts of a card with virtual network interfaces, under the same name as `host.vni`.
 
         Raises:
             InputError: where it is of another design.
@@ -140,5 +140,5 @@ def node_report(node: dict[str, Any], failures: list[Failure]) -> NodeReport:
 
 
 def transport_of(node: NodeReport) -> TransportReport:
-    """What the reliable transport of a node's card did: nothing where it has none."""
+    """Counts of the reliable transport of a node's card: zero where it has none."""
     return node.card.transport if isinstance(node.card, PortalsReport) else TransportReport()

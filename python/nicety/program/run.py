@@ -1,4 +1,4 @@
-"""What a run leaves."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run_html(run: Run) -> str:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
     portals = [(rank, node.card) for rank, node in enumerate(run.nodes) if isinstance(node.card, PortalsReport)]
     applications = [(rank, part) for rank, card in portals for part in card.applications]
-    # What the unnamed one did is what the node did.
+    # The counts of the default application alone are those of the node.
     if any(part.name != "default" for _, part in applications):
         text += _parts("applications", applications)
     transports = [(rank, card.transport) for rank, card in portals]
@@ -99,7 +99,7 @@ def run_html(run: Run) -> str:
 
 
 def _counts(node: NodeReport) -> dict[str, int]:
-    """What was counted on a node and on its card, by name."""
+    """Counts of a node and of its card, by name."""
     parts = [part for part in (node.card, node) if part is not None]
     found = ((field.name, getattr(part, field.name)) for part in parts for field in fields(part))
     return {name: count for name, count in found if isinstance(count, int)}

@@ -1,4 +1,4 @@
-"""What runs every use case: the sweep over cards, modes and points, the checks before it, and the report."""
+"""Runs use cases: the sweep over cards, modes and points, the checks before it, and the report."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping
 
 
 def incomplete_text(row: Incomplete) -> str:
-    """What was not done, in a line with its row."""
+    """The requests that were not done, in a line with their row."""
     return f"{_place(row['nic'], row['mode'], row['point'])}: {row['text']}"
 
 
@@ -179,7 +179,7 @@ def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """What all runs of a sweep have in common."""
+    """The options that all runs of a sweep share."""
 
     case: UseCase
     iterations: int
@@ -217,7 +217,7 @@ class _Sweep:
             outcome = self.case.run(trial)
         except Exception as error:
             notes = trial.fault_notes
-            # The network's own errors have them, and wrong input is nobody else's fault.
+            # The network's own errors have them, and wrong input is no fault of theirs.
             told = any(words in str(error) for words in (notes.strip(), "not delivered"))
             if not notes or isinstance(error, InputError) or told:
                 raise
@@ -315,7 +315,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What is kept of a run."""
+    """The figures that are kept of a run."""
 
     time_ps: int
     read_bytes: int
@@ -362,7 +362,7 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
 
 
 def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
-    """What faults did, and the cards about it, where the network has any."""
+    """Effects of faults, and of the cards' transports, where the network has faults."""
     if not outcomes[0].links:
         return {}
     links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]

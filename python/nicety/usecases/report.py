@@ -20,7 +20,7 @@ Group = dict[str, Any]
 
 
 class UseCaseReport(TypedDict):
-    """What a use case gives; `nicety bench --json` prints just this.
+    """The report of a use case; `nicety bench --json` prints just this.
 
     A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
     iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use

@@ -33,7 +33,7 @@ DIRECT_BYTES = 56
 
 @dataclass(frozen=True)
 class Alternative:
-    """What `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
+    """A message that `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
 
     channel: Channel
     wanted: int | Buffer

@@ -1,4 +1,4 @@
-"""What a card with microengines did in a run."""
+"""Reports of cards with microengines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """What a context of a microengine did; its cycles are those since the card's beginning, each in one part.
+    """A process on a context of a microengine; its cycles are those since the card's beginning, each in one part.
 
     Attributes:
         context: its number.
@@ -37,7 +37,7 @@ class ProcessReport:
 
 @dataclass(frozen=True)
 class MicroengineReport:
-    """What a microengine did that was given a program; its cycles are those since the card's beginning.
+    """A microengine that was given a program; its cycles are those since the card's beginning.
 
     Attributes:
         microengine: its number.
@@ -60,12 +60,12 @@ class MicroengineReport:
 
 @dataclass(frozen=True)
 class QueueReport:
-    """What a queue of a card's port has seen.
+    """A queue of a card's port.
 
     Attributes:
         queue: its number; 255 is that of messages between hosts.
         frames_received: frames that processes took.
-        frames_unclaimed: frames that came before anybody had opened the queue, which were dropped.
+        frames_unclaimed: frames that came before the queue was open, which were dropped.
         frames_waiting: frames that no process has taken at the end.
     """
 
@@ -77,13 +77,13 @@ class QueueReport:
 
 @dataclass(frozen=True)
 class PortReport:
-    """What the port of a card did that processes send frames through.
+    """The port of a card, through which processes send frames.
 
     Attributes:
         frames_sent: frames that processes sent, those that forward messages between hosts included.
         frames_received: frames that processes took.
         frames_damaged: frames that came damaged, or were none for this card, which were dropped.
-        frames_unclaimed: frames for queues that nobody had opened, which were dropped.
+        frames_unclaimed: frames for queues that were not open, which were dropped.
         frames_waiting: frames that no process has taken at the end.
         frames_refused: frames of messages between hosts that could not be meant, which were dropped.
         envelopes_refused: the same of what another host says about messages.
@@ -102,7 +102,7 @@ class PortReport:
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """What a card with microengines did: its channels, its port, and its microengines.
+    """A card with microengines: its channels, its port, and its microengines.
 
     Attributes:
         posted: mailboxes that the host wrote.
@@ -130,7 +130,7 @@ class ChannelReport:
 
 
 def channel_report(counted: dict[str, Any]) -> ChannelReport:
-    """What a card with microengines did, read from JSON."""
+    """The report of a card with microengines, read from JSON."""
     port = counted["port"]
     queues = [QueueReport(**queue) for queue in port["queues"]]
     microengines = [_microengine_report(each) for each in counted["microengines"]]

@@ -1,4 +1,4 @@
-"""What a host puts on its card for handlers: applications, HPU memory, and programs with their state.
+"""Resources of handlers on a card: applications, HPU memory, and programs with their state.
 
     kv = host.portals.application("kv", weight=3, cycles_per_run=100_000)
     table = host.portals.hpu_alloc(4096, application=kv)

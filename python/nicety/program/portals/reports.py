@@ -1,4 +1,4 @@
-"""What a card with Portals did in a run."""
+"""Reports of cards with Portals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ApplicationReport:
-    """What an application has used of its card.
+    """Resources that an application has used on its card.
 
     Attributes:
         name: its name; `default` is that of handlers for which none was given.
@@ -38,7 +38,7 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class TransportReport:
-    """What a card's reliable transport did; all zero where there is none.
+    """Counts of a card's reliable transport; all zero where there is none.
 
     Attributes:
         retransmitted: packets sent again.
@@ -63,7 +63,7 @@ class TransportReport:
 
 @dataclass(frozen=True)
 class PortalsReport:
-    """What a card with Portals did: messages, handlers, and its reliable transport.
+    """A card with Portals: messages, handlers, and its reliable transport.
 
     Attributes:
         messages_matched: messages that found a match entry.
@@ -91,7 +91,7 @@ class PortalsReport:
 
 
 def portals_report(counted: dict[str, Any]) -> PortalsReport:
-    """What a card with Portals did, read from JSON."""
+    """The report of a card with Portals, read from JSON."""
     applications = [ApplicationReport(**application) for application in counted["applications"]]
     transport = TransportReport(**counted["transport"])
     return PortalsReport(**counted | {"applications": applications, "transport": transport})
