@@ -123,10 +123,11 @@ def test_a_budget_stops_a_handler_and_harms_nobody_else(handlers: Callable) -> N
     assert (looping.handler_runs, looping.handlers_failed, looping.messages_refused) == (2, 2, 1)
     assert 4000 <= looping.handler_cycles < 4010
     assert (main.handler_runs, main.handlers_failed) == (2, 0)
-    first, second = (failure.text for failure in result.nodes[1].failures)
+    first, second, unserved = (failure.text for failure in result.nodes[1].failures)
     assert "the budget of application 'looping' is used up, 3000 cycles for a run, in payload_handler at " in first
     assert ".c:4 (pc 0x1d0000" in first
     assert "is used up, 4000 cycles in all, in payload_handler" in second
+    assert unserved == "messages refused: the budget of application 'looping' is used up"
 
 
 def test_hpu_memory_is_the_cards(handlers: Callable) -> None:

@@ -74,13 +74,15 @@ _MOST = 32
 
 def run_html(run: Run) -> str:
     """A run: how long it took, and what happened on each node; what happened nowhere is left out."""
-    counts = list(dict.fromkeys(name for node in run.nodes for name, count in _counts(node).items() if count))
+    found = [_counts(node) for node in run.nodes]
+    names = dict.fromkeys(name for counts in found for name in counts)
+    counts = [name for name in names if any(counts.get(name) for counts in found)]
     rows = [["rank", *(name.replace("_", " ") for name in counts), "result"]]
-    for rank, node in enumerate(run.nodes[:_MOST]):
+    for rank in range(min(len(run.nodes), _MOST)):
         result = repr(run.results[rank]) if rank in run.results else ""
         if len(result) > _LONGEST:
             result = f"{result[: _LONGEST - 3]}..."
-        rows.append([str(rank), *(f"{_counts(node).get(name, 0):,}" for name in counts), result])
+        rows.append([str(rank), *(f"{found[rank].get(name, 0):,}" for name in counts), result])
     text = table_html(f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events", rows)
     if len(run.nodes) > _MOST:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
