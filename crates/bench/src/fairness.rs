@@ -1,7 +1,7 @@
-//! How a card serves many processes: each of them streams messages to a process of another host, all at once.
+//! Fairness of a card to many processes: each streams messages to a process of another host, all at once.
 //!
-//! A row has what each process gets, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)), which is 1 where all
-//! get the same and 1/n where one gets everything.
+//! A row has the throughput of each process, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)),
+//! which is 1 if all get the same and 1/n if one gets everything.
 
 use super::{line_rate::Manifest, load_cards};
 use nicety::cards::Card;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages of a process that are under way at once.
+/// Messages of a process in flight at once.
 const WINDOW: u64 = 4;
 
 const fn default_size() -> u64 {
@@ -23,7 +23,7 @@ const fn default_messages() -> u64 {
     16
 }
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -53,17 +53,17 @@ pub struct Row {
     pub size_bytes: u64,
     /// Messages of each process.
     pub messages: u64,
-    /// Payload bytes a second of all together, until the last one has received its last message.
+    /// Payload bytes a second of all together, until the last process has received its last message.
     pub bandwidth_bytes_per_s: f64,
-    /// What a process gets until it has received its last message, the mean over them.
+    /// Throughput of a process until it has received its last message, the mean over them.
     pub process_mean_bytes_per_s: f64,
-    /// The least of them.
+    /// The minimum.
     pub process_min_bytes_per_s: f64,
-    /// The most of them.
+    /// The maximum.
     pub process_max_bytes_per_s: f64,
-    /// Jain's index of what processes get.
+    /// Jain's index of the throughputs.
     pub jain_index: f64,
-    /// Whether every byte was checked at its end, and was right.
+    /// Whether every byte was checked at the receiving end, and was right.
     pub verified: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Report {
     pub benchmark: &'static str,
     /// The version of nicety.
     pub version: &'static str,
-    /// What was run.
+    /// The inputs.
     pub manifest: Manifest,
     /// One row for each card and number of processes.
     pub rows: Vec<Row>,
@@ -84,7 +84,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of bench fairness")
     }
@@ -128,7 +128,7 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the card and number of processes it happened at.
+/// Invalid input before anything runs; then the error that ended a run, with its card and number of processes.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.processes.len();
@@ -182,7 +182,7 @@ fn measure(
             for one in all {
                 one.join().await?;
             }
-            // Receives are there before anybody sends.
+            // All receives are posted before the first send.
             let mut receivers = Vec::new();
             if rank == 1 {
                 for number in 0..processes as u32 {
@@ -235,7 +235,7 @@ fn measure(
     })
 }
 
-/// What a process's message has at byte `i`.
+/// Byte `i` of a process's message.
 fn pattern(number: u32, message: u64, size: u64) -> Vec<u8> {
     let salt = u64::from(number) * 131 + message * 17;
     (0..size).map(|i| ((i ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()

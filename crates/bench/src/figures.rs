@@ -1,8 +1,8 @@
-//! Figures of repeated measurements.
+//! Statistics of repeated measurements.
 
 use nicety_types::Duration;
 
-/// What repeated measurements came to, in nanoseconds.
+/// Statistics of repeated measurements, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub mean: f64,
@@ -14,7 +14,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of measurements, each of which is `parts` times what is wanted: 2 for half of a round trip.
+    /// Of measurements, each of which is `parts` times the figure: 2 for half of a round trip.
     ///
     /// # Panics
     /// When there are none.
@@ -22,7 +22,7 @@ impl Spread {
         let mut sorted: Vec<Duration> = measured.into_iter().collect();
         assert!(!sorted.is_empty(), "nothing was measured");
         sorted.sort_unstable();
-        // One division of whole picoseconds, so that what is exact prints exactly.
+        // One division of whole picoseconds, so that exact figures print exactly.
         let ns = |d: Duration, of: u64| d.ps() as f64 / (1000 * parts * of) as f64;
         let total: Duration = sorted.iter().copied().sum();
         let percentile = |per_mille| ns(nearest_rank(&sorted, per_mille), 1);
@@ -37,7 +37,7 @@ impl Spread {
     }
 }
 
-/// The smallest of the sorted values that this many in a thousand do not exceed: always one that was measured.
+/// The nearest-rank percentile: the smallest of the sorted values that this many in a thousand do not exceed.
 pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }

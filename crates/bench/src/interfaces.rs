@@ -1,5 +1,5 @@
-//! Latency and windows by `send` and `recv`, whose receives are posted ahead: on a card of any design, and by each way that
-//! bytes may take between a process and a card with virtual network interfaces.
+//! Latency and windows of `send` and `recv` with receives posted ahead: on a card of any design, and with each
+//! transfer method between a process and a card with virtual network interfaces.
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
@@ -16,10 +16,10 @@ use std::rc::Rc;
 const PING: u32 = 1;
 const PONG: u32 = 2;
 const DATA: u32 = 3;
-/// Receives that are posted ahead of their pings.
+/// Receives posted ahead of their pings.
 const AHEAD: u64 = 2;
 
-/// `send` and `recv` of a mode.
+/// The `send` and `recv` of a mode.
 #[derive(Clone)]
 struct Messages {
     host: Host,
@@ -27,7 +27,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// A buffer that the mode's messages may come from and go to.
+    /// A buffer that suits the mode's messages.
     fn buffer(&self, size: u64) -> Result<Buffer, Error> {
         match self.mode {
             Mode::Pio | Mode::Dma => self.host.vni()?.pool_buffer(size),
@@ -35,7 +35,7 @@ impl Messages {
         }
     }
 
-    /// How bytes get to the card, where the mode says.
+    /// The mode's transfer method, if it prescribes one.
     fn how(&self) -> Option<How> {
         self.mode.how()
     }
@@ -47,7 +47,7 @@ impl Messages {
         }
     }
 
-    /// Posts a send. One that is not told apart from its end has ended.
+    /// Posts a send; none if the design's sends are complete when they return.
     async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Option<Operation>, Error> {
         let Ok(vni) = self.host.vni() else {
             self.send(buffer, to, tag).await?;
@@ -58,7 +58,7 @@ impl Messages {
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u32) -> Result<PendingRecv, Error> {
-        // Nothing is received by programmed I/O; what differs from mode dma is only the way to the card.
+        // Receives do not use programmed I/O; the mode differs from dma only in the direction to the card.
         match self.how() {
             Some(How::Pio) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), How::Pool).await,
             Some(how) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), how).await,
@@ -96,7 +96,7 @@ pub(super) fn ping_pong(point: &Point<'_>) -> Result<Row, Error> {
     latency::row(point, &meter, &directions, &results)
 }
 
-/// A rank's part in the rounds of a ping-pong.
+/// A rank's role in the rounds of a ping-pong.
 struct Rounds {
     size: u64,
     warmup: u64,
@@ -145,7 +145,7 @@ impl Rounds {
                     self.meter.warm();
                 }
             }
-            // What the next rounds need is posted when nobody waits for it.
+            // Receives for the next rounds are posted off the critical path.
             for ponger in &mut pongers {
                 ponger.post(&messages, self.rounds.min(round + 1 + AHEAD)).await?;
             }
@@ -201,17 +201,17 @@ impl Pinger {
     }
 }
 
-/// A rank whose pings are answered, and the receives for them.
+/// A rank whose pings are answered, and their receives.
 struct Ponger {
     rank: u32,
     memory: Buffer,
     posted: VecDeque<PendingRecv>,
-    /// How many have been posted in all.
+    /// Receives posted in all.
     ahead: u64,
 }
 
 impl Ponger {
-    /// Posts receives until there have been so many in all.
+    /// Posts receives up to this total.
     async fn post(&mut self, messages: &Messages, up_to: u64) -> Result<(), Error> {
         while self.ahead < up_to {
             self.posted.push_back(messages.post_recv(&self.memory, self.rank, PING).await?);
@@ -272,7 +272,7 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
                         None => Ok(()),
                     }
                 };
-                // A host that does both does them by turns, as its CPU and its card allow.
+                // A host that sends and receives does both by turns, as its CPU and its card allow.
                 let threads: Vec<_> = receivers
                     .iter()
                     .zip(posted)
@@ -302,7 +302,7 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     stream::row(point, benchmark, &meter, &flows)
 }
 
-/// Messages that a sender, or a receiver, may have under way.
+/// Messages that a sender or a receiver may have in flight.
 fn depth(point: &Point<'_>) -> u64 {
     let of_card = |card: &Card| {
         let spec = card.spec.of::<QnixSpec>().ok()?;
@@ -325,7 +325,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Posts a window, with so many messages under way.
+    /// Posts a window, with so many messages in flight.
     async fn send(&mut self, messages: &Messages, window: u64, depth: u64) -> Result<(), Error> {
         let host = &messages.host;
         {
@@ -350,7 +350,7 @@ impl Sender {
     }
 }
 
-/// Receives a window; as many receives as were posted are there all the time.
+/// Receives a window; the number of posted receives stays the same.
 async fn receive(
     messages: &Messages,
     source: u32,

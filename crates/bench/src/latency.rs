@@ -1,4 +1,4 @@
-//! Ping-pong: a rank sends, whoever the mode says answers, and the rank checks every byte of the reply.
+//! Ping-pong: a rank sends, the answering side depends on the mode, and the rank checks every byte of the reply.
 
 use super::figures::Spread;
 use super::messages;
@@ -15,15 +15,15 @@ use std::rc::Rc;
 const PT: u32 = 1;
 const PING: u64 = 1;
 const PONG: u64 = 2;
-/// Replies that are prepared ahead of their pings, where the card sends them by itself.
+/// Replies prepared ahead of their pings, where the card sends them by itself.
 const AHEAD: u64 = 64;
 
-/// What a rank that pings has measured.
+/// The measurements of a pinging rank.
 pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: [Duration; Stage::ALL.len()],
-    /// Paths that did not begin where their round trip did, and so explain another time.
+    /// Paths that did not begin with their round trip, and so explain another time.
     strays: u64,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
     row(point, &meter, &directions, &results)
 }
 
-/// The row of what ranks that ping have measured, by direction.
+/// The row of the pinging ranks' measurements, by direction.
 pub(super) fn row(
     point: &Point<'_>,
     meter: &Meter,
@@ -109,7 +109,7 @@ pub(super) fn row(
     })
 }
 
-/// What every rank's program knows.
+/// The inputs of every rank's program.
 #[derive(Clone)]
 pub(super) struct Plan {
     mode: Mode,
@@ -123,7 +123,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Checks the bytes that came back in a round.
+    /// Checks the bytes of a round's reply.
     pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
         let found = back.read(0, self.size);
         let Some(at) = found.iter().zip(pattern).position(|(a, b)| a != b) else { return Ok(()) };
@@ -207,7 +207,7 @@ struct Pinger {
     out: Buffer,
     back: Buffer,
     ping: PutRequest,
-    /// Counts bytes of replies, since a reply may come as one message or as many; messages where there are no bytes.
+    /// Counts bytes of replies, since a reply may be one message or several; messages if there are no bytes.
     replies: CtHandle,
     rng: nicety_kernel::Rng,
     pattern: Vec<u8>,
@@ -254,8 +254,8 @@ impl Pinger {
         self.portals.put(&self.ping).await
     }
 
-    /// Waits for the reply and checks it; gives how long the round trip took and where the time went, unless it was for
-    /// warming up.
+    /// Waits for the reply and checks it; returns the time and the path of the round trip, unless it was for warming
+    /// up.
     async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
         self.portals.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
         let took = self.host.now().since(self.begun);
@@ -264,10 +264,10 @@ impl Pinger {
     }
 }
 
-/// The side of a rank that answers.
+/// A rank's answering side.
 struct Ponger {
     peers: Vec<Peer>,
-    /// Where the host learns whose ping it was, if it answers several ranks.
+    /// The queue with the sources of pings, if it answers several ranks.
     arrivals: Option<EqHandle>,
 }
 
@@ -280,7 +280,7 @@ struct Peer {
 }
 
 impl Ponger {
-    /// Host memory, descriptors and, where the mode has them, handlers: all that takes no time.
+    /// Sets up host memory, descriptors and, if the mode has them, handlers; takes no time.
     fn set_up(host: &Host, point: &Point<'_>, ranks: &[u32]) -> Result<Ponger, Error> {
         let portals = host.portals()?;
         let arrivals = match ranks.len() {
@@ -330,7 +330,7 @@ impl Ponger {
         Ok(())
     }
 
-    /// The host answers the pings of a round, in the order in which they come.
+    /// The host answers the pings of a round, in the order of their arrival.
     async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         for peer in &self.peers {

@@ -1,18 +1,18 @@
-//! The benchmarks of nicety: node to node, programs over the same host API that users have.
+//! The benchmarks of nicety: node to node, with programs that use the public host API.
 //!
 //! - `latency`: half a round trip of a ping and its reply, every byte of every reply checked, with its stages.
 //! - `bandwidth`: a window of messages one way, from the first post to the last completion.
 //! - `message-rate`: the same, counted in messages.
 //!
-//! Each of them runs in one of the patterns of [`Pattern`]. Where several ranks send, every repetition begins at a barrier,
-//! so that they send at once.
+//! Each runs in one of the patterns of [`Pattern`]. If several ranks send, every repetition begins at a barrier, so
+//! that they send at once.
 //!
-//! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] asks whether handlers
-//! keep up with the wire, [`pcsa`] what contexts do for a program, [`registration`] whether to copy or to register, and
-//! [`fairness`] what each of many processes gets.
+//! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] whether
+//! handlers sustain the line rate, [`pcsa`] what contexts gain for a program, [`registration`] whether to copy or to
+//! register, and [`fairness`] the throughput of each of many processes.
 //!
-//! A [`Request`] names cards, modes and sizes; [`plan`] says which handlers must be compiled for it, and [`run`] gives a
-//! [`Report`] of one row for each card, mode and size.
+//! A [`Request`] names cards, modes and sizes; [`plan`] lists the handlers to compile for it, and [`run`] gives a
+//! [`Report`] with one row for each card, mode and size.
 
 pub mod channels;
 pub mod fairness;
@@ -116,78 +116,78 @@ pub struct Row {
     /// Messages a second, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
-    /// How long a window takes, the mean over the iterations.
+    /// Duration of a window, the mean over the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<f64>,
-    /// The shortest iteration, of half a round trip or of a window; so the following.
+    /// The shortest iteration, of half a round trip or of a window; likewise the following.
     pub min_ns: f64,
     /// The median.
     pub p50_ns: f64,
-    /// What 99 of 100 iterations do not exceed: the nearest rank, so always one that was measured.
+    /// The 99th percentile, by nearest rank.
     pub p99_ns: f64,
-    /// What 999 of 1000 iterations do not exceed.
+    /// The 99.9th percentile.
     pub p999_ns: f64,
     /// The longest iteration.
     pub max_ns: f64,
-    /// Whether every byte was checked at the far end, and was right, and nothing failed on a card.
+    /// Whether every byte was checked at the receiving end, and was right, and nothing failed on a card.
     pub verified: bool,
-    /// Where the latency went; adds up to it.
+    /// The stages of the latency, which add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
-    /// Each direction, where the pattern has several.
+    /// Each direction, if the pattern has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<Flow>>,
-    /// Of an incast: the smallest of the senders' figures over the largest, 1 where all get the same.
+    /// Of an incast: the smallest of the senders' figures over the largest, 1 if all get the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
-    /// What the measured iterations moved, by node.
+    /// Traffic of the measured iterations, by node.
     pub host_memory: Vec<HostMemory>,
 }
 
-/// What makes a report reproducible.
+/// The inputs that reproduce a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// The card of every host but rank 0, where that is another one.
+    /// The card of every host but rank 0, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerManifest>,
     /// `--set` overrides, as given; the peer's card has none.
     pub overrides: Vec<String>,
-    /// Who sends to whom.
+    /// The pattern of sources and targets.
     pub pattern: String,
-    /// How the nodes are joined.
+    /// The topology.
     pub topology: String,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
-    /// What goes wrong in the network, as given, where anything does.
+    /// The faults of the network, as given, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
 }
 
-/// The card of the hosts that the card under study speaks with.
+/// The card of the hosts that the measured card communicates with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PeerManifest {
     /// Its name.
     pub nic: String,
-    /// What identifies it.
+    /// Its identification.
     #[serde(flatten)]
     pub card: CardManifest,
 }
 
-/// Something that failed on a card while a point was measured.
+/// A failure on a card while a point was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointFailure {
     /// The card.
     pub nic: String,
-    /// At which point: mode and size, say.
+    /// The point, such as mode and size.
     pub point: String,
-    /// What.
+    /// The failure.
     #[serde(flatten)]
     pub failure: Failure,
 }
 
-/// The results of a benchmark, whose rows are of type `R`.
+/// The results of a benchmark, with rows of type `R`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report<R = Row, M = Manifest> {
     /// The benchmark's name.
@@ -196,35 +196,35 @@ pub struct Report<R = Row, M = Manifest> {
     pub version: &'static str,
     /// The seed.
     pub seed: u64,
-    /// What was run.
+    /// The inputs.
     pub manifest: M,
-    /// One row for each point: each card, mode and size, or whatever else the benchmark goes through.
+    /// One row for each point of the benchmark, such as card, mode and size.
     pub rows: Vec<R>,
-    /// What failed in handlers, or was refused to them, while the rows were measured. Where it was not asked for, the
-    /// benchmark has failed.
+    /// Failures of handlers, and commands refused to them, while the rows were measured. Unless they were allowed,
+    /// the benchmark has failed.
     pub failures: Vec<PointFailure>,
 }
 
-/// One point of a benchmark: all that its programs need.
+/// One point of a benchmark: the inputs of its programs.
 struct Point<'p> {
     cluster: ClusterConfig,
     pattern: Pattern,
     mode: Mode,
     size: u64,
-    /// Those of the card that runs them: of rank 0 and of the others.
+    /// Those of the card that runs them: for rank 0 and for the others.
     handlers: [Option<&'p Handlers>; 2],
     users_handlers: bool,
     iterations: u64,
     warmup: u64,
     window: u64,
-    /// Takes what the run leaves to look at.
+    /// Receives the recording of the run.
     recorded: Option<&'p dyn Fn(Recording)>,
-    /// What failed in its run.
+    /// The failures of its run.
     failures: RefCell<Vec<Failure>>,
 }
 
 impl Point<'_> {
-    /// The handlers that a rank's card runs, where the mode has any.
+    /// The handlers that a rank's card runs, if the mode has any.
     fn handlers(&self, rank: u32) -> Option<&Handlers> {
         self.handlers[usize::from(rank > 0)]
     }
@@ -242,7 +242,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// A row of the figures that all benchmarks have.
+    /// A row with the figures of all benchmarks.
     fn row(&self, spread: &Spread, meter: &Meter) -> Row {
         Row {
             mode: self.mode.name(),
@@ -260,11 +260,11 @@ impl Point<'_> {
     }
 }
 
-/// Counts what the measured iterations moved in and out of the hosts' memories. It looks at all nodes at once, which only
+/// Measures the traffic of the hosts' memories in the measured iterations. It looks at all nodes at once, which only
 /// an observer may.
 struct Meter {
     memories: Vec<Rc<Memory>>,
-    /// What had been moved when the warm-up was over.
+    /// The traffic up to the end of the warm-up.
     before: RefCell<Vec<Traffic>>,
 }
 
@@ -275,7 +275,7 @@ impl Meter {
         Rc::new(Meter { memories, before })
     }
 
-    /// Whoever calls this last in the warm-up's last iteration says what belongs to the warm-up.
+    /// Marks the end of the warm-up; the last caller in its last iteration counts.
     fn warm(&self) {
         self.before.replace(self.memories.iter().map(|memory| memory.traffic()).collect());
     }
@@ -301,13 +301,13 @@ fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
 /// Runs a benchmark.
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the card, mode and size it happened in.
+/// Invalid input before anything runs; then the error that ended a run, with its card, mode and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     measure(request, environment, None)
 }
 
-/// Runs a benchmark, and hands over the recording of its first point, at [`Level::Everything`]. The report is the same as
-/// without.
+/// Runs a benchmark, and passes on the recording of its first point, at [`Level::Everything`]. The report is the same
+/// as without recording.
 ///
 /// # Errors
 /// As [`run`].
@@ -410,7 +410,7 @@ fn measure(
     })
 }
 
-/// Whether a mode of a card goes up to that size: programmed I/O has an end of its own.
+/// Whether a mode of a card supports a size: programmed I/O has a limit of its own.
 fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
     match card.spec.of::<QnixSpec>() {
         Ok(spec) if mode == Mode::Pio => size <= spec.pio,
@@ -418,7 +418,7 @@ fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
     }
 }
 
-/// A card, and whose it speaks with where that is another one.
+/// A card, with its peer's if that is another one.
 fn with_peer(nic: &str, peer: Option<&Card>) -> String {
     match peer {
         Some(peer) => format!("{nic} with {}", peer.listing.name),
@@ -434,7 +434,7 @@ fn point_name(mode: Mode, size: u64) -> String {
     format!("mode {}, {size} B", mode.name())
 }
 
-/// Rank 0 with a card, and the others with the peer's or the same.
+/// A card for rank 0, and the peer's or the same for the others.
 fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> ClusterConfig {
     match peer {
         None => ClusterConfig::new(nodes, card.clone()),
@@ -477,7 +477,7 @@ fn load_handlers(
     Ok(Loaded(answering.iter().map(load).collect::<Result<_, Error>>()?))
 }
 
-/// Reads the cards of a request; their names in results are those of their specs.
+/// Reads the cards of a request; results use the names in their specs.
 fn load_cards(names: &[String], overrides: &[String]) -> Result<Vec<(String, Card)>, Error> {
     names
         .iter()

@@ -1,7 +1,7 @@
-//! The benchmarks on cards whose natural path is `send` and `recv` themselves.
+//! The benchmarks on cards whose natural mode is `send` and `recv`.
 //!
-//! A window is sent by as many threads as it has messages, 64 at most, since a send returns only when the card has the
-//! message: so there are that many under way.
+//! A window is sent by as many threads as it has messages, at most 64, since a send returns only when the card has
+//! the message; so many are in flight.
 
 use super::Point;
 use super::latency::{Measured, Plan};
@@ -18,7 +18,7 @@ const DATA: u32 = 3;
 /// Threads that send a window.
 const SENDERS: u64 = 64;
 
-/// Gives every rank its program of a ping-pong; what those that ping have measured comes into `results`, by sender.
+/// Gives every rank its program of a ping-pong; the measurements of pinging ranks go to `results`, by sender.
 pub(super) fn ping_pong(
     cluster: &mut Cluster,
     plan: &Plan,
@@ -44,7 +44,7 @@ pub(super) fn ping_pong(
                 if plan.pattern.is_concurrent() && round > 0 {
                     host.barrier().await;
                 }
-                // Each answers as its ping comes, whatever the others do.
+                // Each answers when its ping comes, independently of the others.
                 let threads: Vec<_> = answers
                     .iter()
                     .cloned()
@@ -153,7 +153,7 @@ pub(super) fn windows(
                         windows.check(&memory, round)
                     }));
                 }
-                // Nobody begins before everybody has done with the window before, and has posted receives.
+                // All ranks have finished the previous window and posted their receives before the next one begins.
                 host.barrier().await;
                 if let Some((direction, windows)) = &outgoing {
                     {

@@ -1,4 +1,4 @@
-//! Who answers a message, or where it goes, or how it gets to the card: the modes that a card's benchmarks have.
+//! The modes of a card's benchmarks: the answering side, the destination, or the transfer method of messages.
 
 use super::Benchmark;
 use nicety::{Design, Error};
@@ -11,18 +11,18 @@ pub enum Mode {
     Rdma,
     /// The card answers by a triggered put, once the message has been deposited and counted.
     Portals4,
-    /// Handlers answer from the card where the message is one packet, from host memory once it is complete otherwise.
+    /// Handlers answer: from the card if the message is one packet, otherwise from host memory once it is complete.
     SpinStore,
     /// Handlers answer packet by packet.
     SpinStream,
-    /// The host's CPU answers, with `recv` and `send`: by way of channels to the processes that forward messages.
+    /// The host's CPU answers, with `recv` and `send` over channels to the forwarding processes.
     Channels,
-    /// What a card does of itself: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by whichever of the following
-    /// takes least time.
+    /// The card's natural mode: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by the fastest of the
+    /// following.
     Auto,
-    /// `send` by programmed I/O, and `recv` into a Buffer Pool, where the buffer lies.
+    /// `send` by programmed I/O, and `recv` into a Buffer Pool, with the buffer in it.
     Pio,
-    /// `send` and `recv` by DMA from and to a Buffer Pool, where the buffers lie.
+    /// `send` and `recv` by DMA from and to a Buffer Pool, with the buffers in it.
     Dma,
     /// `send` and `recv` by DMA, with a copy to and from a Buffer Pool.
     Copy,
@@ -45,19 +45,20 @@ impl Mode {
         Mode::Translate,
     ];
 
-    /// Those that cards of a design have, beside [`Mode::Auto`], which all have.
+    /// The modes of a design's cards, beside [`Mode::Auto`], which all have.
     pub fn of(design: &dyn Design) -> Vec<Mode> {
         let names = design.modes();
         Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
     }
 
-    /// The mode itself, or what a card of a design does of itself.
+    /// The mode itself, or the natural mode of a design's cards.
     pub(super) fn on(self, design: &dyn Design) -> Mode {
         let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode() == Some(mode.name()));
         if self == Mode::Auto { natural().unwrap_or(self) } else { self }
     }
 
-    /// How `send` and `recv` move bytes on a card with virtual network interfaces, where the mode says.
+    /// The transfer method of `send` and `recv` on a card with virtual network interfaces, if the mode prescribes
+    /// one.
     pub(super) const fn how(self) -> Option<How> {
         match self {
             Mode::Pio => Some(How::Pio),
@@ -68,12 +69,12 @@ impl Mode {
         }
     }
 
-    /// Whether it is `send` and `recv` with receives that are posted ahead of their messages.
+    /// Whether it is `send` and `recv` with receives posted ahead of their messages.
     pub(super) const fn posts_ahead(self) -> bool {
         matches!(self, Mode::Auto | Mode::Pio | Mode::Dma | Mode::Copy | Mode::Translate)
     }
 
-    /// Whether it is `send` and `recv` of the host, and nothing that only some cards have.
+    /// Whether it is `send` and `recv` of the host, without features of one design.
     pub(super) const fn is_of_the_library(self) -> bool {
         matches!(self, Mode::Channels)
     }
@@ -97,7 +98,7 @@ impl Mode {
     /// The mode of this name.
     ///
     /// # Errors
-    /// [`Error::Input`] with the names there are.
+    /// [`Error::Input`] with the valid names.
     pub fn parse(name: &str) -> Result<Mode, Error> {
         Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
             let names = Mode::ALL.map(Mode::name).join(", ");
@@ -105,7 +106,7 @@ impl Mode {
         })
     }
 
-    /// The file of the library's handlers that this mode runs, where it runs any.
+    /// The file of the library's handlers that this mode runs, if any.
     pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
         match (self, benchmark) {
             (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),

@@ -1,4 +1,4 @@
-//! Who sends to whom.
+//! Traffic patterns: sources and targets of messages.
 
 use nicety::{Error, Topology};
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) struct Direction {
 }
 
 impl Pattern {
-    /// How many nodes it takes.
+    /// Number of nodes.
     pub const fn nodes(self) -> u32 {
         match self {
             Pattern::Pair | Pattern::Bidirectional => 2,
@@ -34,7 +34,7 @@ impl Pattern {
         }
     }
 
-    /// The topology it runs on unless another one is named.
+    /// Its default topology.
     pub const fn topology(self) -> Topology {
         match self {
             Pattern::Pair | Pattern::Bidirectional => Topology::Pair,
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// Who sends to whom, by sender.
+    /// Source and target of each direction, by source.
     pub(super) fn directions(self) -> Vec<Direction> {
         match self {
             Pattern::Pair => vec![Direction { source: 0, target: 1 }],
@@ -55,7 +55,7 @@ impl Pattern {
         }
     }
 
-    /// Whether several send at once, so that they have to begin together.
+    /// Whether several ranks send at once, so that they must begin together.
     pub(super) fn is_concurrent(self) -> bool {
         self != Pattern::Pair
     }

@@ -1,8 +1,8 @@
-//! The cardinality estimate on a network flow processor: what contexts do for it.
+//! The cardinality estimate on a network flow processor: the gain from contexts.
 //!
-//! A row has the cycles in which one microengine finishes some updates in all, which a number of contexts share after one
-//! start for all, and the updates a second of the whole card with as many contexts on each. Every update sets a bit that
-//! is new, and so makes two references, as in the NFComms paper.
+//! A row has the cycles in which the contexts of one microengine make a total of updates, including one start for
+//! all; and the updates a second of the whole card with as many contexts on each microengine. Every update sets a new
+//! bit, and so makes two references, as in the NFComms paper.
 
 use super::{line_rate::Manifest, load_cards};
 use nicety::cards::Card;
@@ -11,12 +11,12 @@ use nicety_apps::pcsa;
 use nicety_nic::nfp::NfpSpec;
 use serde::{Deserialize, Serialize};
 
-/// Bytes that a packet of 64 takes of an Ethernet: preamble, start delimiter and the gap behind it are 20.
+/// Bytes of a 64-byte packet on an Ethernet: preamble, start delimiter and gap are 20.
 const WIRE_BYTES: f64 = 84.0;
 /// The most updates of a row.
 const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -42,11 +42,11 @@ pub struct Row {
     pub updates: u64,
     /// Cycles from the start of the first context, while the others wait for it, to the end of the last.
     pub cycles_total: u64,
-    /// Of these: some context computed.
+    /// Of these: a context computed.
     pub cycles_computing: u64,
-    /// Of these: every context that had something to do was asleep.
+    /// Of these: every context with work was asleep.
     pub cycles_asleep: u64,
-    /// Of these: the microengine changed over to another context.
+    /// Of these: the microengine switched to another context.
     pub cycles_switching: u64,
     /// Cycles that contexts waited for memories, all contexts together.
     pub context_cycles_asleep: u64,
@@ -54,12 +54,11 @@ pub struct Row {
     pub context_cycles_ready: u64,
     /// `cycles_total` as time.
     pub time_ns: f64,
-    /// Updates a second of the whole card, with as many contexts on every microengine, when it has been counting for a
-    /// while.
+    /// Updates a second of the whole card, with as many contexts on every microengine, in steady state.
     pub updates_per_s: f64,
-    /// The same where bits are set already, so that an update makes one reference.
+    /// The same if the bits are set already, so that an update makes one reference.
     pub updates_per_s_settled: f64,
-    /// Packets of 64 bytes a second that `updates_per_s` keeps up with: one update each.
+    /// 64-byte packets a second that `updates_per_s` sustains, with one update each.
     pub line_rate_packets_per_s: f64,
     /// The Ethernet that carries them, with 84 bytes for each.
     pub line_rate_bits_per_s: f64,
@@ -72,7 +71,7 @@ pub struct Report {
     pub benchmark: &'static str,
     /// The version of nicety.
     pub version: &'static str,
-    /// What was run.
+    /// The inputs.
     pub manifest: Manifest,
     /// One row for each card and number of contexts.
     pub rows: Vec<Row>,
@@ -82,7 +81,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of bench pcsa")
     }
@@ -116,10 +115,10 @@ impl Request {
     }
 }
 
-/// Says what a request needs compiled, after checking it: `nfp/pcsa.c` for each card.
+/// Checks a request, and lists the programs to compile for it: `nfp/pcsa.c` for each card.
 ///
 /// # Errors
-/// [`Error::Input`] when the request is wrong.
+/// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
     let cards = request.resolve()?;
     let planned = |(name, card): &(String, Card)| super::line_rate::Planned {
@@ -132,7 +131,7 @@ pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
 /// Runs the benchmark. The compiled program is found under the keys of the [`plan`].
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the card and number of contexts it happened at.
+/// Invalid input before anything runs; then the error that ended a run, with its card and number of contexts.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.contexts.len();

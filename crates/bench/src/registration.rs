@@ -1,7 +1,7 @@
-//! Copy a message into memory that the card may use, or let the card use the message's own: what each costs a CPU.
+//! To copy a message into memory that the card may use, or to register the message's own: the CPU cost of each.
 //!
-//! A row has both for a size: the copy, and locking and translating the buffer's pages with all that comes to it until the
-//! card could fetch it. The crossover is the smallest size from which on translating takes no longer.
+//! A row has both for a size: the copy; and locking and translating the buffer's pages, with all further steps until
+//! the card can fetch it. The crossover is the smallest size from which on translating takes no longer.
 
 use super::{line_rate::Manifest, load_cards};
 use nicety::cards::Card;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -31,21 +31,21 @@ pub struct Row {
     pub nic: String,
     /// Bytes.
     pub size_bytes: u64,
-    /// Pages that they lie in, from the start of one on.
+    /// Pages of a buffer that begins with a page.
     pub pages: u64,
     /// Copying them.
     pub copy_ns: f64,
-    /// Locking and translating them, and giving the card their descriptors where it takes any.
+    /// Locking and translating them, and giving the card their descriptors, if it uses any.
     pub translate_ns: f64,
 }
 
-/// Where translating begins to pay on a card.
+/// The crossover of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Crossover {
     /// The card.
     pub nic: String,
-    /// The smallest size between the smallest and largest measured one from which on translating takes no longer than
-    /// copying; none where copying is faster up to the end.
+    /// The smallest size, between the smallest and largest measured one, from which on translating takes no longer
+    /// than copying; none if copying is faster up to the end.
     pub crossover_bytes: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ pub struct Report {
     pub benchmark: &'static str,
     /// The version of nicety.
     pub version: &'static str,
-    /// What was run.
+    /// The inputs.
     pub manifest: Manifest,
     /// One row for each card and size.
     pub rows: Vec<Row>,
@@ -68,7 +68,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of bench registration")
     }
@@ -105,7 +105,7 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the card and size it happened at.
+/// Invalid input before anything runs; then the error that ended a run, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.sizes.len();
@@ -139,7 +139,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     Ok(Report { benchmark: "registration", version: VERSION, manifest, rows, crossovers })
 }
 
-/// The smallest size at which something holds that goes on to hold; none where it does not at the largest.
+/// The smallest size from which on a condition holds; none if it does not hold at the largest.
 fn crossover(
     mut least: u64,
     mut most: u64,
@@ -159,7 +159,7 @@ fn crossover(
     Ok(Some(most))
 }
 
-/// What a size costs.
+/// The costs of a size.
 #[derive(Clone, Copy)]
 struct Costs {
     pages: u64,
@@ -177,7 +177,7 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
         let start = host.now();
         match host.vni() {
             Ok(vni) => vni.copy_to_pool(&from).await?,
-            // Into memory that a driver has locked for good.
+            // Into memory that a driver has locked once.
             Err(_) => host.copy(&from, &host.alloc(size)?).await?,
         }
         let copied = host.now();

@@ -1,4 +1,4 @@
-//! What a benchmark is asked for.
+//! The request for a benchmark between hosts.
 
 use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
@@ -28,7 +28,7 @@ impl Benchmark {
         }
     }
 
-    /// How many iterations are measured unless said otherwise: fewer where each moves much.
+    /// Default number of iterations: fewer for larger ones.
     pub(super) const fn default_iterations(self, size: u64) -> u64 {
         match self {
             Benchmark::Latency => 10,
@@ -46,7 +46,7 @@ fn default_pattern() -> String {
     Pattern::default().to_string()
 }
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -54,10 +54,10 @@ pub struct Request {
     pub benchmark: Benchmark,
     /// Cards, by name or path.
     pub nics: Vec<String>,
-    /// The card of every host but rank 0, by name or path, as its file has it; the card itself where none is named.
+    /// The card of every host but rank 0, by name or path, without overrides; by default the card itself.
     #[serde(default)]
     pub peer: Option<String>,
-    /// Modes; all of the card's where none is named.
+    /// Modes; all of the card's if empty.
     #[serde(default)]
     pub modes: Option<Vec<String>>,
     /// Message sizes in bytes.
@@ -65,7 +65,7 @@ pub struct Request {
     /// Iterations measured.
     #[serde(default)]
     pub iterations: Option<u64>,
-    /// Iterations before those.
+    /// Warm-up iterations.
     #[serde(default)]
     pub warmup: Option<u64>,
     /// Messages in a window.
@@ -74,16 +74,16 @@ pub struct Request {
     /// `KEY=VALUE` overrides of the specs.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Who sends to whom: `pair`, `bidirectional` or `incast:N`.
+    /// Traffic pattern: `pair`, `bidirectional` or `incast:N`.
     #[serde(default = "default_pattern")]
     pub pattern: String,
-    /// How the nodes are joined; as the pattern has it where none is named.
+    /// Topology; by default the pattern's.
     #[serde(default)]
     pub topology: Option<String>,
     /// Background noise on the hosts' CPUs, as [`Noise`] is written.
     #[serde(default)]
     pub noise: Option<String>,
-    /// What goes wrong in the network, as [`faults`](nicety::faults) are written.
+    /// Faults of the network, as [`faults`](nicety::faults) are written.
     #[serde(default)]
     pub faults: Option<String>,
     /// The seed.
@@ -94,26 +94,26 @@ pub struct Request {
     pub handlers: bool,
 }
 
-/// Most iterations, measured or before: their figures are kept.
+/// Most iterations, measured or for warm-up: their figures are kept.
 const MOST_ITERATIONS: u64 = 10_000_000;
 
-/// Messages in a window unless said otherwise.
+/// Default number of messages in a window.
 pub(super) const DEFAULT_WINDOW: u64 = 64;
 
 /// The largest message of a benchmark, in bytes: handlers count in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
-/// A card, its name in results, and the modes in which it runs.
+/// A card, its name in results, and its modes.
 pub(super) struct Chosen {
     pub(super) nic: String,
     pub(super) card: Card,
     pub(super) modes: Vec<Mode>,
 }
 
-/// What the names in a request stand for.
+/// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<Chosen>,
-    /// The card of every host but rank 0, where that is another one.
+    /// The card of every host but rank 0, if it is another one.
     pub(super) peer: Option<Card>,
     pub(super) pattern: Pattern,
     pub(super) topology: Topology,
@@ -122,7 +122,7 @@ pub(super) struct Resolved {
 }
 
 impl Request {
-    /// A request with nothing said that need not be.
+    /// A request with default values.
     pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
         Request {
             benchmark,
@@ -146,7 +146,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the benchmark's request")
     }
@@ -228,7 +228,7 @@ impl Request {
             }
             let depth_of =
                 |card: &Card| Some(u64::from(card.spec.of::<SpinSpec>().ok()?.limits.event_queue_depth));
-            // RDMA's receiver has an event of every message of a window.
+            // RDMA's receiver gets an event for every message of a window.
             let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
             let window = self.window.unwrap_or(DEFAULT_WINDOW);
             let depths =
@@ -250,8 +250,8 @@ impl Request {
 }
 
 impl Request {
-    /// The modes in which a card runs: those named, or all it has. Of cards of several designs each does what it does of
-    /// itself, which is what compares.
+    /// The modes of a card: those named, or all. With cards of several designs, each uses its natural mode, for
+    /// comparison.
     fn modes_of(&self, nic: &str, card: &Card, mixed: bool) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
         let wrong = |text: String| Err(Error::Input(text));
@@ -285,7 +285,7 @@ impl Request {
     }
 }
 
-/// Handlers that a request needs compiled.
+/// Handlers to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedHandlers {
     /// The name under which [`super::run`] looks for the compiled program.
@@ -300,15 +300,15 @@ pub struct PlannedHandlers {
     pub isa: String,
 }
 
-/// What must be done before a request is run.
+/// The preparations for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// What to compile.
+    /// The programs to compile.
     pub compile: Vec<PlannedHandlers>,
 }
 
-/// Under which name the program of the handlers of a card is looked for, whose name in results is `nic`; of the peer's card
-/// where that is said, which may have the same name and be another one.
+/// The key of the compiled handlers for a card, whose name in results is `nic`; with `side`, since the peer's card
+/// may be another one of the same name.
 pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
     match side {
         Side::Own => format!("{nic}/{}", mode.name()),
@@ -316,23 +316,23 @@ pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
     }
 }
 
-/// Whose card it is.
+/// The owner of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// That of rank 0, and of all others where there is no peer.
+    /// Rank 0, and all others if there is no peer.
     Own,
-    /// That of the others.
+    /// The other ranks.
     Peer,
 }
 
 impl Side {
-    /// That of a rank.
+    /// The side of a rank.
     pub(super) const fn of(rank: u32, has_peer: bool) -> Side {
         if has_peer && rank > 0 { Side::Peer } else { Side::Own }
     }
 }
 
-/// The cards to which messages of a pattern come.
+/// The cards that receive a pattern's messages.
 pub(super) fn answering<'c>(
     own: &'c Card,
     peer: Option<&'c Card>,
@@ -344,10 +344,10 @@ pub(super) fn answering<'c>(
     both.into_iter().filter(|(side, _)| of(*side)).filter_map(|(side, card)| Some((side, card?))).collect()
 }
 
-/// Says which handlers a request needs, after checking it.
+/// Checks a request, and lists the handlers to compile for it.
 ///
 /// # Errors
-/// [`Error::Input`] when the request is wrong.
+/// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { cards, peer, pattern, .. } = request.resolve()?;
     let mut compile: Vec<PlannedHandlers> = Vec::new();

@@ -16,18 +16,18 @@ const DATA: u64 = 1;
 /// One direction's windows.
 #[derive(Default)]
 pub(super) struct Windows {
-    /// When the first message was posted.
+    /// When each window's first message was posted.
     pub(super) begun: Vec<Time>,
-    /// When the receiving host learnt of the last one.
+    /// When the receiving host noticed the last one.
     pub(super) ended: Vec<Time>,
-    /// What the last window carried.
+    /// The bytes of the last window.
     pub(super) sent: Vec<u8>,
 }
 
 pub(super) type Shared = Rc<RefCell<Windows>>;
 
 impl Windows {
-    /// Checks the bytes that a window has left.
+    /// Checks the bytes of a window in its destination.
     pub(super) fn check(&self, memory: &Buffer, round: u64) -> Result<(), Error> {
         let found = memory.read(0, memory.len());
         match found.iter().zip(&self.sent).position(|(a, b)| a != b) {
@@ -103,7 +103,7 @@ pub(super) fn row(
     })
 }
 
-/// Gives every rank its program, which puts.
+/// Gives every rank its program of puts.
 fn puts(
     cluster: &mut Cluster,
     point: &Point<'_>,
@@ -126,7 +126,7 @@ fn puts(
             };
             receiver.append(&host).await?;
             for round in 0..rounds {
-                // Nobody begins before everybody has done with the window before.
+                // All ranks have finished the previous window before the next one begins.
                 host.barrier().await;
                 if let Some(sender) = &mut sender {
                     sender.send().await?;
@@ -142,7 +142,7 @@ fn puts(
     Ok(())
 }
 
-/// The side of a rank that sends.
+/// A rank's sending side.
 struct Sender {
     host: Host,
     portals: Portals,
@@ -179,15 +179,16 @@ impl Sender {
     }
 }
 
-/// The side of a rank that receives.
+/// A rank's receiving side.
 struct Receiver {
     flows: Vec<Incoming>,
-    /// Where RDMA's host polls an event of every message. The other modes have a counter for each sender.
+    /// The queue in which RDMA's host polls an event of every message. The other modes have a counter for each
+    /// sender.
     events: Option<EqHandle>,
     window: u64,
 }
 
-/// What comes from one sender.
+/// The messages from one sender.
 struct Incoming {
     source: u32,
     me: Me,
@@ -245,7 +246,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Waits for a window from every sender, and checks what the last message left.
+    /// Waits for a window from every sender, and checks the bytes of the last message.
     async fn receive(&self, host: &Host, round: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         match self.events {
@@ -255,8 +256,9 @@ impl Receiver {
                     portals.ct_wait(flow.counter, (round + 1) * self.window).await?;
                 }
                 for flow in &self.flows {
-                    // A single sender's window ends when the host has noticed. Of several, the host waits for one after
-                    // the other, which says nothing about when each was there to be seen.
+                    // A single sender's window ends when the host has noticed it. Of several senders the host waits
+                    // for one after another, so the time of noticing says nothing; the time of the counter's change
+                    // does.
                     let seen = portals.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
                     flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
                 }

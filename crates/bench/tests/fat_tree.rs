@@ -1,4 +1,4 @@
-//! Fat trees of sPIN cards: the worked example of the documentation, to the picosecond, and everybody to everybody.
+//! Fat trees of sPIN cards: the worked example of the documentation, to the picosecond, and all-to-all.
 
 use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Report, Request, run};
@@ -29,8 +29,8 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
 #[test]
 fn every_switch_adds_its_latency_and_a_link_s() {
     let ns = |ps: u64| ps as f64 / 1e3;
-    // 65 + 250 + (0.160 + 33.4) + S (50 + 33.4) + 30 + (0.125 + 250) + 65; with two ports a switch the two hosts are at
-    // the ends of a chain.
+    // 65 + 250 + (0.160 + 33.4) + S (50 + 33.4) + 30 + (0.125 + 250) + 65; with two ports a switch the two hosts are
+    // at the ends of a chain.
     for (topology, switches, short) in
         [("fat-tree:36", 1, 777.085), ("fat-tree:2:2", 3, 943.885), ("fat-tree:2:3", 5, 1110.685)]
     {
@@ -43,7 +43,7 @@ fn every_switch_adds_its_latency_and_a_link_s() {
             stages[2..4],
             [("link", ns(33_560 + switches * 33_400)), ("switch", ns(switches * 50_000))]
         );
-        // A message of many packets streams through all of them; on a pair it takes 2040.018.
+        // A message of many packets streams through all switches; on a pair it takes 2040.018.
         let long = latency(topology, 65_536).unwrap().rows[0].latency_ns.unwrap();
         assert_eq!(long, ns(2_040_018 + switches * 83_400));
     }
@@ -61,7 +61,7 @@ fn a_tree_that_is_too_small_says_what_to_write() {
 
 const PT: u32 = 1;
 
-/// Every rank sends a message to every other, all at once, and checks what it gets.
+/// Every rank sends a message to every other, all at once, and checks those it receives.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

@@ -1,4 +1,4 @@
-//! Patterns of load, background noise, percentiles, and what a benchmark moves in and out of host memory.
+//! Patterns of load, background noise, percentiles, and the host memory traffic of a benchmark.
 
 use nicety::{
     Cluster, ClusterConfig, Compiled, Duration, Environment, Error, Noise, Run, Time, Topology, cards,
@@ -62,7 +62,7 @@ fn an_incast_of_one_is_a_pair() {
 #[test]
 fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
     for mode in MODES {
-        // Eight bytes each way meet nobody.
+        // Eight bytes each way do not contend.
         let pair = row(&request(Benchmark::Latency, mode, 8));
         let both = row(&patterned(Benchmark::Latency, mode, 8, "bidirectional"));
         assert_eq!(both.latency_ns, pair.latency_ns);
@@ -72,7 +72,7 @@ fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
             [(0, 1), (1, 0)]
         );
         assert!(flows.iter().all(|flow| flow.latency_ns == pair.latency_ns));
-        // Links and buses carry both ways at once.
+        // Links and buses are full duplex.
         let bandwidth = |pattern| row(&patterned(Benchmark::Bandwidth, mode, 1 << 16, pattern));
         let (pair, both) = (bandwidth("pair"), bandwidth("bidirectional"));
         let ratio = both.bandwidth_bytes_per_s.unwrap() / pair.bandwidth_bytes_per_s.unwrap();
@@ -105,10 +105,10 @@ fn an_incast_shares_the_receiver_s_link() {
         assert_eq!(incast.fairness, Some(low / high));
         assert!(high < 1.1 * total / senders as f64, "{senders}: one gets {high} of {total}");
     }
-    // One ping of many waits for the others, and the mean for half of them.
+    // One ping of many waits for the others, on average for half of them.
     let latency = |pattern: &str| row(&patterned(Benchmark::Latency, "rdma", 8, pattern));
     let (alone, four) = (latency("incast:1"), latency("incast:4"));
-    assert_eq!(four.min_ns, alone.min_ns, "the first of them waits for nobody");
+    assert_eq!(four.min_ns, alone.min_ns, "the first of them does not wait");
     assert!(four.latency_ns > alone.latency_ns && four.max_ns > four.p50_ns);
     assert!(four.fairness.unwrap() < 1.0);
 }
@@ -181,12 +181,12 @@ fn noise_at_the_far_end_delays_rdma_and_not_the_card() {
             let (quiet, loud) = (noisy("rdma", None, seed), noisy("rdma", Some(noise), seed));
             assert!(loud.latency_ns > quiet.latency_ns, "seed {seed}, {noise}");
             assert_eq!(loud.min_ns, quiet.min_ns);
-            // Half of a whole interval, or of two where the notice met one and the post the next.
+            // Half of an interval, or of two if the notice met one and the post the next.
             assert!(loud.max_ns <= quiet.max_ns + 1000.0, "seed {seed}, {noise}: {}", loud.max_ns);
             assert!(loud.p50_ns <= loud.p99_ns && loud.p99_ns <= loud.p999_ns && loud.p999_ns <= loud.max_ns);
             assert_eq!(noisy("portals4", Some(noise), seed), noisy("portals4", None, seed));
         }
-        // At home it delays whoever it is that answers.
+        // Noise on rank 0 delays it, whichever side answers.
         let noise = Some("10us,1us,rank=0");
         assert!(noisy("portals4", noise, seed).latency_ns > noisy("portals4", None, seed).latency_ns);
     }
@@ -200,7 +200,7 @@ fn noise_depends_on_the_seed_and_nothing_else() {
     assert_ne!(noisy("rdma", noise, 1).latency_ns, noisy("rdma", Some("10us,1us,fixed"), 1).latency_ns);
 }
 
-/// Four hosts that compute and send in a ring; the run, and when each of them was done.
+/// Four hosts that compute and send in a ring; returns the run, and when each ended.
 fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
     let config = ClusterConfig {
         topology: Topology::Star,
@@ -217,7 +217,7 @@ fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
             for round in 0..5 {
                 host.barrier().await;
                 if host.rank() == round % 4 {
-                    // Long enough for the receive to be there in spite of noise.
+                    // Long enough for the receive to be posted in spite of noise.
                     host.compute(Duration::from_us(20)).await;
                     host.send(&out, (host.rank() + 1) % 4, round).await?;
                 } else if host.rank() == (round + 1) % 4 {
@@ -239,7 +239,7 @@ fn noise_is_the_same_in_any_number_of_shards_and_ends_with_the_programs() {
     for noise in ["700ns,100ns", "700ns,100ns,fixed", "5us,4us,rank=2"] {
         let (run, done) = ring(Some(noise), 1);
         assert!(run.end > ring(None, 1).0.end);
-        // What is left behind the last program are credits on their way back, not noise.
+        // After the last program only credits are in flight, and no noise.
         assert_eq!(run.end, *done.iter().max().unwrap());
         for shards in 2..=5 {
             assert_eq!(ring(Some(noise), shards), (run.clone(), done.clone()), "{noise}, {shards} shards");
@@ -260,7 +260,7 @@ fn fixed_noise_takes_what_it_says() {
         let path = host.path();
         assert_eq!(path.at(), host.now());
         let noise = host.now().ps() - 990_000_000;
-        // Ten periods leave 99 us each; where the phase falls decides about the last.
+        // Ten periods leave 99 us each; the phase decides on the last one.
         assert!((9_000_000..=11_000_000).contains(&noise), "{noise} ps");
         Ok(())
     });

@@ -1,4 +1,4 @@
-//! All tests of the crate: one program is built and linked sooner than many.
+//! All tests of the crate, in one binary, which links faster than many.
 
 mod fat_tree;
 mod interface_benchmarks;

@@ -1,4 +1,4 @@
-//! The benchmarks on a card whose natural path is `send` and `recv`, and programs that do not care which card it is.
+//! The benchmarks on a card whose natural mode is `send` and `recv`, and programs that run on any card.
 
 use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, plan, run};
@@ -29,7 +29,7 @@ fn a_latency_is_the_sum_of_its_stages() {
     }
     let latencies: Vec<f64> = report.rows.iter().filter_map(|row| row.latency_ns).collect();
     assert!(latencies.is_sorted(), "{latencies:?}");
-    assert!(latencies[3] > 1.5 * latencies[2], "what does not fit the envelope asks first: {latencies:?}");
+    assert!(latencies[3] > 1.5 * latencies[2], "longer messages use rendezvous: {latencies:?}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn windows_come_whole_and_no_faster_than_the_wire() {
         let report = report(&request).unwrap_or_else(|error| panic!("{pattern}: {error}"));
         for row in &report.rows {
             let bandwidth = row.bandwidth_bytes_per_s.unwrap();
-            // 10 Gb/s each way; an incast shares the way to its receiver.
+            // 10 Gb/s each way; an incast shares its receiver's link.
             let most = if pattern == "bidirectional" { 2.5e9 } else { 1.25e9 };
             assert!(bandwidth < most, "{pattern}: {bandwidth}");
             assert_eq!(row.flows.as_ref().map_or(1, Vec::len), flows);
@@ -75,7 +75,7 @@ fn a_card_without_a_mode_says_what_it_has() {
     assert!(plan(&handlers).unwrap_err().to_string().contains("no Portals interface"));
 }
 
-/// The same program on every card that comes with nicety: messages of several sizes and tags, in another order than sent.
+/// The same program on every shipped card: messages of several sizes and tags, received in another order than sent.
 #[test]
 fn a_program_runs_unchanged_on_every_card() {
     for (name, _) in cards::shipped().unwrap() {

@@ -1,4 +1,4 @@
-//! A design that nicety does not know: what it registers is all that is needed for programs, benchmarks and recordings.
+//! A design outside nicety: its registration is enough for programs, benchmarks and recordings.
 
 mod card;
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 const SPEC: &str = include_str!("own_design/two-rings.toml");
 
-/// The spec in a file, its design registered.
+/// The spec as a file, with its design registered.
 fn file() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -49,7 +49,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
     }
     cluster.program(0, |host| async move {
         let buffer = host.alloc(10_000)?;
-        // Long after both have come, and the other way round.
+        // Long after both have arrived, and in reverse order.
         host.compute(nicety::Duration::from_us(50)).await;
         for rank in [2, 1] {
             let received = host.recv(&buffer, None, Some(rank)).await?;
@@ -79,8 +79,8 @@ fn the_benchmarks_measure_it_beside_others() {
     assert_eq!((row.nic.as_str(), row.mode, row.verified), ("two-rings", "auto", true));
     let stages = row.stages.as_ref().unwrap();
     let stage = |name: &str| stages.iter().find(|stage| stage.stage == name).map_or(0.0, |stage| stage.ns);
-    // A doorbell; the request and the bytes of a fetch; 24 bytes of packet; a copy, whose line comes from memory (50 ns), and
-    // is written: 128 bytes at 150 GiB/s.
+    // A doorbell; the request and the bytes of a fetch; 24 bytes of packet; a copy, whose line comes from memory (50
+    // ns), and is written: 128 bytes at 150 GiB/s.
     for (name, ns) in [
         ("post", 65.0),
         ("bus", 250.0),

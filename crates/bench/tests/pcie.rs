@@ -1,4 +1,4 @@
-//! A card on PCI Express instead of its own bus: worked by hand, and every byte checked however narrow the link is.
+//! A card on PCI Express instead of its own bus: times by hand, and every byte checked on links of any width.
 
 use nicety::{Compiled, Environment, Error};
 use nicety_bench::{Report, Request, run};
@@ -28,8 +28,8 @@ fn stages(report: &Report) -> Vec<(&str, f64)> {
 
 #[test]
 fn a_put_of_8_bytes_by_hand() {
-    // Generation 4 x32: 15.869140625 ps a byte. The push is 64 + 8 bytes in one TLP of 96: 1.524 ns. The deposit is a TLP of
-    // 32 bytes, 0.508 ns, and the counter behind it one of 40, 0.635 ns.
+    // Generation 4 x32: 15.869140625 ps a byte. The push is 64 + 8 bytes in one TLP of 96: 1.524 ns. The deposit is a
+    // TLP of 32 bytes, 0.508 ns, and the counter behind it one of 40, 0.635 ns.
     let report = latency("spin-discrete", "rdma", &[8], &["bus.kind=pcie"]).unwrap();
     assert_eq!(
         stages(&report),

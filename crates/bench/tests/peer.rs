@@ -29,7 +29,8 @@ fn a_peer_answers_in_its_own_time() {
     let latencies: Vec<_> = report.rows.iter().map(|row| row.latency_ns.unwrap()).collect();
     // Half of post, bus, link, match, deposit and event, notice, there and back: see nicety's tests/mixed.rs.
     assert_eq!(latencies[0], (493.614 + 493.685) / 2.0);
-    // The peer's card answers by a put that it fetches behind the deposit: over its own bus (8 B x 6.7 ps/B), there and back.
+    // The peer's card answers by a put that it fetches after the deposit: over its own bus (8 B x 6.7 ps/B), there
+    // and back.
     let there = 65.0 + 250.0 + 33.56 + 30.0 + 0.054 + 100.0;
     let back = 33.56 + 30.0 + 250.125 + 65.0;
     let off = latencies[1] - (there + back) / 2.0;

@@ -1,4 +1,4 @@
-//! A star of sPIN cards: the worked example of the documentation, to the picosecond, and what cannot be built.
+//! A star of sPIN cards: the worked example of the documentation, to the picosecond, and invalid topologies.
 
 use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, run};
@@ -63,7 +63,8 @@ fn a_switch_adds_its_latency_and_a_link_s_and_no_serialisation() {
 #[test]
 fn a_message_of_many_packets_streams_through_a_switch() {
     let (ns, stages) = measured("star", 65_536);
-    // 65 + 250 + (1310.72 + 33.4) + 50 + 33.4 + 2 + (63.898 + 250) + 65: the other packets hide behind the first link.
+    // 65 + 250 + (1310.72 + 33.4) + 50 + 33.4 + 2 + (63.898 + 250) + 65: the other packets are hidden by the first
+    // link.
     assert_eq!(ns, 2123.418);
     assert_eq!(
         stages,
@@ -81,8 +82,8 @@ fn a_message_of_many_packets_streams_through_a_switch() {
 
 #[test]
 fn a_small_buffer_costs_time_and_loses_nothing() {
-    // Each packet's slot is free after 50 + 81.92 ns, its credit is back after 33.4, and the next head is there after
-    // another 33.4: 198.72 for each packet in place of 81.92.
+    // Each packet's slot is free after 50 + 81.92 ns, its credit is back after 33.4, and the next head arrives after
+    // another 33.4: 198.72 for each packet instead of 81.92.
     let report = latency("star", &[65_536], &["switch.buffer=1"]).unwrap();
     let slow = report.rows[0].latency_ns.unwrap();
     assert_eq!(slow, 2123.418 + 15.0 * (198.72 - 81.92));
@@ -98,7 +99,7 @@ fn star(nodes: u32, shards: usize, overrides: &[&str]) -> Result<Cluster, Error>
 
 const PT: u32 = 1;
 
-/// Every rank sends one message to every other, all at once, and checks what it gets. Returns when it was done.
+/// Every rank sends a message to every other, all at once, and checks those it receives. Returns the end of that.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

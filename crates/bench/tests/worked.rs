@@ -1,4 +1,4 @@
-//! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the order of modes that the paper reports.
+//! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the paper's order of modes.
 
 use nicety::{Compiled, Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, run};

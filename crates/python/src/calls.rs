@@ -1,4 +1,4 @@
-//! Functions that take texts and give texts.
+//! Functions from texts to texts.
 
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
@@ -17,7 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often a waiting call looks whether Ctrl-C was pressed.
+/// Interval at which a waiting call checks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The version of nicety.
@@ -26,7 +26,7 @@ pub fn version() -> &'static str {
     nicety::VERSION
 }
 
-/// The cards that come with nicety: JSON, a list of `name` and `title`.
+/// The shipped cards: JSON, a list of `name` and `title`.
 #[pyfunction]
 pub fn specs() -> PyResult<String> {
     let cards = guarded(cards::shipped)?;
@@ -70,19 +70,19 @@ pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String>
     .to_string())
 }
 
-/// Reads a card's file and says what is wrong with it.
+/// Checks a card's file, and lists its errors.
 #[pyfunction]
 pub fn spec_check(path: &str) -> PyResult<()> {
     guarded(|| cards::load(path, &[]).map(drop))
 }
 
-/// Reads what goes wrong in a network, and says what is wrong with it.
+/// Checks a description of network faults, and lists its errors.
 #[pyfunction]
 pub fn faults_check(text: &str) -> PyResult<()> {
     guarded(|| nicety::faults::parse(text).map(drop))
 }
 
-/// The C files that come with nicety, by their path inside `handlers`.
+/// The shipped C files, by their path inside `handlers`.
 #[pyfunction]
 pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
@@ -91,7 +91,7 @@ pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
 /// Most bytes that a bare program may write.
 const WRITTEN: usize = 64 << 20;
 
-/// Hands what a bare program writes to Python as it comes, or keeps it.
+/// Passes the output of a bare program to Python as it comes, or keeps it.
 struct Output<'o> {
     write: Option<&'o Py<PyAny>>,
     kept: Vec<u8>,
@@ -109,8 +109,8 @@ impl Write for Output<'_> {
         match self.write {
             None => self.kept.extend_from_slice(bytes),
             Some(write) => Python::attach(|py| write.call1(py, (bytes,))).map(drop).map_err(|error| {
-                *self.raised.lock().expect("nobody panics with it") = Some(error);
-                io::Error::other("nobody takes what the program writes")
+                *self.raised.lock().expect("no holder panics") = Some(error);
+                io::Error::other("the program's output is not accepted")
             })?,
         }
         Ok(bytes.len())
@@ -121,8 +121,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Runs a bare program on a handler processor; returns a JSON report and what the program wrote, unless `write` was
-/// given and took it. Ctrl-C ends it.
+/// Runs a bare program on a handler processor; returns a JSON report and the program's output, unless `write`
+/// received it. Ctrl-C ends it.
 #[pyfunction]
 #[pyo3(signature = (elf, entry, max_cycles, spec, write=None))]
 pub fn hpu_run(
@@ -150,7 +150,7 @@ pub fn hpu_run(
             let mut go_on = || match Python::attach(|py| py.check_signals()) {
                 Ok(()) => true,
                 Err(error) => {
-                    *raised.lock().expect("nobody panics with it") = Some(error);
+                    *raised.lock().expect("no holder panics") = Some(error);
                     false
                 }
             };
@@ -167,13 +167,13 @@ pub fn hpu_run(
             Ok((report.to_string(), output.kept))
         })
     });
-    match raised.into_inner().expect("nobody panics with it") {
+    match raised.into_inner().expect("no holder panics") {
         Some(error) => Err(error),
         None => result,
     }
 }
 
-/// What must be compiled before a benchmark is run; JSON to JSON.
+/// The programs to compile for a benchmark; JSON to JSON.
 #[pyfunction]
 pub fn bench_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| benches::plan(&Request::from_json(request)?))?;
@@ -185,21 +185,21 @@ pub fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys")
 }
 
-/// Prints what a handler printed. Where stderr is gone, nobody wants to read it.
+/// Prints a handler's output line. Without stderr it is lost.
 pub fn print_line(logged: &Logged) {
     let _ = writeln!(io::stderr().lock(), "{logged}");
 }
 
-/// Tells what a large cluster takes: once for so many hosts of a card, however often it is built.
+/// Announces the memory of a large cluster: once for each number of hosts and card.
 pub fn tell_large(cluster: &LargeCluster) {
     static TOLD: Mutex<BTreeSet<(u64, String)>> = Mutex::new(BTreeSet::new());
-    let mut told = TOLD.lock().expect("nobody panics with it");
+    let mut told = TOLD.lock().expect("no holder panics");
     if told.insert((cluster.hosts, cluster.card.clone())) {
         let _ = writeln!(io::stderr().lock(), "nicety: {cluster}");
     }
 }
 
-/// Lines that handlers have printed in a benchmark, all runs and cards of it together.
+/// Lines that handlers printed in a benchmark, over all runs and cards.
 #[derive(Default)]
 struct Lines {
     shown: AtomicU64,
@@ -215,7 +215,7 @@ impl Lines {
         };
     }
 
-    /// A report with what was counted, where handlers have printed at all.
+    /// The report with their count, if handlers printed at all.
     fn add_to(&self, report: String) -> String {
         let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
         match report.strip_suffix('}') {
@@ -228,12 +228,12 @@ impl Lines {
     }
 }
 
-/// A benchmark under way: what it may ask for and has to give.
+/// A benchmark to be run: its environment and its result.
 pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
-/// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes on;
-/// Ctrl-C ends it. With `record` it gives the recording of its first point as well.
+/// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes
+/// on; Ctrl-C ends it. With `record` it gives the recording of its first point as well.
 pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -243,7 +243,7 @@ pub fn measure<R: Serialize + Send + 'static>(
 ) -> PyResult<(String, Option<Recording>)> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
-    // Waited on while Python's lock is released, which only what may be shared is allowed to.
+    // Python's lock is released during the wait, so this must be shareable.
     let told = Mutex::new(told);
     let (stop, lines) = (interrupt.clone(), Arc::new(Lines::default()));
     let counted = lines.clone();
@@ -252,7 +252,7 @@ pub fn measure<R: Serialize + Send + 'static>(
             compiled: &elfs,
             log: Arc::new(move |logged| lines.print(logged)),
             interrupt: Some(stop),
-            // Nobody listens any more after an interrupt.
+            // After an interrupt there is no receiver.
             progress: &|done, total| {
                 let _ = tell.send((done, total));
             },
@@ -306,7 +306,7 @@ pub fn bench(
     measure(py, elfs, progress, record, Box::new(run))
 }
 
-/// What must be compiled before a line-rate check; JSON to JSON.
+/// The programs to compile for a line-rate check; JSON to JSON.
 #[pyfunction]
 pub fn line_rate_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| line_rate::plan(&line_rate::Request::from_json(request)?))?;

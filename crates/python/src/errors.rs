@@ -12,7 +12,7 @@ create_exception!(nicety, TimedOut, RunError, "The other end of a call did not c
 create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
 create_exception!(nicety, HandlerTrap, RunError, "A handler faulted, or used up its cycles.");
 
-/// The exception for an error of nicety's.
+/// The exception for an error of nicety.
 pub fn raised(error: &nicety::Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -25,7 +25,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     }
 }
 
-/// Runs what must not panic into Python.
+/// Runs code whose panics must not enter Python.
 pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => result.map_err(|error| raised(&error)),
@@ -33,7 +33,7 @@ pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R>
     }
 }
 
-/// A panic: a mistake of ours, and told as one.
+/// The exception for a panic, which is a bug of nicety.
 pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<String>()

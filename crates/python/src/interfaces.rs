@@ -16,7 +16,7 @@ pub fn registration_bench(py: Python<'_>, request: &str, progress: Option<Py<PyA
     Ok(measure(py, BTreeMap::new(), progress, false, Box::new(run))?.0)
 }
 
-/// Runs the benchmark of what each of many processes gets. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+/// Runs the benchmark of fairness. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
 #[pyfunction]
 pub fn fairness_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| fairness::Request::from_json(request))?;

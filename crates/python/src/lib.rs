@@ -1,8 +1,7 @@
-//! The Python extension module: what crosses the border, and nothing else. Requests and reports are JSON texts that the
-//! `nicety` crate reads and writes, and what host programs ask is its commands, made in `program`; what they mean is
-//! decided there.
+//! The Python extension module, without logic of its own. Requests and reports are JSON texts that the `nicety` crate
+//! reads and writes, and host programs use its commands, made in `program`.
 //!
-//! An extension module of a user's, with designs of its own, is built from this one: see [`stand_in`].
+//! A user's extension module, with designs of its own, is built from this one: see [`stand_in`].
 
 mod calls;
 mod channels;
@@ -18,8 +17,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Has the extension module that calls this be nicety's own, so that `nicety` has the designs that it has registered. It is
-/// imported before `nicety` is.
+/// Makes the calling extension module nicety's own, so that `nicety` has the designs it has registered. It must be
+/// imported before `nicety`.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use nicety_bench::pcsa;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// What must be compiled before `pcsa_bench`; JSON to JSON.
+/// The programs to compile for `pcsa_bench`; JSON to JSON.
 #[pyfunction]
 pub fn pcsa_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| pcsa::plan(&pcsa::Request::from_json(request)?))?;
@@ -28,7 +28,7 @@ pub fn pcsa_bench(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// What must be compiled before `pcsa_count`; JSON to JSON.
+/// The programs to compile for `pcsa_count`; JSON to JSON.
 #[pyfunction]
 pub fn pcsa_count_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| cardinality::plan(&cardinality::Request::from_json(request)?))?;
@@ -49,7 +49,7 @@ pub fn pcsa_count(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// What must be compiled before `tsp_run`, and the cities; JSON to JSON.
+/// The programs to compile for `tsp_run`, and the cities; JSON to JSON.
 #[pyfunction]
 pub fn tsp_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| tsp::plan(&tsp::Request::from_json(request)?))?;

@@ -160,8 +160,8 @@ fn portals(counted: &spin::Report) -> Value {
     })
 }
 
-/// What a card counted, by the name that a host has for what only cards of its design have; null for a design that has
-/// none.
+/// The counters of a card, by the name that a host has for its design's features; null for a design without such a
+/// name.
 fn card(node: &NodeReport) -> Value {
     if let Some(counted) = node.card.of::<spin::Report>() {
         json!({ "portals": portals(counted) })
@@ -174,7 +174,7 @@ fn card(node: &NodeReport) -> Value {
     }
 }
 
-/// What happened during a run, on nodes and links.
+/// The results of a run, on nodes and links.
 pub fn report(run: &Run) -> String {
     let node = |node: &NodeReport| {
         let of_nfp = || node.card.of::<nfp::Report>().map(|report| report.kernel);

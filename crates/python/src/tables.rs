@@ -1,5 +1,5 @@
-//! Tables for Python: Arrow columns, which go to pyarrow, polars and others through the capsules of the Arrow C data
-//! interface, without a copy.
+//! Tables for Python: Arrow columns, passed to pyarrow, polars and others without a copy, through the capsules of the
+//! Arrow C data interface.
 
 use crate::errors::InputError;
 use nicety::record::tables::arrow_array::cast::AsArray;
@@ -65,7 +65,7 @@ impl Table {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// A column as a list; None where there is no value.
+    /// A column as a list; None is a null.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let array = self.0.column_by_name(name).ok_or_else(|| {
             PyKeyError::new_err(format!("no column '{name}'; there are {}", self.columns().join(", ")))
@@ -91,7 +91,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows as the capsule of the Arrow C stream interface. Another schema than the table's own is not made.
+    /// The rows as the capsule of the Arrow C stream interface. A requested schema is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -106,13 +106,13 @@ impl Table {
     }
 }
 
-/// What a run left to look at.
+/// The recording of a run.
 #[pyclass(frozen)]
 pub struct Recording(pub nicety::record::Recording);
 
 #[pymethods]
 impl Recording {
-    /// How much was recorded: summary, messages, packets or everything.
+    /// The level of recording: summary, messages, packets or everything.
     #[getter]
     fn level(&self) -> &'static str {
         self.0.level.name()
@@ -138,13 +138,13 @@ impl Recording {
         Table(py.detach(|| self.0.resources_table()))
     }
 
-    /// How many rows each table left out because it was full.
+    /// Number of rows that each table left out because it was full.
     fn left_out(&self) -> BTreeMap<&'static str, u64> {
         self.0.left_out_by_table().into_iter().collect()
     }
 
-    /// How many messages have a breakdown, and of each stage its name, the messages that passed it, and picoseconds of all
-    /// of them together.
+    /// The number of messages with a breakdown, and for each stage its name, the number of messages that passed it,
+    /// and their time in it in picoseconds, added up.
     fn breakdown(&self) -> (u64, Vec<(&'static str, u64, u64)>) {
         let (messages, stages) = self.0.breakdown();
         (messages, stages.iter().map(|s| (s.stage.name(), s.messages, s.total.ps())).collect())

@@ -1,8 +1,8 @@
-//! Bytes a second of some processes, each with a thread of the host, which move a payload together.
+//! Throughput of several processes, each with a thread of the host, that move a payload together.
 //!
-//! A run is from the first thread's first call to the last thread's last return. The threads begin at instants that are
-//! drawn for each run, as threads of a real host do: else all of them would meet at the same place each time, and there would
-//! be no spread. Whatever noise there is comes to that.
+//! A run lasts from the first thread's first call to the last thread's last return. The threads begin at instants
+//! that are drawn for each run, as on a real host: otherwise their contention would be the same each time, without
+//! any spread. Background noise adds to that.
 
 use super::rig::{DIRECT, Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -10,12 +10,12 @@ use nicety::{Duration, Error, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Most direct messages of a process: they are all alike, and their rate is a steady one from the first on.
+/// Most direct messages of a process: they are all alike, and their rate is steady from the first on.
 const DIRECT_MESSAGES: u64 = 500;
-/// Threads begin within this time.
+/// Range of the threads' begin times.
 const BEGIN: Duration = Duration::from_us(20);
 
-/// What a run has moved, and from when until when.
+/// The messages of a run, with its begin and end.
 struct Moved {
     first: Time,
     last: Time,
@@ -25,7 +25,7 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
     let load = plan(point, processes, payload);
     let bytes = u64::from(load.bytes) * u64::from(load.messages) * u64::from(processes);
     let rate = |run: u32| {
-        // Seeds of a run are those of nobody else's.
+        // Each run has seeds of its own.
         let seed = point.request.seed.wrapping_add(u64::from(run) << 32);
         let took = one(point, &load, seed, run == 0)?;
         Ok(bytes as f64 / (took.ps() as f64 / 1e12))
@@ -40,13 +40,13 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
         payload_bytes: Some(bytes),
         runs: Some(runs),
         bandwidth_bytes_per_s: Some(mean),
-        // One run has none.
+        // A single run has no deviation.
         stddev_bytes_per_s: (runs > 1).then(|| (squares / f64::from(runs - 1)).sqrt()),
         ..point.row(&load, point.size)
     })
 }
 
-/// The messages that each process moves: whole ones, one at least.
+/// The messages of each process: whole ones, at least one.
 fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
     let load = point.load(processes);
     let each = payload.div_ceil(u64::from(processes));
@@ -59,7 +59,7 @@ fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
     }
 }
 
-/// One run; how long it took.
+/// Makes one run; returns its duration.
 fn one(point: &Point<'_>, load: &Load, seed: u64, first: bool) -> Result<Duration, Error> {
     let mut cluster = point.cluster(seed, first)?;
     let program = cluster.host(0).channels()?.load(point.elf)?;

@@ -1,4 +1,4 @@
-//! How long a message takes: one after another on one channel, in a batch, as NFComms times them.
+//! Latency of messages, one after another on one channel, in a batch, as NFComms measures it.
 
 use super::rig::{Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -10,17 +10,17 @@ use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the thread has measured.
+/// The thread's measurements.
 #[derive(Default)]
 struct Measured {
     messages: Vec<Duration>,
-    /// Where the time went up to the first message's call, and up to the last one's return.
+    /// The path up to the first message's call, and up to the last one's return.
     batch: Option<(Path, Path)>,
 }
 
 pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
     let nearest = point.card.spec.of::<NfpSpec>()?.memory(MemoryKind::Ctm);
-    // Short messages go to the nearest memory that they may go to, and which the card was calibrated with.
+    // Short messages use the nearest memory that allows them, for which the card was calibrated.
     let near = point.mode == Mode::Indirect && point.size <= u64::from(nearest.size);
     let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };
     let load = Load { messages: (messages + warmup) as u32, memory, ..point.load(1) };
@@ -64,9 +64,9 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     })
 }
 
-/// Where the time of a message went, the mean over the batch: what the stages have at its end more than at its beginning.
-/// A process goes on with its next message while the thread comes back from the one before, so that a path from the call on
-/// would miss a part of that one.
+/// The stages of a message, the mean over the batch: the stages at its end minus those at its beginning. A process
+/// begins its next message while the thread returns from the previous one, so that a path from the call on would miss
+/// a part of the message's time.
 fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
     let (begun, ended) = measured.batch.as_ref().expect("the program has ended");
     let took: Duration = measured.messages.iter().copied().sum();

@@ -1,12 +1,13 @@
-//! The benchmarks of channels: between threads of a host and processes of its card, every byte checked at the far end.
+//! The benchmarks of channels: between threads of a host and processes of its card, every byte checked at the far
+//! end.
 //!
-//! - `channel-latency`: one message after another on one channel, each from the call to its return, which is when the other
-//!   end's acknowledgement has come; with its stages.
-//! - `channel-bandwidth`: a payload in messages of one size, over one channel or several at once, each with a process and a
-//!   thread of its own.
+//! - `channel-latency`: one message after another on one channel, each from the call to its return, which follows the
+//!   other end's acknowledgement; with its stages.
+//! - `channel-bandwidth`: a payload in messages of one size, over one or several channels at once, each with a
+//!   process and a thread of its own.
 //!
-//! A [`Request`] names cards, modes, directions and sizes; [`plan`] says which processes must be compiled for it, and [`run`]
-//! gives a [`Report`] of one row for each.
+//! A [`Request`] names cards, modes, directions and sizes; [`plan`] lists the processes to compile for it, and
+//! [`run`] gives a [`Report`] with one row for each combination.
 
 mod bandwidth;
 mod latency;
@@ -24,44 +25,44 @@ use rig::Load;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A result. Which of the figures it has depends on the benchmark.
+/// A result. Its figures depend on the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// How messages go: `direct` or `indirect`.
+    /// The kind of messages: `direct` or `indirect`.
     pub mode: &'static str,
-    /// Which way: `host-to-card` or `card-to-host`.
+    /// The direction: `host-to-card` or `card-to-host`.
     pub direction: &'static str,
-    /// Message size in bytes. Of a bandwidth in mode direct, what is sent in parts.
+    /// Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts.
     pub size_bytes: u64,
-    /// The memory of the card that they go to or come from: `ctm` or `emem`.
+    /// The memory of the card that they are moved to or from: `ctm` or `emem`.
     pub memory: &'static str,
-    /// Processes that move the payload at once, each with a thread of the host.
+    /// Processes that move the payload together, each with a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Messages measured one by one.
+    /// Messages measured individually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// How long a message takes, its acknowledgement included: the mean.
+    /// Latency of a message with its acknowledgement: the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// The shortest.
+    /// The minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<f64>,
     /// The median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<f64>,
-    /// What 99 of 100 do not exceed.
+    /// The 99th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
-    /// What 999 of 1000 do not exceed.
+    /// The 99.9th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<f64>,
-    /// The longest.
+    /// The maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<f64>,
-    /// Bytes of each message that was sent.
+    /// Bytes of each message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
     /// Messages of all processes in a run.
@@ -70,23 +71,23 @@ pub struct Row {
     /// Bytes of all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
-    /// Runs, which differ in when threads begin, and in noise.
+    /// Runs, which differ in the begin times of threads, and in noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// Bytes a second of all processes together, the mean over the runs.
+    /// Throughput of all processes together, the mean over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
     /// Its standard deviation over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stddev_bytes_per_s: Option<f64>,
-    /// Whether every byte was checked at the far end, and was right.
+    /// Whether every byte was checked at the receiving end, and was right.
     pub verified: bool,
-    /// Where the latency went; adds up to it.
+    /// The stages of the latency, which add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
 }
 
-/// What makes a report reproducible.
+/// The inputs that reproduce a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The cards, by name.
@@ -111,7 +112,7 @@ struct Point<'p> {
     mode: Mode,
     direction: Direction,
     size: u64,
-    /// Takes what the run leaves to look at.
+    /// Receives the recording of the run.
     recorded: Option<&'p dyn Fn(Recording)>,
 }
 
@@ -121,7 +122,7 @@ impl Point<'_> {
         Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
     }
 
-    /// A cluster for a run; `first` says whether it is the one that is recorded, if any is.
+    /// A cluster for a run; `first` says whether the run is the one to be recorded.
     fn cluster(&self, seed: u64, first: bool) -> Result<Cluster, Error> {
         Cluster::new(ClusterConfig {
             noise: self.noise,
@@ -141,7 +142,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// A row of what all benchmarks have, once all is checked.
+    /// A row with the fields of all benchmarks, once everything is checked.
     fn row(&self, load: &Load, size_bytes: u64) -> Row {
         Row {
             memory: load.memory.key(),
@@ -154,10 +155,10 @@ impl Point<'_> {
     }
 }
 
-/// Runs a benchmark, and hands over the recording of its first point where somebody takes it.
+/// Runs a benchmark, and passes on the recording of its first point, if asked for.
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the point it happened at.
+/// Invalid input before anything runs; then the error that ended a run, with its point.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,

@@ -1,4 +1,4 @@
-//! What a benchmark of channels is asked for.
+//! The request for a benchmark of channels.
 
 use super::super::load_cards;
 use super::rig::DIRECT;
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Benchmark {
-    /// How long a message takes, its acknowledgement included.
+    /// Latency of a message with its acknowledgement.
     ChannelLatency,
-    /// Bytes a second, of some processes together.
+    /// Throughput of several processes together.
     ChannelBandwidth,
 }
 
@@ -27,12 +27,12 @@ impl Benchmark {
     }
 }
 
-/// How messages go.
+/// The kind of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In mailboxes, up to 56 bytes each.
+    /// Direct: in mailboxes, up to 56 bytes each.
     Direct,
-    /// By DMA.
+    /// Indirect: by DMA.
     Indirect,
 }
 
@@ -48,7 +48,7 @@ impl Mode {
     }
 }
 
-/// Which way messages go.
+/// The direction of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From a thread of the host to a process.
@@ -73,7 +73,7 @@ const fn default_seed() -> u64 {
     1
 }
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -81,15 +81,15 @@ pub struct Request {
     pub benchmark: Benchmark,
     /// Cards, by name or path.
     pub nics: Vec<String>,
-    /// Modes; both where none is named.
+    /// Modes; both if empty.
     #[serde(default)]
     pub modes: Option<Vec<String>>,
-    /// Directions; both where none is named.
+    /// Directions; both if empty.
     #[serde(default)]
     pub directions: Option<Vec<String>>,
     /// Message sizes in bytes.
     pub sizes: Vec<u64>,
-    /// Numbers of processes, each with a thread of the host, for the bandwidth; 1 where none is named.
+    /// Numbers of processes, each with a thread of the host, for the bandwidth; 1 if empty.
     #[serde(default)]
     pub processes: Option<Vec<u32>>,
     /// Bytes that all processes move together, for the bandwidth.
@@ -98,7 +98,7 @@ pub struct Request {
     /// Messages measured, for the latency.
     #[serde(default)]
     pub iterations: Option<u64>,
-    /// Messages before those, for the latency.
+    /// Warm-up messages, for the latency.
     #[serde(default)]
     pub warmup: Option<u64>,
     /// Runs measured, for the bandwidth.
@@ -115,21 +115,21 @@ pub struct Request {
     pub seed: u64,
 }
 
-/// Messages of a batch unless said otherwise: as many as NFComms times together.
+/// Default number of messages in a batch, as in NFComms.
 const BATCH: u64 = 100;
-/// Most messages, measured or before: their figures are kept, and the bytes of direct ones too.
+/// Most messages, measured or for warm-up: their figures are kept, and the bytes of direct ones too.
 const MOST_MESSAGES: u64 = 1_000_000;
-/// Bytes moved unless said otherwise: what NFComms moves.
+/// Default payload in bytes, as in NFComms.
 const PAYLOAD: u64 = 100 << 20;
 /// Most bytes moved.
 const MOST_PAYLOAD: u64 = 1 << 40;
 /// Most messages of a run.
 const MOST_MESSAGES_OF_A_RUN: u64 = 10_000_000;
-/// Runs unless said otherwise: the least of which a spread says something.
+/// Default number of runs: the least with a meaningful deviation.
 const RUNS: u32 = 3;
 const MOST_RUNS: u32 = 1000;
 
-/// What the names in a request stand for.
+/// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
     pub(super) modes: Vec<Mode>,
@@ -139,7 +139,7 @@ pub(super) struct Resolved {
 }
 
 impl Request {
-    /// A request with nothing said that need not be.
+    /// A request with default values.
     pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
         Request {
             benchmark,
@@ -161,7 +161,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the benchmark's request")
     }
@@ -289,7 +289,7 @@ impl Request {
     }
 }
 
-/// What these names stand for, or all there is.
+/// The meanings of these names; all if there are none.
 fn named<T: Copy + PartialEq, const N: usize>(
     what: &str,
     names: Option<&[String]>,
@@ -313,10 +313,10 @@ fn named<T: Copy + PartialEq, const N: usize>(
     Ok(found)
 }
 
-/// Processes that a request needs compiled.
+/// Processes to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedProcesses {
-    /// The card, under whose name [`super::run`] looks for the compiled program.
+    /// The card's name, under which [`super::run`] looks for the compiled program.
     pub key: String,
     /// The library's file.
     pub source: &'static str,
@@ -324,17 +324,17 @@ pub struct PlannedProcesses {
     pub isa: String,
 }
 
-/// What must be done before a request is run.
+/// The preparations for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// What to compile.
+    /// The programs to compile.
     pub compile: Vec<PlannedProcesses>,
 }
 
-/// Says which processes a request needs, after checking it.
+/// Checks a request, and lists the processes to compile for it.
 ///
 /// # Errors
-/// [`Error::Input`] when the request is wrong.
+/// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| PlannedProcesses {

@@ -1,4 +1,4 @@
-//! A host with its card, the processes at the far ends of channels, and the bytes that are checked there.
+//! A host with its card, the processes at the other ends of channels, and the check of their bytes.
 
 use super::{Direction, Mode};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
@@ -6,14 +6,14 @@ use nicety_nic::nfp::DIRECT_BYTES;
 
 /// Most bytes of a direct message.
 pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
-/// Bytes from one stored direct message to the next: a reference moves them whole.
+/// Stride of stored direct messages in bytes: a reference moves a whole one.
 const STORED: u32 = 64;
-/// Bytes that are compared at a time.
+/// Bytes compared at a time.
 const COMPARED: usize = 1 << 16;
 /// The first target.
 const TARGETS: u32 = 1;
 
-/// How messages go, and how many.
+/// Kind and number of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) mode: Mode,
@@ -23,7 +23,7 @@ pub(super) struct Load {
     /// Messages of each process.
     pub(super) messages: u32,
     pub(super) processes: u32,
-    /// Where the card has them.
+    /// The card's memory that holds them.
     pub(super) memory: MemoryKind,
 }
 
@@ -38,7 +38,7 @@ impl Load {
         }
     }
 
-    /// Bytes of the memory that a process has.
+    /// Bytes of a process's memory.
     fn memory_bytes(&self) -> u32 {
         match (self.mode, self.direction) {
             (Mode::Direct, Direction::HostToCard) => STORED * self.messages,
@@ -97,8 +97,8 @@ pub(super) struct Near {
     load: Load,
     far: Far,
     buffer: Buffer,
-    /// The bytes of every second message; those of the others are their complement, so that no byte of a message can be
-    /// one of the message before.
+    /// The bytes of every second message; the others have their complement, so that no byte of a message equals that
+    /// of the previous one.
     patterns: [Vec<u8>; 2],
 }
 
@@ -111,7 +111,7 @@ impl Near {
         Ok(Near { host, device, channel, load, far, buffer, patterns: [first, second] })
     }
 
-    /// The bytes of a direct message: one is added to the first word for each.
+    /// The bytes of a direct message: the first word is incremented for each.
     fn direct(&self, message: u32) -> Vec<u8> {
         let pattern = &self.patterns[0];
         let mut bytes = pattern[..DIRECT as usize].to_vec();
@@ -121,7 +121,7 @@ impl Near {
         bytes
     }
 
-    /// Puts the bytes of a message where it starts from; takes no virtual time.
+    /// Fills the buffer of a message; takes no virtual time.
     pub(super) fn prepare(&self, message: u32) -> Result<(), Error> {
         if self.load.mode == Mode::Direct {
             return Ok(());
@@ -134,7 +134,7 @@ impl Near {
         Ok(())
     }
 
-    /// A message, from the call to its return.
+    /// Transfers a message, from the call to its return.
     pub(super) async fn transfer(&self, message: u32) -> Result<(), Error> {
         let Near { device, channel, load, .. } = self;
         match (load.mode, load.direction) {
@@ -148,7 +148,7 @@ impl Near {
         }
     }
 
-    /// Checks the bytes of an indirect message where it came; takes no virtual time.
+    /// Checks the bytes of an indirect message in its destination; takes no virtual time.
     pub(super) fn check(&self, message: u32) -> Result<(), Error> {
         if self.load.mode == Mode::Direct {
             return Ok(());
@@ -168,7 +168,7 @@ impl Near {
         Ok(())
     }
 
-    /// Waits for the process's end, and checks what direct messages it has stored.
+    /// Waits for the process's end, and checks the direct messages it has stored.
     pub(super) async fn finish(&self) -> Result<(), Error> {
         let result = self.host.channels()?.finished(&self.far.process).await?;
         if result != 0 {

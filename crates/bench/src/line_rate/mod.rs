@@ -1,11 +1,13 @@
-//! Do handlers keep up with the wire? A generator sends packets to a card as fast as the link takes them, and the card's
-//! handlers work on them.
+//! Do handlers sustain the line rate? A generator sends packets to a card as fast as the link allows, and the card's
+//! handlers process them.
 //!
-//! The wire's rate is a packet every max(g, bytes x G): g is what the card's engine leaves between the starts of messages,
-//! and here between those of packets. A program keeps up where what a packet takes of each resource, handler processors
-//! first, is no more than what comes free between two packets. What it takes is measured, waiting for commands included.
+//! The line rate is a packet every max(g, bytes x G), where g is the gap that the card's engine leaves between the
+//! starts of messages, and here of packets. A program sustains it if the time that a packet needs on each resource,
+//! handler processors first, is at most the time that becomes free between two packets. That need is measured,
+//! including waits for commands.
 //!
-//! [`plan`] says what must be compiled, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet size.
+//! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
+//! size.
 
 mod request;
 mod rig;
@@ -23,7 +25,7 @@ use rig::Rig;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the figures depend on.
+/// The inputs that reproduce a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The cards, by name.
@@ -35,12 +37,12 @@ pub struct Manifest {
 /// The results of a line-rate check: one row for each card and packet size.
 pub type Report = super::Report<Row, Manifest>;
 
-/// Runs a line-rate check, and hands over the recording of its first row where `recorded` asks for it. Compiled handlers
+/// Runs a line-rate check, and passes on the recording of its first row if `recorded` asks for it. Compiled handlers
 /// are found under the keys of the [`Plan`].
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run, with the card and packet size it happened at: a handler
-/// that is stopped for one.
+/// Invalid input before anything runs; then the error that ended a run, such as a handler's trap, with its card and
+/// packet size.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,

@@ -1,4 +1,4 @@
-//! What a line-rate check is asked for.
+//! The request for a line-rate check.
 
 use super::super::load_cards;
 use nicety::Error;
@@ -6,7 +6,7 @@ use nicety::cards::Card;
 use nicety_nic::SpinSpec;
 use serde::{Deserialize, Serialize};
 
-/// Names of handlers in the program, where they are not the usual ones.
+/// Names of handlers in the program, if they are not the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Names {
@@ -18,11 +18,11 @@ pub struct Names {
     pub completion: Option<String>,
 }
 
-/// Packets of a message unless said otherwise.
+/// Default number of packets in a message.
 const MESSAGE_PACKETS: u64 = 64;
-/// Packets that are measured unless said otherwise, in whole messages.
+/// Default number of measured packets, rounded to whole messages.
 const MEASURED_PACKETS: u64 = 2048;
-/// Packets before and behind those measured, in whole messages: two fillings of a packet buffer as cards usually have.
+/// Packets before and after those measured, rounded to whole messages: two fills of a usual packet buffer.
 const WARMUP_PACKETS: u64 = 512;
 /// Most packets of one size: their rows are kept.
 const MOST_PACKETS: u64 = 1_000_000;
@@ -41,7 +41,7 @@ const fn default_handler_memory() -> u64 {
     65_536
 }
 
-/// What to measure. The JSON form is what the command line hands over.
+/// The request. Its JSON form comes from the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -58,16 +58,16 @@ pub struct Request {
     /// `KEY=VALUE` overrides of the specs.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// The handlers' state at first, in bytes of HPU memory; zero where `state` has none.
+    /// Initial size of the handlers' state in HPU memory, in bytes; zeros beyond `state`.
     #[serde(default = "default_state_bytes")]
     pub state_bytes: u64,
-    /// What the state begins with.
+    /// The first bytes of the state.
     #[serde(default)]
     pub state: Vec<u8>,
-    /// What every message begins with: the user's header.
+    /// The first bytes of every message: the user's header.
     #[serde(default)]
     pub user_header: Vec<u8>,
-    /// The second host memory region, which only handlers use, in bytes.
+    /// The second host memory region, used only by handlers, in bytes.
     #[serde(default = "default_handler_memory")]
     pub handler_memory: u64,
     /// Names of the handlers.
@@ -78,7 +78,7 @@ pub struct Request {
     pub seed: u64,
 }
 
-/// Messages of a run: before, during and after what is measured.
+/// Messages of a run: before, during and after the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Messages {
     pub(super) packets_each: u64,
@@ -93,13 +93,13 @@ impl Messages {
     }
 }
 
-/// What the names in a request stand for.
+/// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
 }
 
 impl Request {
-    /// A request with nothing said that need not be.
+    /// A request with default values.
     pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
@@ -119,7 +119,7 @@ impl Request {
     /// A request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the line-rate check's request")
     }
@@ -213,26 +213,26 @@ impl Request {
     }
 }
 
-/// A program that must be compiled for a card.
+/// A program to compile for a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// The name under which [`super::run`] looks for the compiled program: the card's.
+    /// The card's name, under which [`super::run`] looks for the compiled program.
     pub key: String,
     /// The instruction set to compile for.
     pub isa: String,
 }
 
-/// What must be done before a request is run.
+/// The preparations for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// What to compile.
+    /// The programs to compile.
     pub compile: Vec<Planned>,
 }
 
-/// Says what a request needs compiled, after checking it.
+/// Checks a request, and lists the programs to compile for it.
 ///
 /// # Errors
-/// [`Error::Input`] when the request is wrong.
+/// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { cards } = request.resolve()?;
     let planned = |(name, card): &(String, Card)| {

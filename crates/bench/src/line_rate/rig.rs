@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicBool;
 
 const PT: u32 = 1;
 const DATA: u64 = 1;
-/// Rows of one kind that a packet leaves at most in what is measured: runs of three handlers. A timeline of more shows its
-/// beginning.
+/// Most rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows
+/// their beginning.
 const ROWS_A_PACKET: u64 = 8;
 
 /// One packet size on one card.
@@ -47,7 +47,7 @@ impl Rig<'_> {
         self.generate(&mut cluster);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster)?;
-        // What stops one handler may stop each, and take the longest that a handler may every time.
+        // One trap may repeat for every packet, each time after the longest allowed run.
         let card = cluster.host(1).portals()?.card().clone();
         card.on_stop(stop);
         let run = cluster.run();
@@ -82,7 +82,7 @@ impl Rig<'_> {
         Ok((row, failures))
     }
 
-    /// Rank 0 sends at the rate of the wire.
+    /// Rank 0 sends at line rate.
     fn generate(&self, cluster: &mut Cluster) {
         let messages = self.request.messages();
         let what = Generated {
@@ -108,7 +108,7 @@ impl Rig<'_> {
         });
     }
 
-    /// Rank 1 has one match entry with the handlers, and leaves the rest to the card. Gives the memory that the run needs.
+    /// Rank 1 has one match entry with the handlers. Returns the memory that the run needs.
     fn receive(&self, cluster: &mut Cluster) -> Result<[Buffer; 2], Error> {
         let messages = self.request.messages();
         let host = cluster.host(1);

@@ -1,4 +1,4 @@
-//! What a line-rate check finds.
+//! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
 use super::request::Messages;
@@ -10,36 +10,36 @@ use nicety_types::{HandlerRun, NodeId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the runs of one handler took.
+/// Statistics of the runs of one handler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HandlerRow {
     /// `header`, `payload` or `completion`.
     pub handler: &'static str,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Cycles on its processor, start, end and waiting included.
+    /// Cycles on its processor, including start, end and waits.
     pub cycles_mean: f64,
-    /// What 99 of 100 runs do not exceed: the nearest rank, so always one that was measured.
+    /// The 99th percentile, by nearest rank.
     pub cycles_p99: u64,
-    /// The most.
+    /// The maximum.
     pub cycles_max: u64,
     /// Instructions.
     pub instructions_mean: f64,
-    /// What 99 of 100 runs do not exceed.
+    /// The 99th percentile.
     pub instructions_p99: u64,
-    /// The most.
+    /// The maximum.
     pub instructions_max: u64,
     /// Time on its processor.
     pub time_ns_mean: f64,
-    /// What 99 of 100 runs do not exceed.
+    /// The 99th percentile.
     pub time_ns_p99: f64,
-    /// How long it was ready and waited for a processor.
+    /// Wait for a processor when ready.
     pub queued_ns_mean: f64,
-    /// How many runs returned what: by return code.
+    /// Number of runs by return code.
     pub returned: BTreeMap<&'static str, u64>,
 }
 
-/// What became of the packets measured, each of which is in one of these.
+/// The fates of the packets measured, each of which has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fates {
     /// Their payload handler returned `SUCCESS`.
@@ -48,60 +48,60 @@ pub struct Fates {
     pub dropped: u64,
     /// They went on to host memory: a header handler returned `PROCEED`, or there is no payload handler.
     pub proceeded: u64,
-    /// Their handler failed, or one of their message did before.
+    /// Their handler failed, or an earlier one of their message.
     pub failed: u64,
 }
 
-/// What packets at the wire's rate ask of each resource, over what it has: above 1 it cannot keep up. Of the whole run.
+/// The load of each resource at line rate: above 1 it cannot keep up. Over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Loads {
-    /// The handler processors, of the messages measured.
+    /// The handler processors, over the messages measured.
     pub hpus: f64,
     /// The matching unit.
     pub matching: f64,
-    /// The card's own link, with what handlers send.
+    /// The card's own link, with the packets that handlers send.
     pub link: f64,
     /// The host bus, towards the card.
     pub bus_to_card: f64,
     /// The host bus, towards host memory.
     pub bus_to_host: f64,
-    /// The word of memory that handlers hold longest, each for itself: a lock.
+    /// The word of memory that handlers hold longest one at a time: a lock.
     pub lock: f64,
 }
 
-/// A word of memory that handlers have waited for, of the whole run.
+/// A word of memory that handlers have waited for, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LockRow {
-    /// Which word.
+    /// The word.
     pub word: String,
-    /// The line that takes it.
+    /// The source line that acquires it.
     pub taken_at: String,
-    /// The line that gives it back, where that is another.
+    /// The source line that releases it, if it is another one.
     pub given_back_at: Option<String>,
-    /// The line that waits for it.
+    /// The source line that waits for it.
     pub waited_at: String,
-    /// How many times a handler has waited.
+    /// Number of waits.
     pub waits: u64,
-    /// How long a packet holds it.
+    /// Time that a packet holds it.
     pub held_ns: f64,
-    /// How long it lies free for a packet though a handler waits.
+    /// Time per packet that it is free while a handler waits.
     pub handed_over_ns: f64,
-    /// What packets at the wire's rate would hold it, over the time there is.
+    /// Its load at line rate.
     pub load: f64,
-    /// The most packets a second that any number of handler processors can bring through.
+    /// The most packets a second with any number of handler processors.
     pub most_packets_per_s: f64,
 }
 
-/// A command that the card refused, of the whole run: messages before and after those measured are in it.
+/// A command that the card refused, over the whole run, including messages before and after those measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedRow {
     /// The function of nicety.h.
     pub command: &'static str,
-    /// What it returned.
+    /// Its return code.
     pub code: &'static str,
-    /// The line that calls it.
+    /// The source line that calls it.
     pub place: String,
-    /// How many times.
+    /// Number of refusals.
     pub times: u64,
 }
 
@@ -124,98 +124,98 @@ pub struct Row {
     pub messages: u64,
     /// Packets measured.
     pub packets: u64,
-    /// Cycles of a payload handler: the mean, none where the program has no payload handler or it never ran.
+    /// Cycles of a payload handler: the mean; none if the program has no payload handler or it never ran.
     pub cycles_mean: Option<f64>,
-    /// What 99 of 100 of them do not exceed.
+    /// The 99th percentile.
     pub cycles_p99: Option<u64>,
     /// Instructions of a payload handler: the mean.
     pub instructions_mean: Option<f64>,
-    /// What 99 of 100 of them do not exceed.
+    /// The 99th percentile.
     pub instructions_p99: Option<u64>,
-    /// What became of the packets.
+    /// The fates of the packets.
     pub packet_fates: Fates,
-    /// Packets that the card sent, of the whole run, for each that it got.
+    /// Packets that the card sent per packet received, over the whole run.
     pub sent_per_packet: f64,
     /// Each handler that ran.
     pub handlers: Vec<HandlerRow>,
-    /// Time that a packet keeps handler processors: its payload handler, and its share of header and completion
-    /// handlers; waiting for transfers and commands included.
+    /// Handler processor time per packet: its payload handler, and its share of header and completion handlers,
+    /// including waits for transfers and commands.
     pub handler_ns: f64,
-    /// The most that it may be: the time between two packets, times the processors.
+    /// Its budget: the time between two packets, times the processors.
     pub handler_budget_ns: f64,
-    /// Handler processors that the wire's rate keeps busy; none where no number of them would do, since another part has
-    /// more to do than it can.
+    /// Handler processors that are busy at line rate; none if no number suffices, because another resource is
+    /// overloaded.
     pub hpus_needed: Option<u64>,
     /// Handler processors that the card has.
     pub hpus: u64,
-    /// Whether the card keeps up with packets at the wire's rate, without end.
+    /// Whether the card sustains the line rate for ever.
     pub sustains_line_rate: bool,
-    /// What it cannot keep up for.
+    /// The bottleneck, if not.
     pub limited_by: Option<&'static str>,
-    /// What any number of handler processors would reach of the wire's rate: as much as the other parts can do.
+    /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
-    /// The time between packets at the wire's rate.
+    /// The time between packets at line rate.
     pub packet_interval_ns: f64,
-    /// Bytes that a packet takes of the link, its header among them.
+    /// Bytes of a packet on the link, including its header.
     pub packet_wire_bytes: u64,
-    /// Packets a second at the wire's rate.
+    /// Packets a second at line rate.
     pub line_rate_packets_per_s: f64,
-    /// Packets a second that were done with.
+    /// Packets a second that were processed.
     pub packets_per_s: f64,
-    /// Of the wire's rate.
+    /// The same over the line rate.
     pub line_rate_fraction: f64,
     /// Their payload.
     pub bandwidth_bytes_per_s: f64,
-    /// The most packets that were in the packet buffer at once.
+    /// The most packets in the packet buffer at once.
     pub buffer_packets_used: u64,
-    /// Packets that it holds.
+    /// Its capacity in packets.
     pub buffer_packets: u64,
-    /// What the wire's rate asks of each resource, over what it has.
+    /// The load of each resource at line rate.
     pub loads: Loads,
-    /// Words of memory that handlers have waited for, those that were occupied longest first; the first few.
+    /// Words of memory that handlers have waited for, by the time they were held; the first few.
     pub locks: Vec<LockRow>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedRow>,
 }
 
-/// What a card was asked to do.
+/// The input of a card.
 pub(super) struct Load {
     pub(super) packet_bytes: u64,
     pub(super) messages: Messages,
-    /// Between packets at the wire's rate.
+    /// Between packets at line rate.
     pub(super) interval: Duration,
     /// Bytes of a packet on the link.
     pub(super) wire_bytes: u64,
     pub(super) hpus: u64,
     pub(super) buffer_packets: u64,
-    /// What a credit takes back to the sender.
+    /// The delay of a credit back to the sender.
     pub(super) credit: Duration,
-    /// How long the card's resources were occupied in the whole run.
+    /// Busy times of the card's resources over the whole run.
     pub(super) busy: Busy,
-    /// Packets that the card sent in the whole run.
+    /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
-    /// Words that its handlers have waited for in the whole run.
+    /// Words that its handlers have waited for over the whole run.
     pub(super) words: Vec<WaitedWord>,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
 }
 
-/// How much less than the wire's rate is taken for it, where no resource asks for more than it has: what the ends of
-/// the measured interval make of handlers that do not all take the same.
+/// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
+/// blur the ends of the measured interval.
 const CLOSE: f64 = 0.99;
 
-/// What was recorded of the messages measured.
+/// The records of the messages measured.
 pub(super) struct Measured<'r> {
     /// Runs of header, payload and completion handlers.
     runs: [Vec<&'r HandlerRun>; 3],
     fates: Fates,
-    /// From when the last packet before was done with until the last one measured was.
+    /// The time from the completion of the last packet before to that of the last one measured.
     took: Duration,
-    /// How long processors were at work in that time, all together.
+    /// Busy time of the processors in it, all together.
     at_work: Duration,
     buffer_used: u64,
-    /// How long the packets measured had a place of the packet buffer, all together, from the instant at which they left
-    /// until it was known there that the place was free again.
+    /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
+    /// sender has the credit back.
     places: Duration,
 }
 
@@ -270,7 +270,7 @@ impl<'r> Measured<'r> {
         let at_work: Duration = self.runs.iter().flatten().map(held).sum();
         let wire = interval.ps() * packets;
         let line_rate = 1e12 / interval.ps() as f64;
-        // Nothing is done with faster than it comes; the ends of the interval may look like it.
+        // The output cannot be faster than the input; the ends of the interval may make it seem so.
         let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
         let all_packets = messages.total() * messages.packets_each;
@@ -354,9 +354,9 @@ fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
     }
 }
 
-/// What keeps a card from keeping up: a part that has more to do at the wire's rate than it can, and that was at work all
-/// the time at the rate that got through. Processors that wait for a bus, a link or a lock are at work all the time too,
-/// because of that: so they are named last. Of a lock its hand-over counts.
+/// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved.
+/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last. For a
+/// lock its hand-over time counts.
 fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Option<&'static str> {
     let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
     let others = [
@@ -370,7 +370,7 @@ fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Op
     match explains(most) {
         true => Some(name),
         false if loads.hpus > 1.0 && hpus_busy => Some("handler processors"),
-        // Nothing was at work all the time, and yet packets wait: for a place, or for handlers that wait for one another.
+        // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
         false if fraction < CLOSE && buffer_full => Some("packet buffer"),
         false if fraction < CLOSE => Some("waiting"),
         // The packet buffer hides for now that the processors are too few.
@@ -379,7 +379,7 @@ fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Op
     }
 }
 
-/// The most stays that overlap; one that ends as another begins does not.
+/// The most stays that overlap; one that ends as another begins does not overlap it.
 fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
     let mut changes: Vec<(Time, i64)> =
         stays.flat_map(|(arrived, settled)| [(arrived, 1), (settled, -1)]).collect();
@@ -433,8 +433,8 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// What became of the packets measured. A message of whose packets one failed is not delivered, but what its handlers
-/// did with the others they did.
+/// The fates of the packets measured. A message with a failed packet is not delivered, but the effects of its other
+/// packets' handlers remain.
 fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
     let mut fates = Fates::default();
     let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
@@ -457,7 +457,7 @@ fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
             outcome if outcome.starts_with("PROCESS_DATA") && !load.payload_handler => {
                 fates.proceeded += others;
             }
-            // Behind a handler that failed, the card drops what is left of the message.
+            // After a failed handler the card drops the rest of the message.
             _ => fates.failed += others,
         }
     }
@@ -478,18 +478,18 @@ mod tests {
         let short = Loads { hpus: 2.0, ..idle };
         assert_eq!(limit(&short, true, true, 0.5), Some("handler processors"));
         assert_eq!(limit(&short, false, false, 1.0), Some("handler processors"));
-        // There are too few processors for the wire's rate, but they are not at work all the time either.
+        // There are too few processors for line rate, but they are not busy all the time either.
         assert_eq!(limit(&short, false, false, 0.3), Some("waiting"));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
         assert_eq!(limit(&lock, true, true, 0.2), Some("lock"));
-        // More processors would bring more through, though not all.
+        // More processors would process more, though not everything.
         assert_eq!(limit(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
         let matching = Loads { matching: 4.0, ..idle };
         assert_eq!(limit(&matching, false, true, 0.25), Some("matching unit"));
-        // The bus has too much to do, but the processors have more.
+        // The bus is overloaded, but the processors more so.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
         assert_eq!(limit(&both, true, true, 0.25), Some("handler processors"));
-        // The processors have as much to do as they wait for the bus.
+        // The processors' load is the wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
         assert_eq!(limit(&bus, true, true, 0.5), Some("bus to host"));
     }

@@ -1,4 +1,4 @@
-//! A plain card with a ring of transmit and one of receive descriptors: its library matches messages, and copies them.
+//! A plain card with a ring of transmit and one of receive descriptors: its library matches messages and copies them.
 
 use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
 use nicety_host::{Allocation, Bus, BusSpec, Memory};
@@ -24,7 +24,7 @@ struct RingsSpec {
     packet: u64,
 }
 
-/// A packet in a buffer of the receive ring: tag, bytes of its message, and the descriptor that names the buffer.
+/// A packet in a buffer of the receive ring: tag, bytes of its message, and the descriptor of the buffer.
 struct Received(Packet, u32, u64, Permit);
 
 struct RingsCard {
@@ -90,7 +90,7 @@ impl CardSpec for RingsSpec {
 }
 
 impl RingsCard {
-    /// Every packet goes to the next buffer of the ring, or stays in the packet buffer until there is one.
+    /// Every packet goes to the next buffer of the ring; without one it stays in the packet buffer.
     async fn listen(self: Rc<Self>) {
         for at in 0.. {
             let mut packet = self.port.receive().await;
@@ -154,7 +154,7 @@ impl RingsCard {
         Ok(())
     }
 
-    /// The library takes the packets of the oldest message that fits out of the ring, and copies them.
+    /// The library takes the packets of the oldest message that matches from the ring, and copies them.
     async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
         let fits = |Received(packet, tag, ..): &Received| {
             wanted.source.is_none_or(|rank| rank == packet.source.0)

@@ -1,5 +1,5 @@
-//! What calls take, read from Python: quickly where it is what it should be, and by the checks of the Python package, which
-//! word the errors, where it is anything else.
+//! Reading the arguments of calls from Python: fast for the expected types; anything else goes through the checks of
+//! the Python package, which word the errors.
 
 use crate::errors::{InputError, raised};
 use nicety::{Duration, Error};
@@ -46,7 +46,7 @@ pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<
     CHECK.import(value.py(), "nicety.shared.checks", "text")?.call1((value, name, example))?.extract()
 }
 
-/// What a name means.
+/// The meaning of a name.
 pub fn named<T>(meaning: Result<T, Error>) -> PyResult<T> {
     meaning.map_err(|error| raised(&error))
 }
@@ -62,7 +62,7 @@ pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest>
         .map_err(|error| InputError::new_err(format!("{error}, True and False")))
 }
 
-/// A time in nanoseconds, rounded up to whole picoseconds. Errors name it as `before`, the time, `after`.
+/// A time in nanoseconds, rounded up to whole picoseconds. Errors read `before`, the time, `after`.
 pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Duration> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let quick = if value.is_exact_instance_of::<PyInt>() {
@@ -80,8 +80,8 @@ pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyRes
     Ok(Duration::from_ps(ps.extract()?))
 }
 
-/// Nanoseconds as picoseconds, rounded up, by way of the shortest decimal digits: 0.1 ns is 100 ps, not the 101 that its binary
-/// fraction comes up to. None where that is too large, or no time.
+/// Nanoseconds as picoseconds, rounded up, from the shortest decimal digits: 0.1 ns is 100 ps, not the 101 of its
+/// binary fraction. None if it is too large, or not a time.
 fn picoseconds(ns: f64) -> Option<u64> {
     if !(0.0..=1.8e16).contains(&ns) {
         return None;
@@ -95,7 +95,7 @@ fn picoseconds(ns: f64) -> Option<u64> {
     whole.checked_mul(1000)?.checked_add(thousandths + up)
 }
 
-/// A time in nanoseconds that is waited for at most; None is for ever.
+/// A time limit in nanoseconds; None is unlimited.
 pub fn timeout_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Option<Duration>> {
     if value.is_none() { Ok(None) } else { duration_of(value, before, after).map(Some) }
 }

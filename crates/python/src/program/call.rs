@@ -1,4 +1,4 @@
-//! [`Call`], what a program awaits.
+//! [`Call`], the awaitable of a program.
 
 use super::handle::Handle;
 use super::outcome::python;
@@ -12,29 +12,29 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A call of a host, whose virtual time passes while it is awaited. It is its own iterator: the first step gives the call
-/// itself to who drives the program, the second ends with the result that this one has left in it.
+/// A call of a host, whose virtual time passes while it is awaited. It is its own iterator: the first step yields the
+/// call itself to the driver of the program, the second ends with the result that the driver has left in it.
 #[pyclass]
 pub struct Call {
     host: Arc<Handle>,
     name: &'static str,
     state: State,
-    /// Makes the result of what comes back.
+    /// Converts the outcome to the result.
     then: Option<Py<PyAny>>,
     place: Option<Place>,
 }
 
-/// What a call is for.
+/// The request of a call.
 pub enum Request {
     Call(commands::Call),
     /// Further threads of the program.
     Gather(Vec<Py<PyAny>>),
 }
 
-/// What a call comes to.
+/// The outcome of a call.
 pub enum Reply {
     Outcome(Result<Outcome, Error>),
-    /// Of a gather.
+    /// The outcome of a gather.
     Gathered(PyResult<Py<PyAny>>),
 }
 
@@ -46,16 +46,16 @@ enum State {
     Over,
 }
 
-/// A line of a program: where in which code.
+/// A line of a program.
 struct Place {
     code: Py<PyAny>,
     instruction: i32,
 }
 
 impl Place {
-    /// The line that called the method of the Python package that runs now.
+    /// The line that called the running method of the Python package.
     fn caller(py: Python<'_>) -> Option<Place> {
-        // SAFETY: Python's lock is held, and what comes is null or a frame that runs, borrowed.
+        // SAFETY: Python's lock is held, and the result is null or a borrowed running frame.
         let method = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
         let frame = method.getattr(intern!(py, "f_back")).ok()?;
         let instruction = frame.getattr(intern!(py, "f_lasti")).ok()?.extract().ok()?;
@@ -87,12 +87,12 @@ impl Call {
         Call { host, name, state: State::Made(request), then, place: Place::caller(py) }
     }
 
-    /// Whose call it is.
+    /// The host of the call.
     pub fn host(&self) -> &Arc<Handle> {
         &self.host
     }
 
-    /// What it is for, once it is awaited.
+    /// Its request, on the first await.
     pub fn take(&mut self) -> Option<Request> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Awaited(request) => Some(request),
@@ -103,7 +103,7 @@ impl Call {
         }
     }
 
-    /// What it came to; its next step ends with that.
+    /// Stores the outcome; its next step ends with it.
     pub fn answer(&mut self, reply: Reply) {
         self.state = State::Answered(reply);
     }
@@ -149,13 +149,11 @@ impl Call {
             other => {
                 call.state = other;
                 let text = call.text(py);
-                return Err(InputError::new_err(format!(
-                    "{text} is awaited by who does not run the program"
-                )));
+                return Err(InputError::new_err(format!("{text} is awaited outside of the program's run")));
             }
         };
         let (host, then) = (call.host.clone(), call.then.take());
-        // What makes the result may look at the call.
+        // The conversion may use the call.
         drop(call);
         let result = match reply {
             Reply::Gathered(result) => result?.into_bound(py),
@@ -178,10 +176,10 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // Like Python's own coroutines, so that a call may be made in one line and awaited in a later one.
+        // Like Python's own coroutines: a call may be made in one line and awaited in a later one.
         let State::Made(request) = std::mem::replace(&mut self.state, State::Over) else { return };
         Python::try_attach(|py| {
-            // An exception may be on its way through the program, a Ctrl-C for example: it must not be taken for ours.
+            // An exception may be in flight through the program, such as Ctrl-C: it must not be taken for ours.
             let on_its_way = PyErr::take(py);
             let text = self.text(py);
             let (rank, name) = (self.host.rank, self.name);

@@ -8,8 +8,8 @@ use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about channels, each under the name that programs know it by. A channel is named by the number that
-/// `subscribe` gives.
+/// The calls of a host about channels, under their names in programs. A channel is named by the number that
+/// `subscribe` returns.
 #[pyclass(frozen)]
 pub struct ChannelCalls(Arc<Handle>);
 
@@ -26,7 +26,7 @@ impl ChannelCalls {
         ChannelCalls(calls.0.clone())
     }
 
-    /// Refuses what is no buffer of this host.
+    /// Checks that it is a buffer of this host.
     fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.part(buffer).map(drop)
     }
@@ -84,7 +84,7 @@ impl ChannelCalls {
         Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
     }
 
-    /// Of each alternative a channel, and the length of a direct message or the buffer of an indirect one.
+    /// For each alternative a channel, and the length of a direct message or the buffer of an indirect one.
     fn select(
         &self,
         alternatives: Vec<(u64, Bound<'_, PyAny>)>,

@@ -1,4 +1,4 @@
-//! A host's side of a run that its program's objects share, in whatever thread they are.
+//! A host's side of a run, shared by its program's objects in any thread.
 
 use super::arguments::u64_of;
 use super::call::{Call, Request};
@@ -12,24 +12,24 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A host as its program names it. What stands in a lock is used by who has Python's, so that nobody waits for it.
+/// A host for its program. Its locks are taken only with Python's lock held, so they never block.
 pub struct Handle {
     pub rank: u32,
     pub ranks: u32,
-    /// What is wrong where it is used before the run.
+    /// The error when it is used before the run.
     beginning: String,
     begun: AtomicBool,
     now_ps: AtomicU64,
-    /// What to say of calls that were never awaited.
+    /// Errors for calls that were never awaited.
     forgotten: Mutex<Vec<String>>,
     /// Whether there are any.
     forgets: AtomicBool,
-    /// Coroutines that were given to a `gather` and have not ended, by their identities.
+    /// Coroutines given to a `gather` that have not ended, by identity.
     gathered: Mutex<HashSet<usize>>,
 }
 
 impl Handle {
-    /// A call of this host, which the program makes as `name`. `then` makes its result of what comes back.
+    /// A call of this host, named `name` in errors. `then` converts its outcome to the result.
     pub fn call(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -46,7 +46,7 @@ impl Handle {
         guarded(|| running.program.set_up(setup))
     }
 
-    /// The same, where it comes to a number.
+    /// The same, for a numeric outcome.
     pub fn number(self: &Arc<Self>, setup: Setup) -> PyResult<u64> {
         match self.set_up(setup)? {
             Outcome::Word(word) => Ok(word),
@@ -54,7 +54,7 @@ impl Handle {
         }
     }
 
-    /// The same, where it comes to memory.
+    /// The same, for an outcome with memory.
     pub fn allocate(self: &Arc<Self>, setup: Setup) -> PyResult<HostMemory> {
         match self.set_up(setup)? {
             Outcome::Buffer { number, address, bytes } => self.memory(number, address, bytes),
@@ -62,7 +62,7 @@ impl Handle {
         }
     }
 
-    /// The memory that an outcome tells of.
+    /// The memory of an outcome.
     pub fn memory(self: &Arc<Self>, number: u32, address: u64, length: u64) -> PyResult<HostMemory> {
         let running = running::current(self).ok_or_else(|| self.outside())?;
         let bytes = guarded(|| running.program.memory(number))?;
@@ -70,7 +70,7 @@ impl Handle {
         Ok(HostMemory::new(self.clone(), whole, address, bytes))
     }
 
-    /// A part of this host's memory, as a command names it.
+    /// A part of this host's memory, for a command.
     pub fn part(self: &Arc<Self>, buffer: &Bound<'_, PyAny>) -> PyResult<Part> {
         let Ok(memory) = buffer.cast::<HostMemory>() else {
             let what = buffer.get_type().name()?;
@@ -97,7 +97,7 @@ impl Handle {
         })
     }
 
-    /// The run begins.
+    /// Begins the run.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
@@ -111,13 +111,13 @@ impl Handle {
         format!("{:?}", self.now_ps.load(Ordering::Relaxed) as f64 / 1000.0)
     }
 
-    /// A call was made and is gone, and nobody has awaited it.
+    /// Notes a call that was dropped without being awaited.
     pub fn forget(&self, text: String) {
         lock(&self.forgotten).push(text);
         self.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// The first that was forgotten and is not told yet.
+    /// Takes the first such call.
     pub fn forgotten(&self) -> Option<String> {
         if !self.forgets.load(Ordering::Relaxed) {
             return None;
@@ -128,24 +128,24 @@ impl Handle {
         first
     }
 
-    /// Whether a coroutine was given to no `gather` that goes on; it is from now on.
+    /// Marks a coroutine as given to a `gather`; returns whether it was not.
     fn take(&self, coroutine: &Bound<'_, PyAny>) -> bool {
         lock(&self.gathered).insert(coroutine.as_ptr() as usize)
     }
 
-    /// A coroutine that was given to a `gather` has ended.
+    /// Unmarks a coroutine that has ended.
     pub fn give_back(&self, coroutine: &Py<PyAny>) {
         lock(&self.gathered).remove(&(coroutine.as_ptr() as usize));
     }
 }
 
-/// Nobody panics with one of these.
+/// Locks; no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// What a host of any card offers: `Calls(rank, ranks, beginning)`, where `beginning` is what is wrong if the host is used
-/// before its run.
+/// The features of a host with any card: `Calls(rank, ranks, beginning)`, where `beginning` is the error when the
+/// host is used before its run.
 #[pyclass(frozen)]
 pub struct Calls(pub Arc<Handle>);
 
@@ -165,19 +165,19 @@ impl Calls {
         }))
     }
 
-    /// The host's number.
+    /// The host's rank.
     #[getter]
     fn rank(&self) -> u32 {
         self.0.rank
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     #[getter]
     fn ranks(&self) -> u32 {
         self.0.ranks
     }
 
-    /// The instant at which the program was resumed last, in picoseconds.
+    /// The instant at which the program was last resumed, in picoseconds.
     #[getter]
     fn now_ps(&self) -> u64 {
         self.0.now_ps.load(Ordering::Relaxed)
@@ -189,7 +189,7 @@ impl Calls {
         running.run.isa(self.0.rank)
     }
 
-    /// Refuses to go on where the card does not have what a host has under this name.
+    /// Checks that the card has the interface that a host has under this name.
     fn has(&self, name: &str) -> PyResult<()> {
         let api = match name {
             "portals" => Api::Portals,
@@ -200,12 +200,12 @@ impl Calls {
         self.0.set_up(Setup::Has(api)).map(drop)
     }
 
-    /// Memory of the host, of zeros.
+    /// Allocates zeroed memory of the host.
     fn alloc(&self, length_bytes: &Bound<'_, PyAny>) -> PyResult<HostMemory> {
         self.0.allocate(Setup::Alloc { bytes: u64_of(length_bytes, "length_bytes")? })
     }
 
-    /// Runs coroutines that were not begun as further threads of the program, and waits for all of them.
+    /// Runs new coroutines as further threads of the program, and waits for all of them.
     fn gather(&self, coroutines: &Bound<'_, PyList>) -> PyResult<Call> {
         if running::current(&self.0).is_none() {
             return Err(self.0.outside());

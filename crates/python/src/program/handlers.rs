@@ -1,4 +1,4 @@
-//! What a host puts on its card for handlers.
+//! Commands for handlers on a host's card.
 
 use super::arguments::{u32_of, u64_of};
 use super::call::Call;
@@ -8,7 +8,7 @@ use nicety::{ApplicationConfig, ApplicationId, HandlerNames, HpuMemoryId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about handlers, each under the name that programs know it by. What it makes has numbers.
+/// The calls of a host about handlers, under their names in programs. Objects are named by numbers.
 #[pyclass(frozen)]
 pub struct HandlerCalls(Arc<Handle>);
 

@@ -8,8 +8,8 @@ use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about virtual network interfaces, each under the name that programs know it by. An interface is
-/// named by its process and its number, `vni`, and an operation by the number that `send` and `receive` give.
+/// The calls of a host about virtual network interfaces, under their names in programs. An interface is named by its
+/// process and its number, `vni`, and an operation by the number that `send` and `receive` return.
 #[pyclass(frozen)]
 pub struct InterfaceCalls(Arc<Handle>);
 

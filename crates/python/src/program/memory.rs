@@ -1,4 +1,4 @@
-//! Memory of hosts, as Python holds it.
+//! Memory of hosts in Python.
 
 use super::handle::Handle;
 use nicety::HostBytes;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 pub struct HostMemory {
     host: Arc<Handle>,
     part: Part,
-    /// Where the buffer begins of which it is a part.
+    /// The address of the buffer that it is a part of.
     start: u64,
-    /// All of that buffer; none where it has length zero.
+    /// The bytes of that buffer; none if its length is zero.
     bytes: Option<Arc<HostBytes>>,
 }
 
@@ -27,7 +27,7 @@ impl HostMemory {
         HostMemory { host, part: whole, start, bytes }
     }
 
-    /// How commands of this host name it; none where it is another's.
+    /// Its name in commands of this host; none if it belongs to another host.
     pub fn part_of(&self, host: &Arc<Handle>) -> Option<Part> {
         Arc::ptr_eq(&self.host, host).then_some(self.part)
     }
@@ -45,13 +45,13 @@ impl HostMemory {
         self.part.bytes as usize
     }
 
-    /// The rank whose memory it is.
+    /// The rank of its host.
     #[getter]
     fn rank(&self) -> u32 {
         self.host.rank
     }
 
-    /// Where it begins in the host's memory.
+    /// Its address in the host's memory.
     #[getter]
     fn address(&self) -> u64 {
         self.start + self.part.offset
@@ -72,7 +72,7 @@ impl HostMemory {
         let length = isize::try_from(slf.part.bytes).map_err(|_| PyBufferError::new_err("too long"))?;
         let start = match &slf.bytes {
             None => std::ptr::NonNull::<u8>::dangling().as_ptr(),
-            // SAFETY: a part lies inside of its buffer.
+            // SAFETY: a part lies within its buffer.
             Some(bytes) => unsafe { bytes.as_ptr().add(slf.part.offset as usize) },
         };
         // SAFETY: `view` comes from Python; `start` is valid for `length` bytes as long as `slf` lives, which

@@ -1,4 +1,4 @@
-//! Messages between hosts, and what a host does on its own CPUs.
+//! Messages between hosts, and work on a host's own CPUs.
 
 use super::arguments::{duration_of, optional, u32_of, u64_of};
 use super::call::Call;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host of any card, each under the name that programs know it by.
+/// The calls of a host with any card, under their names in programs.
 #[pyclass(frozen)]
 pub struct MessageCalls(Arc<Handle>);
 
@@ -106,7 +106,7 @@ fn any_or(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
 }
 
 impl MessageCalls {
-    /// Memory that a computation goes through: buffers, or buffers with blocks of them.
+    /// Memory that a computation touches: buffers, or buffers with blocks of them.
     fn extents(&self, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Extent>> {
         if let Ok(several) = given.cast_exact::<PyTuple>()
             && several.is_empty()

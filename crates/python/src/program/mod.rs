@@ -1,13 +1,14 @@
 //! Programs of hosts that are Python coroutines.
 //!
-//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`processes`], [`channels`] and [`interfaces`] read
-//! the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. What takes no
-//! virtual time is answered at once ([`running`]). What does is a [`call`], which the coroutine yields when it awaits it;
-//! its [`thread`] hands the command to the simulation, and steps the coroutine again when that has an [`outcome`]. All of
-//! it happens in the thread that called [`simulation`]: a run has none of its own.
+//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`processes`], [`channels`] and [`interfaces`]
+//! read the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. A
+//! set-up command takes no virtual time and is answered at once ([`running`]). Any other is a [`call`], which the
+//! coroutine yields when it awaits it; its [`thread`] hands the command to the simulation, and steps the coroutine
+//! again with its [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of
+//! its own.
 //!
-//! Python objects may be used and dropped in any thread, so they hold plain data and a [`handle`]. What only the run's
-//! thread may touch, the simulated world above all, is on that thread's stack, and found by way of [`running`]. Nothing is
+//! Python objects may be used and dropped in any thread, so they hold plain data and a [`handle`]. State of the run's
+//! thread, above all the simulated world, is on that thread's stack, and found through [`running`]. Nothing is
 //! borrowed while Python runs: a program may make a run of its own.
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! What commands come to, as Python has it.
+//! Outcomes of commands as Python objects.
 
 use super::handle::Handle;
 use nicety::commands::Outcome;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::Arc;
 
-/// The result of a call. `then` makes it of the outcome's parts, one after another, where Python has a class of its own.
+/// The result of a call. If Python has a class for it, `then` makes it from the parts of the outcome.
 pub fn python<'py>(
     py: Python<'py>,
     host: &Arc<Handle>,

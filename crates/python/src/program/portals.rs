@@ -1,4 +1,4 @@
-//! What a host keeps on a Portals card, and asks of it.
+//! Commands to a Portals card.
 
 use super::arguments::{ack_of, named, optional, text_of, timeout_of, u32_of, u64_of};
 use super::call::Call;
@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host about a Portals card, each under the name that programs know it by. Counters and the like are
-/// named by the numbers that they were given.
+/// The calls of a host about a Portals card, under their names in programs. Counters and other objects are named by
+/// their numbers.
 #[pyclass(frozen)]
 pub struct PortalsCalls(Arc<Handle>);
 
@@ -28,7 +28,7 @@ impl PortalsCalls {
         python(py, &self.0, self.0.set_up(Setup::Portals(setup))?, None)
     }
 
-    /// An operation, posted, or triggered where there is a counter with its threshold.
+    /// An operation, posted, or triggered if there is a counter with its threshold.
     fn post(
         &self,
         names: [&'static str; 2],
@@ -41,7 +41,7 @@ impl PortalsCalls {
     }
 }
 
-/// What a call is called that is triggered or not, and what triggers it.
+/// The name of a call, triggered or not, and its trigger.
 fn triggered(
     [at_once, later]: [&'static str; 2],
     trigger: Option<&Bound<'_, PyTuple>>,
@@ -66,7 +66,7 @@ fn some<'py, T>(
     if value.is_none() { Ok(None) } else { read(value).map(Some) }
 }
 
-/// Descriptor, length, rank, entry, bits, both offsets, the target's word, the own one, and the acknowledgement.
+/// Descriptor, length, rank, entry, match bits, both offsets, header data, user pointer, and the acknowledgement.
 fn put_of(put: &Bound<'_, PyTuple>) -> PyResult<PutRequest> {
     let word = |place: usize, name: &str| u64_of(&*put.get_borrowed_item(place)?, name);
     let half = |place: usize, name: &str| u32_of(&*put.get_borrowed_item(place)?, name);
@@ -84,7 +84,7 @@ fn put_of(put: &Bound<'_, PyTuple>) -> PyResult<PutRequest> {
     })
 }
 
-/// The descriptor for what comes back, where that goes in it, operator, type, and the operand.
+/// The descriptor for the reply, its offset in it, operator, type, and the operand.
 fn fetch_of(put: &Bound<'_, PyTuple>, fetch: &Bound<'_, PyTuple>) -> PyResult<FetchRequest> {
     let (operator, datatype, operand): (String, String, Vec<u8>) =
         (fetch.get_item(2)?.extract()?, fetch.get_item(3)?.extract()?, fetch.get_item(4)?.extract()?);
@@ -98,7 +98,7 @@ fn fetch_of(put: &Bound<'_, PyTuple>, fetch: &Bound<'_, PyTuple>) -> PyResult<Fe
     })
 }
 
-/// Bits, those to ignore, rank, user, options, counter and the own word of a match entry.
+/// Match bits, ignore bits, rank, user, options, counter and user pointer of a match entry.
 fn entry_of(entry: &Bound<'_, PyTuple>) -> PyResult<Me> {
     let source = optional(&entry.get_item(2)?, "source", u32_of)?;
     let user = optional(&entry.get_item(3)?, "uid", u32_of)?;
@@ -279,7 +279,7 @@ impl PortalsCalls {
         Ok(self.call(ct.py(), "host.portals.ct_wait", call, None))
     }
 
-    /// Of each counter its number and its threshold.
+    /// For each counter its number and its threshold.
     fn ct_poll(
         &self,
         counters: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -322,7 +322,8 @@ impl PortalsCalls {
         Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
-    /// `entry` is as `entry_of` reads it; `more` is the list, the bytes to keep free, the handlers, and whether to wait.
+    /// `entry` is as `entry_of` reads it; `more` is the list, the bytes to keep free, the handlers, and whether to
+    /// wait.
     fn me_append(
         &self,
         buffer: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! What a host has processes on its card do.
+//! Commands for processes on the card.
 
 use super::arguments::{named, text_of, u32_of, u64_of};
 use super::call::Call;
@@ -9,8 +9,7 @@ use nicety::commands::{self, Outcome, ProcessCall, ProcessSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about processes of its card, each under the name that programs know it by. What it makes has
-/// numbers.
+/// The calls of a host about processes of its card, under their names in programs. Objects are named by numbers.
 #[pyclass(frozen)]
 pub struct ProcessCalls(Arc<Handle>);
 
@@ -19,7 +18,7 @@ type Part = (String, u64, u32, u32);
 
 fn part_of((memory, island, offset, bytes): Part) -> PyResult<CardMemory> {
     let kind = named(names::card_memory(&memory))?;
-    // An island with a number that is no size is not there, as any other that is too large.
+    // An island number that is no size does not exist, like any other that is too large.
     let island = usize::try_from(island).unwrap_or(usize::MAX);
     Ok(CardMemory { kind, island, offset, bytes })
 }
@@ -41,7 +40,7 @@ impl ProcessCalls {
         self.0.number(Setup::Processes(ProcessSetup::Load { elf }))
     }
 
-    /// `place` is a microengine, a context, and for how many contexts the microengine is set up.
+    /// `place` is a microengine, a context, and the number of contexts to set the microengine up for.
     fn start(
         &self,
         processes: u64,
@@ -58,7 +57,7 @@ impl ProcessCalls {
         self.set_up(ProcessSetup::OpenQueue { queue: u32_of(queue, "queue")? }).map(drop)
     }
 
-    /// The address under which processes see it.
+    /// The address for processes.
     fn card_memory(&self, part: Part) -> PyResult<u64> {
         self.0.number(Setup::Processes(ProcessSetup::CardMemory { part: part_of(part)? }))
     }

@@ -1,4 +1,4 @@
-//! What a run knows of its programs while it runs, all of it in one thread.
+//! The state of a run with its programs, all of it in one thread.
 
 use super::handle::Handle;
 use crate::errors::InputError;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The program that runs now in this thread: what it asks without waiting is answered here. Of runs inside runs, the
-    /// innermost.
+    /// The program that runs now in this thread; its set-up commands are answered here. With nested runs, the
+    /// innermost one's.
     static RUNNING: RefCell<Option<Rc<Running>>> = const { RefCell::new(None) };
 }
 
@@ -31,7 +31,7 @@ pub fn current(host: &Arc<Handle>) -> Option<Rc<Running>> {
         .with_borrow(|running| running.as_ref().filter(|running| Arc::ptr_eq(&running.host, host)).cloned())
 }
 
-/// A program runs until this is dropped.
+/// Marks a program as running until it is dropped.
 pub struct Turn(Option<Rc<Running>>);
 
 impl Turn {
@@ -46,18 +46,18 @@ impl Drop for Turn {
     }
 }
 
-/// An instruction set, or what is wrong with asking for it.
+/// An instruction set, or the error of asking for it.
 pub type Isa = Result<String, String>;
 
-/// What the programs of a run share.
+/// The state shared by the programs of a run.
 pub struct Run {
     pub watch: Arc<Watch>,
-    /// The instruction set that the cards have, by rank; or of all, where there is one alone.
+    /// The instruction set of the cards, by rank; a single one is that of all.
     isas: Vec<Isa>,
-    /// The coroutines that have not ended, in the order in which they began.
+    /// The coroutines that have not ended, in the order of their beginning.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
-    /// What further threads raised and nobody was told yet, in the order in which they did.
+    /// Exceptions of further threads that no thread has seen, in order.
     failures: RefCell<BTreeMap<u64, PyErr>>,
     failed: Cell<u64>,
 }
@@ -80,7 +80,7 @@ impl Run {
         isa.clone().map_err(InputError::new_err)
     }
 
-    /// A thread begins; gives its number.
+    /// Registers a thread; returns its number.
     pub fn begin(&self, coroutine: Py<PyAny>) -> u64 {
         let number = self.begun.get();
         self.begun.set(number + 1);
@@ -88,13 +88,13 @@ impl Run {
         number
     }
 
-    /// A thread has ended.
+    /// Removes a thread that has ended.
     pub fn end(&self, number: u64) {
         let ended = self.alive.borrow_mut().remove(&number);
         drop(ended);
     }
 
-    /// A further thread raised something; gives its place among all that did.
+    /// Keeps the exception of a further thread; returns its index.
     pub fn fail(&self, error: PyErr) -> u64 {
         let number = self.failed.get();
         self.failed.set(number + 1);
@@ -102,17 +102,17 @@ impl Run {
         number
     }
 
-    /// What a further thread raised, to be told.
+    /// Takes the exception of a further thread.
     pub fn failure(&self, number: u64) -> Option<PyErr> {
         self.failures.borrow_mut().remove(&number)
     }
 
-    /// The first that nobody was told.
+    /// The first exception that no thread has seen.
     pub fn first_failure(&self) -> Option<PyErr> {
         self.failures.borrow_mut().pop_first().map(|(_, error)| error)
     }
 
-    /// Ends what has not: `finally` blocks run.
+    /// Ends the remaining coroutines: `finally` blocks run.
     pub fn close(&self, py: Python<'_>) {
         while let Some((_, coroutine)) = self.take_first() {
             close(py, &coroutine);
@@ -124,7 +124,8 @@ impl Run {
     }
 }
 
-/// Ends a coroutine. What it raises at that is told as what Python's own clean-up raises: something else failed before.
+/// Ends a coroutine. An exception from that is reported like one in Python's own clean-up: another failure came
+/// first.
 pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     let coroutine = coroutine.bind(py);
     if let Err(error) = coroutine.call_method0("close") {
@@ -132,10 +133,10 @@ pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     }
 }
 
-/// How often a run lets other threads of Python move on, and looks whether Ctrl-C was pressed.
+/// Interval at which a run lets other Python threads run, and checks for Ctrl-C.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// Stops a run where Python asks for it.
+/// Stops a run when Python asks for it.
 pub struct Watch {
     raised: Mutex<Option<PyErr>>,
     looked: Mutex<Instant>,
@@ -146,18 +147,18 @@ impl Watch {
         Arc::new(Watch { raised: Mutex::default(), looked: Mutex::new(Instant::now()) })
     }
 
-    /// The interrupt of the run, which is asked in its thread.
+    /// The interrupt of the run, checked in its thread.
     pub fn interrupt(self: &Arc<Self>) -> Interrupt {
         let watch = self.clone();
         Interrupt::new(move || watch.is_set())
     }
 
-    /// Stops the run; it raises this, unless something was raised before.
+    /// Stops the run, which then raises this, unless an exception was raised before.
     pub fn stop(&self, error: PyErr) {
         lock(&self.raised).get_or_insert(error);
     }
 
-    /// What the run was stopped with.
+    /// The exception that stopped the run.
     pub fn raised(&self) -> Option<PyErr> {
         lock(&self.raised).take()
     }
@@ -170,7 +171,7 @@ impl Watch {
             return false;
         }
         let looked = Python::attach(|py| {
-            // Whoever waits for Python's lock has it now.
+            // A thread that waits for Python's lock gets it here.
             py.detach(|| ());
             py.check_signals()
         });
@@ -179,12 +180,12 @@ impl Watch {
     }
 }
 
-/// Nobody panics with one of these.
+/// Locks; no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether Python code means to handle an exception, and not to leave at once as on Ctrl-C.
+/// Whether an exception is one that Python code handles, unlike Ctrl-C.
 pub fn is_failure(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

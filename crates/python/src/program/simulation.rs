@@ -1,5 +1,5 @@
-//! A run whose programs are Python coroutines. It goes on in the thread that asked for it, which has Python's lock but for
-//! a moment every few milliseconds.
+//! A run whose programs are Python coroutines. It runs in the thread that called it, which holds Python's lock except
+//! for a moment every few milliseconds.
 
 use super::handle::Calls;
 use super::running::{Isa, Run, Running, Watch};
@@ -19,23 +19,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
-    /// The cluster that was built last in this thread, for the first run of its simulation.
+    /// The last cluster built in this thread, for the first run of its simulation.
     static BUILT: RefCell<Option<Built>> = const { RefCell::new(None) };
 }
 
-/// How many simulations there have been.
+/// Number of simulations so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A cluster that waits for its run, which belongs to the thread that built it.
 struct Built {
-    /// Whose it is.
+    /// Its simulation.
     simulation: u64,
     cluster: Cluster,
     watch: Arc<Watch>,
 }
 
 impl Built {
-    /// That of a simulation, if it is here.
+    /// Takes the cluster of a simulation, if it is the one kept.
     fn take(simulation: u64) -> Option<Built> {
         BUILT.with_borrow_mut(|built| built.take_if(|built| built.simulation == simulation))
     }
@@ -46,11 +46,11 @@ impl Built {
 pub struct Simulation {
     number: u64,
     config: ClusterConfig,
-    /// What faults had done when the last run ended.
+    /// The effects of faults at the end of the last run.
     fault_notes: Mutex<String>,
 }
 
-/// The report of a run as JSON, what it has recorded, and what the programs returned.
+/// The report of a run as JSON, its recording, and the values that the programs returned.
 type Ended = (String, Recording, Vec<Py<PyAny>>);
 
 #[pymethods]
@@ -86,11 +86,11 @@ impl Simulation {
                 shards,
                 log: Arc::new(print_line),
                 large: tell_large,
-                // Python says what of it was not asked for.
+                // Python decides which failures are errors.
                 allowed: Allowed::ALL,
                 ..default
             };
-            // Whether such a cluster can be built is worth knowing before there are programs.
+            // An error of the cluster is best reported before there are programs.
             let cluster =
                 Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
             Ok((config, cluster))
@@ -154,8 +154,8 @@ impl Simulation {
         }
     }
 
-    /// What the network's faults had done to packets when the run ended, where cards do not make up for it; a text that
-    /// begins on a line of its own, and is empty where that is nothing.
+    /// The effects of the network's faults on packets at the end of the run, if cards do not use reliable transport;
+    /// a text that begins on a line of its own, or an empty one.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -163,7 +163,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // In another thread than that which built it, there is nothing to be found; nor when a thread ends.
+        // Another thread than the one that built it keeps nothing; nor does a thread that ends.
         let own = |built: &mut Built| built.simulation == self.number;
         let built = BUILT.try_with(|built| built.borrow_mut().take_if(own));
         drop(built);
@@ -183,8 +183,8 @@ impl Simulation {
     }
 }
 
-/// The exception for how a run failed. Where a thread raised something and others wait for it, so that nobody was told, that is
-/// why.
+/// The exception for a failed run. If a thread raised an exception that no other thread has seen, because others wait
+/// for it, that exception is the reason.
 fn told(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
     let error = raised(error);
     if !error.is_instance_of::<RunError>(py) {

@@ -1,4 +1,4 @@
-//! A thread of a program: a coroutine, which the simulation steps in its own thread.
+//! A thread of a program: a coroutine, which the simulation steps in its own OS thread.
 
 use super::call::{Call, Reply, Request};
 use super::running::{Running, Turn, is_failure};
@@ -13,21 +13,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a thread came to: what it returned, or the place of what it raised among all failures.
+/// The end of a thread: its value, or the index of its exception among all failures.
 pub type End = Rc<RefCell<Option<Result<Py<PyAny>, u64>>>>;
 
 /// A coroutine of a program.
 pub struct Coroutine {
     running: Rc<Running>,
     coroutine: Py<PyAny>,
-    /// Steps it; made when it begins.
+    /// Its iterator; made when it begins.
     steps: Option<Py<PyIterator>>,
     number: u64,
     end: End,
-    /// Whether a `gather` waits for it; a program's first thread is waited for by the run.
+    /// Whether a `gather` waits for it; the run waits for a program's first thread.
     further: bool,
     awaited: Option<Py<Call>>,
-    /// The threads for which it waits.
+    /// The threads it waits for.
     gathered: Option<Vec<End>>,
 }
 
@@ -101,7 +101,7 @@ impl Coroutine {
         }
     }
 
-    /// What the thread awaits, or what is wrong with that, or has not been awaited before.
+    /// The request that the thread awaits; an error if it is invalid or was awaited before.
     fn next(&mut self, py: Python<'_>, awaited: &Bound<'_, PyAny>) -> Result<Next, PyErr> {
         let host = &self.running.host;
         if let Some(text) = host.forgotten() {
@@ -148,7 +148,7 @@ impl Coroutine {
         }
     }
 
-    /// What the threads returned for which it has waited.
+    /// The values of the threads it has waited for.
     fn collect(&self, py: Python<'_>, ends: &[End]) -> PyResult<Py<PyAny>> {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for end in ends {
@@ -162,7 +162,7 @@ impl Coroutine {
         let mut failures = failed.into_iter().filter_map(|number| self.running.run.failure(number));
         match failures.next() {
             Some(first) => {
-                // It stands for all of them.
+                // The first exception stands for all of them.
                 failures.for_each(drop);
                 Err(first)
             }
@@ -199,7 +199,7 @@ impl Coroutine {
         Next::Stop
     }
 
-    /// What a program raised, with where and when.
+    /// A program's exception, with its place and time.
     fn explained(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let host = &self.running.host;
         let value = error.value(py);
@@ -215,7 +215,7 @@ impl Coroutine {
         };
         if matches!(noted(), Ok(false)) {
             let note = format!("{place} {}, at {} ns of virtual time", host.rank, host.now_ns());
-            // An exception that takes no notes goes without.
+            // Some exceptions take no notes.
             drop(value.call_method1("add_note", (note,)));
         }
         error

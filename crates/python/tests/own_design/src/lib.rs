@@ -1,4 +1,4 @@
-//! The extension module of a design that nicety does not know: it stands in for nicety's own, with one design more.
+//! The extension module of a design outside nicety: it replaces nicety's own module, and adds one design.
 
 #[path = "../../../../bench/tests/own_design/card.rs"]
 mod card;
