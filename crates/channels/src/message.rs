@@ -421,7 +421,7 @@ impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DropReason::Malformed(error) => error.fmt(f),
-            DropReason::Unexpected(what) => write!(f, "a {what} that nothing here waits for"),
+            DropReason::Unexpected(what) => write!(f, "an unexpected {what}"),
         }
     }
 }

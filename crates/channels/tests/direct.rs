@@ -222,7 +222,7 @@ fn a_malformed_mailbox_is_dropped_and_its_manager_goes_on() {
     e.host.deposit(UP, &Message { exchange: 5, stamp: 5, body: Body::Close }.encode()).unwrap();
     e.host.interrupt(&mut e.h);
     let HostEffect::Drop { mailbox: UP, reason } = e.h[0] else { panic!() };
-    assert_eq!(reason.to_string(), "a close that nothing here waits for");
+    assert_eq!(reason.to_string(), "an unexpected close");
 }
 
 /// The host's second channel, to target 8.

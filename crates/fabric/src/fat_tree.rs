@@ -135,7 +135,7 @@ impl FatTree {
                 None if word.is_empty() => {
                     return wrong("nothing stands between two colons or behind the last".into());
                 }
-                None => return wrong("no such way up".into()),
+                None => return wrong("unknown routing".into()),
             },
         };
         match fields.next() {

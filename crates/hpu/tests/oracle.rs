@@ -24,7 +24,7 @@ const BATCH: u32 = 40;
 const ISA: &str = "rv32imafc_zicsr_zba_zbb_zbs";
 const QEMU_CPU: &str = "rv32,f=on,d=off,zba=on,zbb=on,zbs=on";
 
-/// s0 and sp point into the data throughout; everything else is fair game.
+/// s0 and sp point into the data throughout; all other registers may change.
 fn free(random: &mut Random) -> u32 {
     random.of(&[RA, GP, TP, T0, T1, T2, S1, A0, A1, A2, A3, A4, A5, A6, A7, S2, S5, S11, T3, T6, ZERO])
 }

@@ -384,7 +384,7 @@ impl Interface {
         }
         if draft.to.is_some() && ack != AckRequest::None {
             return Err(Error::ArgInvalid(
-                "what a reply answers has no acknowledgement: `ack` must be `None`",
+                "an operation with a reply has no acknowledgement: `ack` must be `None`",
             ));
         }
         let Some(atomic) = atomic else { return Ok(()) };

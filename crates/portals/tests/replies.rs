@@ -206,7 +206,7 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
     let (mut b, out) = start(true);
     b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
-    // The reply is on its way when the request is found to have failed: its end is the end.
+    // The reply is in flight when the request is found to have failed: its end is the end.
     let (mut b, out) = start(false);
     let header = answer(&out.header, FailType::Ok, 8);
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };

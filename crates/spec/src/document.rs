@@ -266,7 +266,7 @@ fn provenance(
         let message = format!("{} {word} value names its source", kind.article());
         Some((message, format!("add source = \"{what}\"")))
     } else if kind == Kind::Calibrated && lacking(against) {
-        let message = "a calibrated value says against what".to_owned();
+        let message = "a calibrated value must name its measurement".to_owned();
         Some((message, "add against = \"the measurement it was fitted to\"".to_owned()))
     } else if kind != Kind::Calibrated && against.is_some() {
         let message = "against belongs to a calibrated value".to_owned();

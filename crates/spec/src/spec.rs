@@ -210,7 +210,7 @@ impl Spec {
     fn set(&mut self, key: &str, value: &str, owner: Option<String>) {
         let option = format!("--set {key}={value}");
         if META.contains(&key) {
-            let mut error = SpecError::new(format!("{key} says what the spec is and cannot be overridden"));
+            let mut error = SpecError::new(format!("{key} identifies the spec and cannot be overridden"));
             error.option = Some(option);
             self.errors.push(error);
             return;

@@ -1,4 +1,4 @@
-//! Credits, tags, and the DLLPs that bring credits back: what they cost, and where they bite.
+//! Credits, tags, and the DLLPs that return credits: their costs and their limits.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
 use nicety_host::pcie::{Credits, Generation, PcieSpec};

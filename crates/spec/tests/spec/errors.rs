@@ -194,7 +194,7 @@ fn provenance_is_complete_or_refused() {
     );
     says(
         &value("kind = 'calibrated', source = 'x'"),
-        "bus.latency: a calibrated value says against what",
+        "bus.latency: a calibrated value must name its measurement",
         "3:1",
         "add against = \"the measurement it was fitted to\"",
     );
@@ -303,7 +303,7 @@ fn overrides_are_refused_in_one_line() {
     );
     assert_eq!(
         refused_option("name", "x"),
-        "error: --set name=x: name says what the spec is and cannot be overridden"
+        "error: --set name=x: name identifies the spec and cannot be overridden"
     );
     assert!(refused_option("hpu", "3").contains("[hpu] is a section, its keys are code, cores, isa, "));
 }
