@@ -205,7 +205,7 @@ fn the_rate_of_the_card_is_that_of_its_updates() {
 }
 
 #[test]
-fn blocks_from_the_host_come_to_what_the_whole_does() {
+fn blocks_from_the_host_give_the_sum_of_the_whole() {
     for (cores, blocks) in [(14, vec![24_576, 24_576, 1, 20_000, 17]), (3, vec![5, 300]), (60, vec![15; 40])]
     {
         let spec = spec(&[&format!("hpu.cores={cores}")]);
@@ -231,7 +231,7 @@ fn counting_nothing_takes_the_time_of_its_messages() {
 }
 
 #[test]
-fn what_cannot_be_streamed_is_refused() {
+fn invalid_streams_are_refused() {
     let error = |overrides: &[&str], sketches| {
         pcsa::stream(&spec(overrides), PCSA, sketches, None, |_| ()).unwrap_err().to_string()
     };
@@ -341,7 +341,7 @@ fn distances_are_rounded_to_the_nearest() {
 }
 
 #[test]
-fn jobs_that_cannot_be_are_refused() {
+fn invalid_jobs_are_refused() {
     let job = TspJob {
         cities: cities(20, 1),
         first: 0,

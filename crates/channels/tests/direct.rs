@@ -132,7 +132,7 @@ fn a_sender_that_gives_up_withdraws_its_message() {
 }
 
 #[test]
-fn a_withdrawal_that_comes_too_late_is_not_heeded() {
+fn a_withdrawal_that_comes_too_late_is_ignored() {
     let mut e = Ends::new();
     e.host.send(T, e.channel, b"abc", Some(10), &mut e.h).unwrap();
     e.posted(READER, DOWN, Body::Direct(payload(b"abc")));
@@ -174,7 +174,7 @@ fn two_written(e: &mut Ends) -> Channel {
 }
 
 #[test]
-fn a_handler_may_look_at_one_mailbox() {
+fn an_interrupt_handler_may_serve_one_mailbox() {
     let mut e = Ends::new();
     let other = two_written(&mut e);
     for (thread, channel) in [(0, e.channel), (1, other)] {
@@ -201,7 +201,7 @@ fn one_interrupt_serves_all_mailboxes() {
 }
 
 #[test]
-fn a_mailbox_that_is_read_twice_is_heeded_once() {
+fn a_mailbox_that_is_read_twice_counts_once() {
     let mut e = Ends::new();
     e.host.send(T, e.channel, b"abc", None, &mut e.h).unwrap();
     e.posted(READER, DOWN, Body::Direct(payload(b"abc")));

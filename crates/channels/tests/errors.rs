@@ -155,7 +155,7 @@ fn subscriptions_that_the_card_refuses() {
 }
 
 #[test]
-fn a_close_fails_whoever_waits_at_the_target() {
+fn a_close_fails_the_context_that_waits_at_the_target() {
     let mut e = Ends::new();
     e.card.register(TargetId(8)).unwrap();
     let guards = [8, 7].map(|id| Guard { from: TargetId(id), want: Want::Direct(1) });
@@ -202,7 +202,7 @@ fn limits() {
 }
 
 #[test]
-fn completions_of_what_was_not_begun() {
+fn completions_without_a_beginning() {
     let mut e = Ends::new();
     let not = |what: &str| format!("the completion of {what} that was not begun, or has ended");
     let absent = ManagerId { direction: Direction::ToHost, index: 8 };

@@ -192,7 +192,7 @@ fn direct_messages_of_three_channels_share_one_manager_or_two() {
 }
 
 #[test]
-fn a_message_whose_target_never_comes_holds_up_nobody() {
+fn a_message_whose_target_never_comes_blocks_no_other() {
     for managers in [(1, 1), (2, 2)] {
         let threads = vec![vec![send(0, 1)], vec![receive(0, 1)], vec![send(1, 2), receive(1, 3)]];
         let contexts = vec![vec![receive(1, 2), send(1, 3)], vec![send(2, 9)], vec![receive(2, 9)]];
@@ -243,7 +243,7 @@ fn two_indirect_messages_the_same_way_share_one_manager_or_two() {
 
 /// Seven pages and one retry: one, two or more DMA errors, in the first list, in the second, or in both.
 #[test]
-fn dma_errors_are_retried_and_then_given_up_at_both_ends() {
+fn dma_errors_are_retried_and_then_fail_at_both_ends() {
     let done = "thread 0: 7@0, 1@0; context 0: 7@0, 1@0";
     let first = "Dma { done: 0, outstanding: 7 }";
     let second = "Dma { done: 6, outstanding: 1 }";
@@ -288,7 +288,7 @@ fn timeouts_at_both_ends() {
 }
 
 #[test]
-fn timeouts_of_indirect_messages_with_errors_on_the_way() {
+fn timeouts_of_indirect_messages_with_errors() {
     let out = vec![send_indirect(0, 2).until(1), send_indirect(0, 2), send(0, 1)];
     let into = vec![receive_indirect(0, 2).until(1), receive_indirect(0, 2), receive(0, 1)];
     for (name, threads, contexts) in

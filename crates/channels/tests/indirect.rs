@@ -117,7 +117,7 @@ fn a_list_that_failed_is_sent_again_whole() {
 }
 
 #[test]
-fn a_list_that_fails_for_ever_is_given_up_at_both_ends() {
+fn a_list_that_fails_for_ever_fails_the_call_at_both_ends() {
     for (mut e, manager, mailbox) in both() {
         dmas(&mut e, manager, 0, 6, &[]);
         e.pushed(manager, mailbox, reply(Status::Ok, 6 * 4096));

@@ -51,7 +51,7 @@ fn body() -> impl Strategy<Value = Body> {
 
 proptest! {
     #[test]
-    fn what_was_encoded_is_decoded(exchange: u16, stamp: u16, body in body()) {
+    fn encoded_messages_are_decoded(exchange: u16, stamp: u16, body in body()) {
         let message = Message { exchange, stamp, body };
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
     }

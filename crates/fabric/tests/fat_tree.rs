@@ -32,7 +32,7 @@ fn levels(statistics: &NetworkStatistics) -> Vec<usize> {
 }
 
 #[test]
-fn a_way_leads_through_one_three_or_five_switches() {
+fn a_path_leads_through_one_three_or_five_switches() {
     // Two hosts at a leaf, four in a pod, sixteen in all; 8 bytes are 160 ps on the wire, once.
     for (to, switches) in [(1, 1), (2, 3), (3, 3), (4, 5), (15, 5)] {
         let way = switches * SWITCH + (switches + 1) * LINK;
@@ -54,7 +54,7 @@ fn a_way_leads_through_one_three_or_five_switches() {
 }
 
 #[test]
-fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_way() {
+fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_path() {
     let built = |topology: &str, hosts| levels(&run(topology, hosts, &[]).1);
     assert_eq!(built("fat-tree:36", 2), [1]);
     assert_eq!(built("fat-tree:36", 36), [1]);
@@ -106,7 +106,7 @@ fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
 }
 
 #[test]
-fn with_d_mod_k_a_shift_in_a_full_tree_meets_nobody() {
+fn with_d_mod_k_a_shift_in_a_full_tree_has_no_queueing() {
     for (topology, hosts) in
         [("fat-tree:4:2", 8), ("fat-tree:4:3", 16), ("fat-tree:6:3", 54), ("fat-tree:36", 648)]
     {
@@ -124,7 +124,7 @@ fn with_d_mod_k_a_shift_in_a_full_tree_meets_nobody() {
 }
 
 #[test]
-fn ways_up_are_balanced() {
+fn paths_up_are_balanced() {
     // Host 0 to all others; 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
     let to_all: Vec<(u32, Send)> = (4..32).map(|to| (0, send(to, 8, 0))).collect();
     let count = |topology: &str, sends: &[(u32, Send)]| {
@@ -195,7 +195,7 @@ fn texts_are_read_and_written() {
 }
 
 #[test]
-fn what_cannot_be_built_says_what_to_write() {
+fn impossible_trees_get_a_suggestion() {
     let refused = |text: &str, hosts, ports| {
         let spec = SwitchSpec { ports, ..SPIN.switch };
         tree(text).check(hosts, &spec).unwrap_err().to_string()

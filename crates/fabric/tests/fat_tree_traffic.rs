@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn everything_comes_once_by_a_way_of_the_right_length(traffic in traffic()) {
+    fn everything_comes_once_by_a_path_of_the_right_length(traffic in traffic()) {
         let one = traffic.observe(1);
         traffic.check(&one.1, &one.2);
         for shards in [2, 3, 7, 40] {

@@ -93,7 +93,7 @@ fn on_first_link(rates: Rates, down: Vec<Outage>, drop: Vec<u64>) -> Faults {
 const FIRST: u64 = 20_000 + 33_400;
 
 #[test]
-fn a_dropped_packet_gives_its_place_back_when_it_would_have_come() {
+fn a_dropped_packet_frees_its_slot_when_it_would_have_come() {
     // With one place, a packet waits for the credit of the one before: 53.4 there and 33.4 back, lost or not.
     let faults = on_first_link(Rates::default(), vec![], vec![2]);
     let outcome = run(Topology::Pair, 2, 4, 1, &faults, 1);

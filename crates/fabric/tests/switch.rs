@@ -262,7 +262,7 @@ fn a_packet_may_leave_by_the_port_it_came_by() {
 }
 
 #[test]
-fn incast_serves_everybody_alike() {
+fn incast_serves_all_senders_alike() {
     const SENDERS: u32 = 7;
     const PACKETS: u64 = 40;
     for (switch, card) in [(1, 1), (2, 256), (8, 2), (32, 256)] {

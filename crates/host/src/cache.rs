@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_fetched_again() {
+    fn cached_lines_are_not_fetched_again() {
         let mut cache = Cache::new(256, 64);
         let mut seen = Lines::default();
         cache.read(10..200, &mut seen);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_card_writes_is_fetched_anew() {
+    fn lines_written_by_a_card_are_fetched_again() {
         let mut cache = Cache::new(1024, 64);
         let mut seen = Lines::default();
         cache.write(0..256, &mut seen);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_cache_takes_no_time() {
+    fn cached_lines_take_no_time() {
         let (ends, traffic) =
             ends(SPEC, &[(0, 0..640, 0..0), (5, 0..640, 0..0), (0, 0..0, 0..640), (3, 0..0, 0..640)]);
         assert_eq!(ends, [51_000 + 3840, 51_000 + 3845, 51_000 + 2 * 3840 + 5, 51_000 + 2 * 3840 + 8]);

@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown_instead() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("payload_handler"), "payload_handler");
         assert_eq!(printable("größer 你好 \u{1f980}"), "größer 你好 \u{1f980}");
         assert_eq!(printable("\x1b[31mred\x07\r\n\t\x7f"), "\\x1b[31mred\\x07\\x0d\\x0a\\x09\\x7f");
@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_acts_any_more(text: String) {
+        fn printable_text_has_no_control_characters(text: String) {
             let shown = printable(&text);
             prop_assert!(!shown.chars().any(|c| acts(c) || c.is_control()));
             prop_assert_eq!(matches!(shown, Cow::Borrowed(_)), !text.chars().any(acts));

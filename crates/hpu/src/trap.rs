@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_told_as_far_as_it_is_known() {
+    fn a_location_prints_its_known_parts() {
         let location = |function: Option<&str>, file: Option<&str>, line| Location {
             function: function.map(str::to_owned),
             file: file.map(str::to_owned),

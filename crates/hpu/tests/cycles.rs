@@ -319,7 +319,7 @@ fn a_load_from_a_device_or_a_queue_is_waited_for_too() {
 }
 
 #[test]
-fn a_call_does_not_wait_for_what_another_one_loaded() {
+fn a_call_does_not_wait_for_a_load_of_another() {
     let mut machine = Machine::on(&core(DISTINCT), &[mv(T1, T0), lw(T0, 0, A0), ret()]);
     machine.call(&[MEMORY]);
     assert!(matches!(machine.slice_in(u64::MAX, |_| Region::device("device", MEMORY, 8)), Exit::Device(_)));

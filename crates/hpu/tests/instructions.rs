@@ -118,7 +118,7 @@ fn constants() {
 }
 
 #[test]
-fn x0_stays_zero_whatever_writes_it() {
+fn x0_stays_zero() {
     let writes = [
         addi(ZERO, ZERO, 5),
         lui(ZERO, 5),

@@ -252,7 +252,7 @@ fn shared(count: u16, flags: u32, file_size: u32, size: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_would_take_all_memory_is_refused_before_it_does() {
+fn oversized_programs_are_refused_before_allocation() {
     let error = |file: Vec<u8>| load(&file).unwrap_err().to_string();
     // 4000 segments over the same 512 KiB: 2 GB of bytes, and 16 GB of places for blocks.
     assert_eq!(
@@ -526,7 +526,7 @@ proptest! {
 }
 
 #[test]
-fn names_out_of_files_reach_nobody_as_they_are() {
+fn names_from_files_are_escaped() {
     // A function and a source file that would turn the terminal red, move the cursor up and turn text around. The file's
     // name is in the line table, the function's in the symbols and in the debug information.
     let rename = |file: &mut Vec<u8>, from: &[u8], to: &[u8]| {

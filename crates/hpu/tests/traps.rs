@@ -60,7 +60,7 @@ fn illegal_instructions_are_told_apart() {
 }
 
 #[test]
-fn what_the_isa_does_not_name_is_illegal() {
+fn extensions_outside_the_isa_are_illegal() {
     let needs = |word: u32| match word & 0x7f {
         0x33 => Extension::M,
         0x2f => Extension::A,

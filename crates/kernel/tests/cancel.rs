@@ -252,7 +252,7 @@ where
 }
 
 #[test]
-fn what_is_granted_to_one_that_gives_up_goes_to_the_next() {
+fn a_grant_to_a_cancelled_waiter_goes_to_the_next() {
     given_up_when_granted(|sim| {
         let credits = Credits::new(sim, 0);
         let c = credits.clone();
@@ -311,7 +311,7 @@ fn what_is_granted_to_one_that_gives_up_goes_to_the_next() {
 }
 
 #[test]
-fn one_that_asks_for_much_and_gives_up_lets_those_behind_pass() {
+fn a_cancelled_large_request_lets_those_behind_pass() {
     let (mut world, sim) = world(0);
     let credits = Credits::new(&sim, 2);
     let (s, c) = (sim.clone(), credits.clone());
@@ -327,7 +327,7 @@ fn one_that_asks_for_much_and_gives_up_lets_those_behind_pass() {
 }
 
 #[test]
-fn a_closed_channel_gives_the_place_of_a_granted_sender_back() {
+fn a_closed_channel_frees_the_place_of_a_granted_sender() {
     let (mut world, sim) = world(0);
     let channel = Channel::new(&sim, 1);
     channel.try_send(1).unwrap();
@@ -388,7 +388,7 @@ fn a_future_may_move_from_one_task_to_another() {
 }
 
 #[test]
-fn what_wakes_a_task_that_has_ended_does_not_reach_its_successor() {
+fn a_wake_of_an_ended_task_does_not_reach_its_successor() {
     let (mut world, sim) = world(0);
     let (signal, stash) = (Signal::new(&sim), Rc::new(RefCell::new(Vec::new())));
     let mut futures: Vec<Pin<Box<dyn Future<Output = ()>>>> =
@@ -436,7 +436,7 @@ fn run_of<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim) -> F) -> (
 }
 
 #[test]
-fn services_that_are_given_up_leave_no_event_behind() {
+fn cancelled_services_leave_no_event_behind() {
     // Given up while served.
     let used = run_of(|sim| async move {
         let server = Server::new(&sim);

@@ -88,7 +88,7 @@ fn primitives_say_what_they_are() {
 }
 
 #[test]
-fn what_happens_at_the_end_of_time_ends_the_run() {
+fn an_event_at_the_end_of_time_ends_the_run() {
     let long = Duration::from_ps(u64::MAX / 2);
     let limit = RunError::TimeLimit { at: Time::MAX };
     for shards in [1, 2] {
@@ -128,7 +128,7 @@ fn what_happens_at_the_end_of_time_ends_the_run() {
 }
 
 #[test]
-fn a_timer_at_the_end_of_time_that_is_taken_back_ends_nothing() {
+fn a_cancelled_timer_at_the_end_of_time_ends_nothing() {
     let (mut world, sim) = world();
     let s = sim.clone();
     sim.spawn_program("p", async move {
@@ -138,7 +138,7 @@ fn a_timer_at_the_end_of_time_that_is_taken_back_ends_nothing() {
 }
 
 #[test]
-fn descriptions_side_by_side_are_both_told() {
+fn descriptions_side_by_side_are_joined() {
     let text = why(|_, sim| async move {
         let (a, b) = (Signal::new(&sim), Signal::new(&sim));
         let both = join(
@@ -174,7 +174,7 @@ fn a_condition_that_came_true_unnoticed_does_not_let_a_dead_program_run_on() {
 }
 
 #[test]
-fn one_program_that_waits_is_told_in_the_singular() {
+fn one_waiting_program_is_singular() {
     let waiting =
         vec![Waiting { node: NodeId(3), program: "p".into(), why: "rain".into(), since: Time::ZERO }];
     let error = RunError::Deadlock { at: Time::from_ps(1), waiting };
@@ -243,7 +243,7 @@ fn an_interrupt_reaches_a_run_that_stands_still() {
 }
 
 #[test]
-fn a_task_may_have_the_interrupt_looked_at_after_its_event() {
+fn a_task_may_have_the_interrupt_checked_after_its_event() {
     let looks = Arc::new(AtomicU32::new(0));
     let counted = looks.clone();
     let interrupt = Interrupt::new(move || counted.fetch_add(1, Ordering::Relaxed) == 3);
@@ -309,7 +309,7 @@ fn a_world_may_be_run_again_with_more_to_do() {
 }
 
 #[test]
-fn what_is_cancelled_neither_keeps_a_run_alive_nor_moves_its_end() {
+fn cancelled_events_neither_keep_a_run_alive_nor_move_its_end() {
     for far in [10, 5_000, 50_000, 100_000_000, 1_000_000_000_000] {
         let (mut world, sim) = world();
         let s = sim.clone();
@@ -423,7 +423,7 @@ fn a_wire_has_one_consumer() {
 }
 
 #[test]
-fn what_arrives_where_nobody_listens_any_more_is_discarded() {
+fn arrivals_without_a_receiver_are_discarded() {
     let token = Arc::new(());
     for shards in [1, 2] {
         let mut world: World<Arc<()>> = World::new(Config { shards, ..Config::default() });

@@ -147,7 +147,7 @@ fn a_wake_comes_after_everything_of_its_node_that_is_due_already() {
 }
 
 #[test]
-fn handlers_get_messages_as_they_arrive_and_before_whatever_these_wake() {
+fn handlers_get_messages_on_arrival_before_the_tasks_they_wake() {
     for shards in [1, 2] {
         let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
         let log = Log::default();
@@ -194,7 +194,7 @@ fn handlers_get_messages_as_they_arrive_and_before_whatever_these_wake() {
 }
 
 #[test]
-fn a_world_lets_go_of_its_handlers() {
+fn a_world_drops_its_handlers() {
     let held = Rc::new(());
     let mut world: World<u32> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());

@@ -209,7 +209,7 @@ fn a_channel_holds_what_it_has_room_for() {
 }
 
 #[test]
-fn closing_a_channel_sends_those_who_wait_away() {
+fn closing_a_channel_fails_its_waiters() {
     let (mut world, sim) = world();
     let (full, empty) = (Channel::new(&sim, 1), Channel::<u32>::new(&sim, 1));
     let done = Rc::new(Cell::new(0));
@@ -262,7 +262,7 @@ fn a_signal_wakes_one_or_all_and_remembers_nothing() {
 }
 
 #[test]
-fn a_condition_is_looked_at_again_after_each_notification() {
+fn a_condition_is_checked_again_after_each_notification() {
     let (mut world, sim) = world();
     let (log, signal, value) = (Log::default(), Signal::new(&sim), Rc::new(Cell::new(0)));
     for want in [0, 2, 1] {

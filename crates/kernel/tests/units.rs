@@ -192,7 +192,7 @@ fn a_task_gets_units_and_messages_in_their_order_and_is_woken_once_where_it_wait
 }
 
 #[test]
-fn a_later_one_that_comes_sooner_wakes_who_waits() {
+fn a_later_unit_that_arrives_sooner_wakes_the_waiter() {
     let mut world: World<u32> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
     let (tx, rx) = world.wire(a, b, LATENCY);
@@ -217,7 +217,7 @@ fn a_later_one_that_comes_sooner_wakes_who_waits() {
 }
 
 #[test]
-fn nobody_misses_units_that_nobody_takes() {
+fn units_without_a_receiver_are_discarded() {
     let mut world: World<u32> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
     let (tx, rx) = world.wire(a, b, LATENCY);

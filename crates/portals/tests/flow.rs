@@ -297,7 +297,7 @@ proptest! {
 }
 
 #[test]
-fn a_get_and_an_atomic_hear_of_it_by_their_reply() {
+fn a_get_and_an_atomic_fail_by_their_reply() {
     let limits = Limits { features: Features::all(), ..Limits::default() };
     let (mut b, _) = controlled(8, limits);
     let get = Header { kind: HeaderKind::Get, ack: AckRequest::None, source: NodeId(4), ..message(1) };

@@ -21,7 +21,7 @@ fn a_message_that_completes_silently_leaves_only_its_acknowledgement() {
 }
 
 #[test]
-fn a_silent_message_gives_back_the_room_that_flow_control_kept_for_its_event() {
+fn a_silent_message_frees_the_room_reserved_for_its_event() {
     let mut b = bench();
     let eq = b.ni.eq_alloc(4).unwrap();
     b.ni.pt_alloc_with(Some(1), Some(eq), PtOptions::FLOWCTRL).unwrap();

@@ -23,7 +23,7 @@ fn the_layout_is_little_endian_and_fixed() {
 }
 
 #[test]
-fn what_is_no_header_is_refused_with_the_byte_at_fault() {
+fn invalid_headers_are_refused_with_the_wrong_byte() {
     let good = put(1, 8).encode();
     let broken = |at: usize, value: u8| {
         let mut bytes = good;

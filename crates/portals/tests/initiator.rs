@@ -145,7 +145,7 @@ fn a_message_that_cannot_be_sent_ends_at_once() {
 }
 
 #[test]
-fn an_answer_that_never_comes_can_be_given_up() {
+fn an_operation_without_an_answer_can_fail() {
     let mut b = bench();
     let md = bind(&mut b, ALL);
     let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
@@ -179,7 +179,7 @@ fn only_the_target_answers_and_only_what_was_asked() {
 }
 
 #[test]
-fn puts_that_make_no_sense_are_refused() {
+fn invalid_puts_are_refused() {
     let mut b = bench_with(Limits { message_bytes: 80, ..Limits::default() });
     let md = bind(&mut b, MdOptions::empty());
     let bare = b.ni.md_bind(Md { length: 100, ..Md::default() }).unwrap();

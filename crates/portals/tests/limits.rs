@@ -56,7 +56,7 @@ fn one_too_many_is_refused_with_the_name_of_the_limit() {
 }
 
 #[test]
-fn what_is_freed_can_be_had_again_under_another_handle() {
+fn freed_resources_are_reused_under_another_handle() {
     let mut b = bench_with(SMALL);
     let old = b.ct;
     b.ni.ct_free(old).unwrap();

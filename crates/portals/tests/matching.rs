@@ -74,7 +74,7 @@ fn link_and_unlink_events_can_be_switched_off() {
 
 // 'PTL_EVENT_PUT': the fields of the event.
 #[test]
-fn the_put_event_says_what_came_and_where_it_is() {
+fn the_put_event_has_the_length_and_the_place() {
     let mut b = bench();
     b.append(me(1, MeOptions::empty()));
     b.receive(&Header { remote_offset: 90, ..put(1, 24) });

@@ -148,7 +148,7 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
 }
 
 #[test]
-fn replies_that_nobody_waits_for_are_strays() {
+fn replies_without_an_operation_are_strays() {
     let mut b = able();
     let md = bind(&mut b, 0x4000, MdOptions::empty());
     let get = b.ni.get(&GetRequest::new(md, 8, PEER, 0, 1)).unwrap();
@@ -217,7 +217,7 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
 }
 
 #[test]
-fn what_fails_at_the_target_is_answered_by_it() {
+fn a_failure_at_the_target_is_answered() {
     let mut b = able();
     b.append(me(1, GETS | MeOptions::ACK_DISABLE));
     let get = Header { kind: HeaderKind::Get, ..put(1, 8) };
@@ -303,7 +303,7 @@ fn a_conditional_swap_carries_its_operand() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused() {
+fn invalid_requests_are_refused() {
     let mut b = able();
     let md = bind(&mut b, 0, MdOptions::empty());
     let sum = atomic(AtomicOp::Sum, Datatype::Int32);

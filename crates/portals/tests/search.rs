@@ -27,7 +27,7 @@ fn search(b: &mut Bench, me: Me, op: SearchOp) -> Vec<Event> {
 }
 
 #[test]
-fn a_search_only_tells() {
+fn a_search_only_leaves_the_headers() {
     let mut b = with_headers();
     for _ in 0..2 {
         let found = search(&mut b, me(1, MeOptions::USE_ONCE), SearchOp::Only);
@@ -134,7 +134,7 @@ fn every_kind_has_its_overflow_event() {
 }
 
 #[test]
-fn a_held_entry_says_that_it_is_unlinked_when_it_is_let_go() {
+fn a_held_entry_posts_auto_unlink_when_it_is_released() {
     let mut b = bench();
     let handle = b.append(me(1, MeOptions::USE_ONCE));
     b.ni.me_hold(handle).unwrap();

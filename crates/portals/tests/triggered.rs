@@ -117,7 +117,7 @@ fn counters_can_be_chained() {
 }
 
 #[test]
-fn cancelled_operations_give_everything_back() {
+fn cancelled_operations_free_their_resources() {
     let (mut b, md) = with_md();
     let other = b.ni.ct_alloc().unwrap();
     wait_put(&mut b, md, 1, 1);

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_time_is_told_what_to_write() {
+    fn a_wrong_time_gets_a_suggestion() {
         refused(parse_time("250"), "a time needs a unit (ps, ns, us, ms, s)");
         refused(parse_time("fast"), "expected a time: a number and a unit (ps, ns, us, ms, s)");
         refused(parse_time("-5 ns"), "a time cannot be negative");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_lasts_until_the_end_of_time() {
+    fn long_durations_saturate() {
         assert_eq!(Gap::new(2, 1).cover(u64::MAX), Duration::MAX);
         assert_eq!(Gap::new(u64::MAX, 2).cover(u64::MAX), Duration::MAX);
         assert_eq!(Frequency::from_hz(1).cycles(u64::MAX), Duration::MAX);

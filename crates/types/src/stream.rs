@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_resource_was_free_is_queueing() {
+    fn waiting_after_the_resource_was_free_is_queueing() {
         let mut link = Occupancy::new(Stage::Link, Stage::LinkQueued);
         let mut first = Path::from(Time::ZERO);
         assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);

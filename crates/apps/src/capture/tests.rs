@@ -106,7 +106,7 @@ fn sections_interfaces_and_older_blocks() {
 }
 
 #[test]
-fn damage_is_told_with_its_packet_and_what_was_read_is_kept() {
+fn damage_names_its_packet_and_keeps_the_packets_before() {
     let whole = pcap(false, 0xa1b2_c3d4, 1, &some());
     let told = |bytes: &[u8]| {
         let (packets, damage) = all(bytes).unwrap();
@@ -202,7 +202,7 @@ fn where_packets_come_from() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_files_are_read(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..20),
         big: bool,
         link in 0u16..300,

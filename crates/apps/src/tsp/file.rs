@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_their_line() {
         for (head, cities, text) in [
             ("TYPE: ATSP", "", "f.tsp:1: TYPE ATSP: only symmetric problems, TYPE TSP"),
             (
@@ -347,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(points in prop::collection::vec((-9000i64..9000, -9000i64..9000), 5..=256)) {
+        fn written_files_are_read(points in prop::collection::vec((-9000i64..9000, -9000i64..9000), 5..=256)) {
             let lines = points.iter().zip(1..).map(|((x, y), node)| format!("{node} {x} {y}\n"));
             let cities: String = lines.collect();
             let read = file(&HEAD.replace('5', &points.len().to_string()), &cities).unwrap();

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_exist_cannot_fail() {
+    fn faults_of_missing_links_and_nodes_are_refused() {
         let (a, b, switch) = (Place::Host(0), Place::Host(1), Place::Switch(0));
         let star = [(a, switch), (b, switch), (switch, a), (switch, b)];
         let link = |from, to| LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: vec![] };

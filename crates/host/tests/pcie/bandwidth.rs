@@ -81,7 +81,7 @@ fn writes_reach_the_table_less_ordered_sets() {
 }
 
 #[test]
-fn reads_reach_the_table_less_what_their_requests_are_answered_with() {
+fn reads_reach_the_table_less_their_acks_and_credits() {
     for (bytes, .., expected) in BY_HAND {
         let expected = expected * ORDERED;
         let found = reads(gen3x8(), bytes, long(bytes));

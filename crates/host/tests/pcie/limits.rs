@@ -53,7 +53,7 @@ fn data_credits_are_16_bytes() {
 }
 
 #[test]
-fn the_default_credits_do_not_bite() {
+fn the_default_credits_do_not_limit() {
     on(gen3x8(), |_, bus| async move {
         let handover = bus.write(message(0), 0, 1 << 20, at(0));
         // 145.6 us and 23 ordered sets, one every 6.09 us.
@@ -62,7 +62,7 @@ fn the_default_credits_do_not_bite() {
 }
 
 #[test]
-fn credits_hold_what_the_host_pushes_as_well() {
+fn credits_limit_pushes_of_the_host_too() {
     let spec = PcieSpec { posted: Credits { headers: 2, data: 0 }, command: 0, ..gen3x8() };
     on(spec, |_, bus| async move {
         let packet = bus.push(message(0), 768, 4096, at(0)).packet(0).await;
@@ -162,7 +162,7 @@ fn acks_and_credits_occupy_the_other_direction() {
 }
 
 #[test]
-fn acks_are_shared_by_what_comes_within_the_limit() {
+fn tlps_within_the_limit_share_an_ack() {
     let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
     on(spec, |sim, bus| async move {
         // 100 writes of 256 bytes, received every 35.547 ns. The first one's Ack leaves 203 ns after it and serves the five
@@ -176,7 +176,7 @@ fn acks_are_shared_by_what_comes_within_the_limit() {
 }
 
 #[test]
-fn an_idle_direction_has_sent_its_dllps_and_remembers_none() {
+fn an_idle_direction_keeps_no_dllps() {
     on(gen3x8(), |sim, bus| async move {
         for k in 0..10_u64 {
             assert_eq!(bus.busy().0, Duration::from_ps(2 * DLLP * k.saturating_sub(1)));

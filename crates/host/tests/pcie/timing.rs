@@ -284,7 +284,7 @@ fn a_write_goes_between_the_requests_of_a_read() {
 }
 
 #[test]
-fn what_follows_a_later_request_keeps_the_path() {
+fn packets_behind_a_later_request_keep_the_path() {
     let spec = PcieSpec { non_posted_headers: 1, ..gen3x8() };
     on(spec, |sim, bus| async move {
         let reader = bus.clone();
@@ -302,7 +302,7 @@ fn what_follows_a_later_request_keeps_the_path() {
 }
 
 #[test]
-fn who_asks_late_is_told_when_a_packet_came() {
+fn a_late_reader_learns_the_arrival_of_a_packet() {
     on(gen3x8(), |sim, bus| async move {
         let transfer = bus.push(message(0), 8, 8, at(0));
         sim.delay(Duration::from_us(1)).await;

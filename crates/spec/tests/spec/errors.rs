@@ -268,7 +268,7 @@ fn most_of_a_card_missing_is_one_error() {
 }
 
 #[test]
-fn one_slip_is_one_error() {
+fn one_typing_error_is_one_error() {
     let text = "design = 'x'\n[bus]\nlatncy = '3 ns'\n[hots]\npost = '1 ns'\n";
     let spec = Spec::from_text("my.toml", text, &[], Library::new(&[])).unwrap();
     let reader = spec.reader();
@@ -309,7 +309,7 @@ fn overrides_are_refused_in_one_line() {
 }
 
 #[test]
-fn a_reader_can_refuse_what_it_knows_better() {
+fn a_reader_can_refuse_a_value() {
     let text = "design = 'x'\n[hpu]\nstack = '1 MiB'\n";
     let overrides = [("hpu.cores".to_owned(), "9".to_owned())];
     let spec = Spec::from_text("my.toml", text, &overrides, Library::new(&[])).unwrap();
