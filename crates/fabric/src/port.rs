@@ -4,7 +4,7 @@ use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
 use crate::meter::{Meter, PortStatistics};
 use crate::transit::{Span, Transit};
-use crate::{Delivery, LinkEnd, Packet, Symbol, Terminal, link};
+use crate::{Delivery, LinkEnd, Packet, Parcel, Symbol, Terminal, link};
 use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
@@ -67,7 +67,6 @@ impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
         let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming } = end;
-        incoming.reserve_units(far.buffer as usize);
         Port {
             spec,
             header_in,
@@ -164,15 +163,17 @@ impl Port {
             credit.forget();
         }
         let bytes = packet.payload.len() + self.spec.header;
+        let again = self.outgoing.duplicates().then(|| flight.clone());
         let (crossed, handed) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, waited, self.busy());
         let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
         if !packet.is_control() {
             self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
         }
+        let span = Span::of(&crossed);
         let packet = Transit::begin(packet, crossed.path);
-        if let Some(again) = self.outgoing.send(packet, Span::of(&crossed)) {
-            self.repeat(again, granted, flight);
+        if let Some((packet, flight)) = self.outgoing.send(packet, span).zip(again) {
+            self.repeat(packet, granted, flight);
         }
         handed
     }
@@ -186,7 +187,8 @@ impl Port {
         let bytes = packet.bytes + self.spec.header;
         let (crossed, _) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, Duration::ZERO, self.busy());
-        self.outgoing.repeat(packet.retraced(crossed.path), Span::of(&crossed));
+        let span = Span::of(&crossed);
+        self.outgoing.repeat(packet.retraced(crossed.path), span);
     }
 
     /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
@@ -202,7 +204,7 @@ impl Port {
 
     /// The next packet that has come, whole. Takes the credits that come between packets. One of the control channel has
     /// no slot to be freed.
-    pub async fn receive(&self) -> Packet {
+    pub async fn receive(&self) -> Parcel {
         loop {
             if self.credits.waiting() > 0 {
                 self.incoming.wait_for_units();
@@ -221,7 +223,7 @@ impl Port {
                     }
                     let bytes = packet.payload.len() + self.header_in;
                     self.meter.received(bytes, self.in_buffer.get());
-                    return packet.open();
+                    return packet;
                 }
                 Symbol::Lost => self.outgoing.credit(self.sim.now()),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),

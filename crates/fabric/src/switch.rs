@@ -134,14 +134,9 @@ impl Switch {
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
         for (number, end) in (0..).zip(ends) {
             let LinkEnd { spec, header_in, far, buffer, outgoing, incoming, .. } = end;
-            incoming.reserve_units(far.buffer as usize);
             let port = SwitchPort {
                 end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery) },
-                buffer: InputBuffer {
-                    size: buffer,
-                    used: 0,
-                    leaving: VecDeque::with_capacity(buffer as usize),
-                },
+                buffer: InputBuffer { size: buffer, used: 0, leaving: VecDeque::new() },
                 output: Occupancy::new(Stage::Link, Stage::SwitchQueued),
                 queue: VecDeque::new(),
                 credits: far.buffer,

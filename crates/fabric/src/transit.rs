@@ -3,8 +3,6 @@
 
 use crate::{Channel, Packet, Parcel};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
-use std::cell::RefCell;
-use std::sync::Arc;
 
 /// The times of a packet's first and last byte at some point.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +83,7 @@ impl Transit {
 /// other, and the time after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    before: Shared,
+    before: Path,
     at: Time,
     link: Duration,
     switch: Duration,
@@ -95,11 +93,11 @@ pub(crate) struct Trace {
 impl Trace {
     fn begin(path: Path) -> Trace {
         let (link, switch, switch_queued) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        Trace { at: path.at(), before: Shared::new(path), link, switch, switch_queued }
+        Trace { at: path.at(), before: path, link, switch, switch_queued }
     }
 
-    fn end(&self) -> Path {
-        let mut path = *self.before.get();
+    fn end(self) -> Path {
+        let mut path = self.before;
         for (stage, took) in [
             (Stage::Link, self.link),
             (Stage::Switch, self.switch),
@@ -125,45 +123,5 @@ impl Account for Trace {
         };
         *total += until.since(self.at);
         self.at = until;
-    }
-}
-
-/// How many paths a thread keeps memory for.
-const POOLED: usize = (8 << 20) / size_of::<Path>();
-
-thread_local! {
-    static POOL: RefCell<Vec<Arc<Path>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A path that several packets refer to, in memory that is used again.
-#[derive(Clone, Debug)]
-struct Shared(Option<Arc<Path>>);
-
-impl Shared {
-    fn new(path: Path) -> Shared {
-        let mut pooled = POOL.with_borrow_mut(Vec::pop);
-        match pooled.as_mut().and_then(Arc::get_mut) {
-            Some(memory) => *memory = path,
-            None => pooled = Some(Arc::new(path)),
-        }
-        Shared(pooled)
-    }
-
-    fn get(&self) -> &Path {
-        self.0.as_ref().expect("a path is there until it is dropped")
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // The last one gives the memory back; a thread that is ending has no pool any more.
-        if let Some(path) = self.0.take().filter(|path| Arc::strong_count(path) == 1) {
-            let _ = POOL.try_with(|pool| {
-                let pool = &mut *pool.borrow_mut();
-                if pool.len() < POOLED {
-                    pool.push(path);
-                }
-            });
-        }
     }
 }

@@ -100,7 +100,7 @@ impl Arrivals {
         if now > asked {
             head = head.max(now);
         }
-        let mut path = state.path;
+        let mut path = state.path.clone();
         path.advance(self.stage, head);
         Flight { head, tail: tail.max(head), path, slowest: self.stage }
     }

@@ -76,7 +76,6 @@ enum Kind {
 pub struct Transfer(Arriving);
 
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 enum Arriving {
     Plain(Burst),
     Packets(Rc<Arrivals>),

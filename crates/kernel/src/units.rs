@@ -32,10 +32,6 @@ impl Expected {
         Expected { units: VecDeque::new(), wanted: false, scheduled: Time::MAX, closed: false }
     }
 
-    pub(crate) fn reserve(&mut self, units: usize) {
-        self.units.reserve(units.saturating_sub(self.units.len()));
-    }
-
     /// Adds a unit. Whether its arrival is to be put into the queue of events.
     pub(crate) fn insert(&mut self, time: Time, count: u64) -> bool {
         if self.closed {

@@ -398,11 +398,6 @@ impl<M: Send + 'static> WireRx<M> {
         Units(self.receiver.clone())
     }
 
-    /// Makes room for so many units, sent and not taken yet, so that they never allocate.
-    pub fn reserve_units(&self, units: usize) {
-        self.receiver.units.borrow_mut().reserve(units);
-    }
-
     /// Takes the units that have arrived, if a task waits by [`WireRx::next`] and has not been given anything: it would
     /// have taken them as they came.
     pub fn take_units(&self) -> u64 {

@@ -156,7 +156,7 @@ pub trait Card: Any {
         CardReport::new(())
     }
 
-    /// Failures of programs on it.
+    /// Traps of programs on it.
     fn faults(&self) -> Vec<Fault> {
         Vec::new()
     }

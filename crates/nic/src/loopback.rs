@@ -4,7 +4,7 @@
 //! byte has come to the card, one packet after another. It needs a buffer slot until the card has processed it; there
 //! are as many slots as the link has, and separate ones, so that neither path blocks the other.
 
-use nicety_fabric::Packet;
+use nicety_fabric::{Packet, Parcel};
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ pub(crate) struct Turn {
 pub(crate) struct Loopback {
     sim: Sim,
     places: Credits,
-    coming: Channel<Packet>,
+    coming: Channel<Parcel>,
     /// When the previous packet will have come.
     last: Cell<Time>,
     packets: Cell<u64>,
@@ -69,14 +69,14 @@ impl Loopback {
         self.packets.set(self.packets.get() + 1);
         self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), self.sim.now());
         let path = flight.landed();
-        packet.path = path;
+        packet.path = path.clone();
         self.last.set(path.at());
-        self.coming.try_send(packet).expect("a place for each packet");
+        self.coming.try_send(Parcel::new(packet)).expect("a place for each packet");
         path
     }
 
     /// The next complete packet.
-    pub(crate) async fn receive(&self) -> Packet {
+    pub(crate) async fn receive(&self) -> Parcel {
         let packet = self.coming.recv().await.expect("the way is never closed");
         self.sim.until(packet.path.at()).await;
         packet

@@ -34,7 +34,7 @@ impl Caller<'_> {
 
     /// Makes a part of such a call.
     pub async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
-        let mut path = *self.path.borrow();
+        let mut path = self.path.borrow().clone();
         let result = part(&mut path).await;
         self.path.replace(path);
         result

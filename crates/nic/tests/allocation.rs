@@ -2,10 +2,16 @@
 
 mod support;
 
-use nicety_kernel::{Config, RunError};
+use nicety_fabric::{NetworkSpec, Topology};
+use nicety_host::Memory;
+use nicety_kernel::{Config, RunError, World};
+use nicety_nic::Log;
+use nicety_nic::spin::Card;
+use nicety_types::{NodeId, Recorder};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use support::code::{Code, echo, number, payload, program, put};
 use support::*;
 
@@ -147,4 +153,30 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
     }
     let growth = live[5] - live[1];
     assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
+}
+
+/// Bytes of a host in a fat tree that has nothing to do, its card, link and share of the switches included.
+fn idle_bytes(hosts: u32) -> i64 {
+    let before = LIVE_BYTES.get();
+    let spec = Arc::new(spec(&[]));
+    let mut world = World::new(Config::default());
+    let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
+    let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+    let tree: Topology = "fat-tree".parse().expect("a topology");
+    let (ports, _network) = tree.build(&mut world, &ids, &parts).expect("so many hosts fit");
+    let log: Log = Arc::new(|_| ());
+    let card = |(&id, port): (&NodeId, _)| {
+        let memory = Rc::new(Memory::new(spec.host.memory));
+        Card::install(&world.sim(id), spec.clone(), memory, port, hosts, log.clone(), &Recorder::off())
+    };
+    let _cards: Vec<Rc<Card>> = ids.iter().zip(ports).map(card).collect();
+    world.run().expect("there are no programs");
+    (LIVE_BYTES.get() - before) / i64::from(hosts)
+}
+
+#[test]
+fn an_idle_node_takes_little_memory() {
+    let bytes = idle_bytes(1024);
+    // 100 000 of them, with what a host has beside its card, are to fit in 2 GB.
+    assert!(bytes < 14_000, "an idle node of 1024 takes {bytes} bytes");
 }

@@ -170,7 +170,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
         let (outgoing, incoming) = (traffic.messages[rank].clone(), traffic.messages[1 - rank].clone());
         let (stream, all) = (stream.clone(), all.clone());
         let sent = rig.nodes[rank].clone();
-        let sender = Node { path: Rc::new(std::cell::Cell::new(Path::from(Time::ZERO))), ..sent };
+        let sender = Node { path: Rc::new(PathCell::new(Path::from(Time::ZERO))), ..sent };
         rig.world.sim(nicety_types::NodeId(rank as u32)).spawn_program("sender", async move {
             let requests: Vec<_> = (0..)
                 .zip(&outgoing)

@@ -479,10 +479,8 @@ fn posting_and_noticing_wait_for_a_cpu() {
     let mut rig = Rig::new(&["host.cores=1"]);
     let node = rig.nodes[0].clone();
     for k in 0..2 {
-        let node = Node {
-            path: Rc::new(std::cell::Cell::new(nicety_types::Path::from(Time::ZERO))),
-            ..node.clone()
-        };
+        let node =
+            Node { path: Rc::new(PathCell::new(nicety_types::Path::from(Time::ZERO))), ..node.clone() };
         rig.world.sim(NodeId(0)).spawn_program(format!("program {k}"), async move {
             let request = node.request(&node.alloc(&[0; 8]), 5);
             node.start().await;

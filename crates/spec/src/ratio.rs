@@ -1,4 +1,4 @@
-//! Exact fractions: the value of a decimal number in a spec.
+//! Exact fractions: what a decimal number in a spec is.
 
 use std::fmt;
 

@@ -4,12 +4,17 @@
 //! released by something else of the same message (the packet before on the link, the last packet of a message),
 //! the process takes over that one's path; where it waited for a resource that somebody else held, the wait is
 //! the queued part of that stage. So a path's parts always add up exactly, and cost no memory a step.
+//!
+//! Few runs look at the parts. A path that is only a [clock](Path::clock) knows from when and until when it goes, which
+//! models need, and no parts; what follows from it knows none either.
 
 use crate::{Duration, Time};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 macro_rules! stages {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A part of a message's latency: work, or waiting.
+        /// What a message was doing, or waiting for, during a part of its latency.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Stage { $($(#[$doc])* $name),* }
@@ -49,11 +54,11 @@ stages! {
     Bus = "bus";
     /// Waiting for the host bus.
     BusQueued = "bus, queued";
-    /// A manager of the card moves a channel's mailbox, or has it moved.
+    /// A manager of the card moves a channel's mailbox, or sees to it that it is moved.
     Manager = "manager";
     /// Waiting for a manager.
     ManagerQueued = "manager, queued";
-    /// The card's control program processes it.
+    /// The card's control program works on it.
     Control = "control program";
     /// Waiting for the card's control program.
     ControlQueued = "control program, queued";
@@ -63,7 +68,7 @@ stages! {
     DmaQueued = "dma, queued";
     /// The card fetches from host memory: request and data.
     Fetch = "fetch";
-    /// Waiting for the bus to host memory.
+    /// Waiting for the way to host memory.
     FetchQueued = "fetch, queued";
     /// Waiting for the send engine: another message, or the gap between messages.
     SendQueued = "send, queued";
@@ -71,11 +76,11 @@ stages! {
     Link = "link";
     /// Waiting for the link, or for a credit of the receiver.
     LinkQueued = "link, queued";
-    /// Reliable transport: a packet is checked, or its acknowledgement is in flight.
+    /// Reliable transport: a packet is checked, or its acknowledgement is on the way.
     Transport = "transport";
     /// Waiting for room among the packets that are not acknowledged yet.
     TransportQueued = "transport, queued";
-    /// Waiting until lost packets are sent again.
+    /// Waiting until what the network lost is sent again.
     Retransmit = "transport, retransmit";
     /// Through a switch.
     Switch = "switch";
@@ -93,7 +98,7 @@ stages! {
     Handler = "handler";
     /// Waiting for a handler processor.
     HandlerQueued = "handler, queued";
-    /// A process of the card does its own work.
+    /// A process of the card goes about its own work.
     Process = "process";
     /// A message waits until its receiver comes for it.
     Receiver = "receiver";
@@ -101,7 +106,7 @@ stages! {
     CardMemory = "card memory";
     /// Payload, and the event behind it, go to host memory.
     Deposit = "deposit";
-    /// Waiting for the bus to host memory.
+    /// Waiting for the way to host memory.
     DepositQueued = "deposit, queued";
     /// A DMA channel is set up to tell the host that something is complete.
     Doorbell = "doorbell";
@@ -111,7 +116,7 @@ stages! {
     Interrupt = "interrupt";
     /// Waiting for the handlers of earlier interrupts.
     InterruptQueued = "interrupt, queued";
-    /// The kernel unlocks pages.
+    /// The kernel gives pages free again.
     Unpin = "unpin";
     /// A thread comes from its wait queue onto a CPU.
     Wake = "wake";
@@ -121,7 +126,7 @@ stages! {
 
 const STAGES: usize = Stage::ALL.len();
 
-/// An account of time, stage by stage: a [`Path`], or a part of one.
+/// What accounts for time, stage by stage: a [`Path`], or a part of one.
 pub trait Account: Clone {
     /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
     fn advance(&mut self, stage: Stage, until: Time);
@@ -133,18 +138,87 @@ impl Account for Path {
     }
 }
 
-/// A partition of the time from `origin` to `at` into stages, in picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The time of each stage, in picoseconds.
+type Totals = [Duration; STAGES];
+
+/// What a path knows of its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Parts {
+    /// Nothing: nobody asks.
+    Unknown,
+    /// There are none yet.
+    None,
+    /// In memory that clones share until one of them goes on.
+    Known(Shared),
+}
+
+/// How many parts of paths a thread keeps memory for.
+const POOLED: usize = (8 << 20) / size_of::<Totals>();
+
+thread_local! {
+    static POOL: RefCell<Vec<Arc<Totals>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Totals that several paths refer to, in memory that is used again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shared(Option<Arc<Totals>>);
+
+const HELD: &str = "totals are there until they are dropped";
+
+impl Shared {
+    fn new(totals: Totals) -> Shared {
+        let mut pooled = POOL.with_borrow_mut(Vec::pop);
+        match pooled.as_mut().and_then(Arc::get_mut) {
+            Some(memory) => *memory = totals,
+            None => pooled = Some(Arc::new(totals)),
+        }
+        Shared(pooled)
+    }
+
+    fn get(&self) -> &Totals {
+        self.0.as_ref().expect(HELD)
+    }
+
+    /// The totals, which are this path's alone from now on.
+    fn get_mut(&mut self) -> &mut Totals {
+        if self.0.as_ref().is_some_and(|totals| Arc::strong_count(totals) > 1) {
+            *self = Shared::new(*self.get());
+        }
+        self.0.as_mut().and_then(Arc::get_mut).expect(HELD)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The last one gives the memory back; a thread that is ending has no pool any more.
+        if let Some(totals) = self.0.take().filter(|totals| Arc::strong_count(totals) == 1) {
+            let _ = POOL.try_with(|pool| {
+                let pool = &mut *pool.borrow_mut();
+                if pool.len() < POOLED {
+                    pool.push(totals);
+                }
+            });
+        }
+    }
+}
+
+/// A partition of the time from `origin` to `at` into stages, in picoseconds. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     origin: Time,
     at: Time,
-    totals: [Duration; STAGES],
+    parts: Parts,
 }
 
 impl Path {
     /// A path that begins now.
     pub const fn from(origin: Time) -> Path {
-        Path { origin, at: origin, totals: [Duration::ZERO; STAGES] }
+        Path { origin, at: origin, parts: Parts::None }
+    }
+
+    /// A path that begins now and does not account for its parts: none of its stages takes any time.
+    pub const fn clock(origin: Time) -> Path {
+        Path { origin, at: origin, parts: Parts::Unknown }
     }
 
     /// When the path begins.
@@ -158,39 +232,62 @@ impl Path {
     }
 
     /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
+    #[inline]
     pub fn advance(&mut self, stage: Stage, until: Time) {
-        if until > self.at {
-            self.totals[stage as usize] += until.since(self.at);
-            self.at = until;
+        if until <= self.at {
+            return;
+        }
+        let took = until.since(self.at);
+        self.at = until;
+        if let Some(totals) = self.totals_mut() {
+            totals[stage as usize] += took;
         }
     }
 
-    /// Continues from `other` where it reaches further: it released this step.
+    fn totals_mut(&mut self) -> Option<&mut Totals> {
+        if self.parts == Parts::None {
+            self.parts = Parts::Known(Shared::new([Duration::ZERO; STAGES]));
+        }
+        match &mut self.parts {
+            Parts::Known(totals) => Some(totals.get_mut()),
+            _ => None,
+        }
+    }
+
+    fn totals(&self) -> &Totals {
+        const NONE: &Totals = &[Duration::ZERO; STAGES];
+        match &self.parts {
+            Parts::Known(totals) => totals.get(),
+            _ => NONE,
+        }
+    }
+
+    /// Takes over `other` where it reaches further: it is what released this step.
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {
-            *self = *other;
+            self.clone_from(other);
         }
     }
 
     /// This path, going on as `later` has gone on from `earlier`; none where it has not.
     pub fn continued(&self, earlier: &Path, later: &Path) -> Option<Path> {
         let goes_on = earlier.origin == later.origin
-            && earlier.totals.iter().zip(&later.totals).all(|(before, after)| before <= after);
+            && earlier.at <= later.at
+            && earlier.totals().iter().zip(later.totals()).all(|(before, after)| before <= after);
         goes_on.then(|| {
-            let mut path = *self;
-            for (total, (before, after)) in
-                path.totals.iter_mut().zip(earlier.totals.iter().zip(&later.totals))
-            {
-                *total += *after - *before;
-            }
+            let mut path = self.clone();
             path.at += later.at.since(earlier.at);
+            if let Some(totals) = path.totals_mut() {
+                let parts = earlier.totals().iter().zip(later.totals());
+                totals.iter_mut().zip(parts).for_each(|(total, (before, after))| *total += *after - *before);
+            }
             path
         })
     }
 
     /// The time accounted to a stage.
-    pub const fn total(&self, stage: Stage) -> Duration {
-        self.totals[stage as usize]
+    pub fn total(&self, stage: Stage) -> Duration {
+        self.totals()[stage as usize]
     }
 
     /// The stages that took any time, in their usual order.
@@ -222,7 +319,7 @@ mod tests {
         let (mut own, mut other) = (Path::from(t(10)), Path::from(t(50)));
         own.advance(Stage::Link, t(60));
         other.advance(Stage::Compute, t(60));
-        let mut later = other;
+        let mut later = other.clone();
         later.advance(Stage::Link, t(63));
         later.advance(Stage::Wake, t(70));
         let whole = own.continued(&other, &later).unwrap();
@@ -231,6 +328,36 @@ mod tests {
         assert_eq!(whole.stages().map(|(_, d)| d).sum::<Duration>(), whole.at().since(whole.origin()));
         assert_eq!(own.continued(&later, &other), None);
         assert_eq!(own.continued(&own, &later), None);
+    }
+
+    #[test]
+    fn a_clock_goes_like_a_path_and_has_no_parts() {
+        let t = |ps| Time::from_ps(ps);
+        let (mut path, mut clock) = (Path::from(t(10)), Path::clock(t(10)));
+        for (stage, until) in [(Stage::Post, 30), (Stage::Bus, 20), (Stage::Link, 45)] {
+            path.advance(stage, t(until));
+            clock.advance(stage, t(until));
+            assert_eq!((clock.origin(), clock.at()), (path.origin(), path.at()));
+        }
+        assert_eq!((clock.stages().count(), clock.total(Stage::Link)), (0, Duration::ZERO));
+        assert_eq!(path.stages().count(), 2);
+        let mut later = clock.clone();
+        later.advance(Stage::Wake, t(50));
+        assert_eq!(clock.continued(&clock, &later), Some(later.clone()));
+        assert_eq!(clock.continued(&later, &clock), None);
+        clock.follow(&later);
+        assert_eq!(clock, later);
+        assert!(size_of::<Path>() <= 32, "what every packet carries, and moves at every step");
+    }
+
+    #[test]
+    fn clones_of_a_path_go_their_own_ways() {
+        let mut path = Path::from(Time::ZERO);
+        path.advance(Stage::Match, Time::from_ps(5));
+        let kept = path.clone();
+        path.advance(Stage::Deposit, Time::from_ps(9));
+        assert_eq!((kept.at(), kept.total(Stage::Deposit)), (Time::from_ps(5), Duration::ZERO));
+        assert_eq!(path.total(Stage::Match), kept.total(Stage::Match));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::record::Probe;
 use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 
 /// A packet on its way: when its first and last byte are here, and where its time went until the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// When the first byte is here.
     pub head: Time,
@@ -34,16 +34,16 @@ impl Flight {
     }
 }
 
-/// The last user of a resource, to tell waiting for an earlier part of the same message from waiting for
-/// others.
+/// Who occupied a resource last, so that waiting for an earlier part of one's own message is told from
+/// waiting for somebody else.
 #[derive(Clone, Copy, Debug)]
 struct Occupant<P> {
     message: MessageId,
     path: P,
 }
 
-/// A resource that serves one user at a time, first come, first served, without cancellation. `P` accounts
-/// for the time of its users.
+/// Something that serves one at a time, first come first served, and cannot be taken back. `P` accounts for the time of
+/// what it serves.
 #[derive(Clone, Debug)]
 pub struct Occupancy<P = Path> {
     stage: Stage,
@@ -81,8 +81,8 @@ impl<P: Account> Occupancy<P> {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
-    /// As [`Occupancy::claim`], but not before `allowed`, such as when a credit has arrived. The time from
-    /// when the resource is free to then is waiting.
+    /// As [`Occupancy::claim`], but not before `allowed`: when something else that it takes, such as a credit, was
+    /// there. The time from when the resource is free to then is waiting.
     pub fn claim_after(
         &mut self,
         allowed: Time,
@@ -94,8 +94,7 @@ impl<P: Account> Occupancy<P> {
         let start = from.max(self.free).max(allowed);
         if start > from {
             match &self.last {
-                // The packet before of the same message is the one this waited for: its path is the critical
-                // one.
+                // The packet before of the same message is what this one waited for: its path is the critical one.
                 Some(last) if last.message == message && self.free > from => {
                     *path = last.path.clone();
                     path.advance(self.stage, self.free);
@@ -180,8 +179,8 @@ impl Stream {
         self.cross_after(Time::ZERO, message, bytes, flight).0
     }
 
-    /// As [`Stream::cross`], but not before `allowed`, such as when a credit has arrived. Returns the path up
-    /// to the instant at which the last byte has been handed over, too.
+    /// As [`Stream::cross`], but not before `allowed`: when something else that it takes, such as a credit, was there.
+    /// Returns the path up to the instant at which the last byte has been handed over, too.
     pub fn cross_after(
         &mut self,
         allowed: Time,
@@ -196,14 +195,13 @@ impl Stream {
         let own_tail = start + occupied;
         let slowest = if flight.tail > own_tail { flight.slowest } else { stage };
         let last = flight.tail.max(own_tail);
-        let mut handed = path;
+        let mut handed = path.clone();
         handed.advance(slowest, last);
         path.advance(stage, start + self.latency);
         (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
     }
 
-    /// Takes bytes that lie complete in a buffer, and frees the buffer when the last one has been handed
-    /// over.
+    /// Takes bytes that lie complete in a buffer, and lets go of the buffer when the last one has been handed over.
     pub fn hand_over(
         &mut self,
         message: MessageId,
@@ -243,7 +241,7 @@ impl Stream {
 }
 
 /// Bytes given to a stage out of a buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Handover {
     /// Accounts for the time until the last byte has been handed over, when the buffer is free.
     pub path: Path,
@@ -252,7 +250,7 @@ pub struct Handover {
 }
 
 /// A message streaming through a stage, packet behind packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Burst {
     start: Time,
     path: Path,
@@ -270,7 +268,7 @@ impl Burst {
         debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
         let bytes = self.packet_bytes.min(self.bytes - offset);
         let start = self.start + self.full * (offset / self.packet_bytes);
-        let mut path = self.path;
+        let mut path = self.path.clone();
         path.advance(self.stage, start + self.latency);
         let tail = start + self.gap.cover(bytes) + self.latency;
         Flight { head: start + self.latency, tail, path, slowest: self.stage }
@@ -334,7 +332,7 @@ mod tests {
     fn a_buffer_is_free_when_its_last_byte_is_handed_over() {
         let mut bus = bus();
         let path = Path::from(Time::from_ps(5));
-        let deposit = bus.hand_over(MESSAGE, 8, path, Stage::Deposit, Stage::DepositQueued);
+        let deposit = bus.hand_over(MESSAGE, 8, path.clone(), Stage::Deposit, Stage::DepositQueued);
         assert_eq!(deposit.path.at(), Time::from_ps(130));
         assert_eq!(deposit.landed, Time::from_ps(250_130));
         let behind = bus.hand_over(OTHER, 0, path, Stage::Deposit, Stage::DepositQueued);

@@ -12,18 +12,18 @@ const CHUNK: usize = 256 << 10;
 pub(super) struct Input<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// The bytes not yet taken are `buffer[start..end]`.
+    /// What has not been taken is `buffer[start..end]`.
     start: usize,
     end: usize,
     /// Bytes taken.
     taken: u64,
 }
 
-/// The available part of requested bytes.
+/// What there is of some bytes that are asked for.
 pub(super) enum Look {
     /// All of them.
     Whole,
-    /// Fewer: this many.
+    /// Fewer: so many.
     Short(usize),
 }
 
@@ -37,7 +37,7 @@ impl<R: Read> Input<R> {
         self.taken
     }
 
-    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or the file ends.
+    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or no more come.
     pub(super) fn look(&mut self, count: usize) -> io::Result<Look> {
         while self.end - self.start < count {
             if self.start == self.end {
@@ -65,7 +65,7 @@ impl<R: Read> Input<R> {
         &self.buffer[self.start..self.start + count]
     }
 
-    /// Takes `count` bytes, which [`Input::look`] has found; returns their range.
+    /// Takes `count` bytes, which [`Input::look`] has found: where they are.
     pub(super) fn take(&mut self, count: usize) -> std::ops::Range<usize> {
         assert!(count <= self.end - self.start, "bytes are looked for before they are taken");
         let at = self.start..self.start + count;

@@ -1,4 +1,4 @@
-//! The exact number of distinct addresses.
+//! How many distinct addresses there really are.
 
 use crate::capture::Source;
 use std::collections::HashSet;
@@ -63,7 +63,7 @@ impl Four {
     }
 }
 
-/// A quick hash: addresses are looked up millions of times a second, and collisions need no defence here.
+/// A quick hash: addresses are looked up millions of times a second, and nobody gains from making them collide.
 #[derive(Default)]
 struct Mix(u64);
 

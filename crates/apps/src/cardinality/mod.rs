@@ -1,10 +1,9 @@
 //! How many distinct addresses send the packets of a capture? Counted on a network flow processor by `nfp/pcsa.c`, and one by
 //! one on the host.
 //!
-//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated
-//! beside it. Both take memory for a few blocks of addresses or packets, and the exact count for the distinct
-//! addresses. Packets are replayed into the card's port (`frames.rs`), where its processes find the
-//! addresses, or the host sends it addresses by channels.
+//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both
+//! take memory for a few blocks of addresses or packets, and the exact count for what differs. Packets are replayed
+//! into the card's port (`frames.rs`), where its processes find the addresses, or the host sends it addresses by channels.
 
 mod addresses;
 mod distinct;
@@ -26,7 +25,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// A request. The JSON form is the one that the command line passes.
+/// What to count. The JSON form is what the command line hands over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -39,12 +38,12 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Sketches: a power of two.
     pub sketches: u32,
-    /// How the addresses reach the card.
+    /// How the addresses come to the card.
     #[serde(default)]
     pub through: Through,
 }
 
-/// How addresses reach the card.
+/// How addresses come to the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
@@ -55,7 +54,7 @@ pub enum Through {
     Channels,
 }
 
-/// The preparation that a request needs.
+/// What must be done before a request is run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The instruction set to compile `nfp/pcsa.c` for.
@@ -64,7 +63,7 @@ pub struct Plan {
     pub define: String,
 }
 
-/// The inputs of the figures.
+/// What the figures depend on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The card, by name.
@@ -73,29 +72,29 @@ pub struct Manifest {
     pub overrides: Vec<String>,
 }
 
-/// Where the capture is damaged.
+/// Where the capture ceases to be whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DamageRow {
     /// The packet, the first one being 1.
     pub packet: u64,
     /// The byte of the file.
     pub byte: u64,
-    /// The damage.
+    /// What is wrong.
     pub text: String,
 }
 
-/// The result of counting.
+/// What counting came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// `pcsa`.
     pub application: &'static str,
     /// The version of nicety.
     pub version: &'static str,
-    /// The inputs of the run.
+    /// What was run.
     pub manifest: Manifest,
     /// The file, as it was named.
     pub capture: String,
-    /// Its contents.
+    /// What was in it.
     #[serde(flatten)]
     pub contents: Contents,
     /// The card.
@@ -104,13 +103,13 @@ pub struct Report {
     pub sketches: u32,
     /// Distinct source addresses, by the card.
     pub estimate: f64,
-    /// The error of the estimate, relative to `distinct`.
+    /// How far the estimate is from `distinct`, as a part of that.
     pub relative_error: f64,
     /// The standard error of so many sketches.
     pub expected_error: f64,
-    /// The trailing ones of all sketches, from the card.
+    /// The trailing ones of all sketches, which the card gives.
     pub trailing_ones: u32,
-    /// How the addresses reached the card.
+    /// How the addresses came to the card.
     pub through: Through,
     /// Blocks in which the addresses went to the card, where they came from the host.
     pub blocks: Option<u64>,
@@ -122,13 +121,13 @@ pub struct Report {
     pub card_time_ns: f64,
     /// Packets a second of card time.
     pub card_packets_per_s: f64,
-    /// Where the capture is damaged, if it is: the packets before are counted.
+    /// Where the capture is damaged, if it is: what was read before is counted.
     pub damage: Option<DamageRow>,
 }
 
 impl Request {
     /// A request from its JSON text.
-    /// A request from its JSON text.
+    ///
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
@@ -155,7 +154,7 @@ impl Request {
     }
 }
 
-/// The resolved names of a request.
+/// What the names in a request stand for.
 struct Resolved {
     file: File,
     size: u64,
@@ -164,7 +163,7 @@ struct Resolved {
     spec: NfpSpec,
 }
 
-/// Checks a request and returns what has to be compiled for it.
+/// Says what a request needs compiled, after checking it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
@@ -173,13 +172,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
 }
 
-/// How often progress is reported.
+/// How often progress is told.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// Counts. The compiled program is found under the key `pcsa`; progress is in kilobytes of the file.
 ///
 /// # Errors
-/// Invalid input: a file that is no capture, or has no source address in it. Then any error of the run.
+/// Wrong input: a file that is no capture, or has no source address in it. Then whatever ends a run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { file, size, card, nic, spec } = request.resolve()?;
     let elf = environment
@@ -189,7 +188,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let capture =
         Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
     let position = Arc::new(AtomicU64::new(0));
-    // Set by the caller, or by this function when it has failed.
+    // Ended by whoever calls, or by this function when it has failed.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
     let (sketches, at) = (request.sketches, position.clone());
     let kilobytes = |bytes: u64| (bytes / 1000) as usize;
@@ -261,7 +260,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
 /// Packets of a block.
 const FRAMES: usize = 2048;
 
-/// The card's result for a capture.
+/// What the card made of a capture.
 struct Outcome {
     sum: u32,
     time_ns: f64,
@@ -306,7 +305,7 @@ impl Outcome {
     }
 }
 
-/// Runs a long computation in another thread, and reports its progress from time to time.
+/// Does something long in another thread, and tells how far it is from time to time.
 fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let (tell, told) = channel();

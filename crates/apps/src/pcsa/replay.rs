@@ -1,9 +1,9 @@
-//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card receive them,
-//! find their source addresses and count those.
+//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card take them, find their source
+//! addresses and count those.
 //!
-//! The replayer writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes
-//! a frame with the number of packets before it. A host's thread waits for the card's answer: the sum of the
-//! trailing ones, and how many packets of each kind it has counted.
+//! Whoever replays writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes a frame
+//! that says how many went before it. A host's thread waits for what the card then sends: the sum of the trailing ones, and
+//! how many packets of each kind it has counted.
 
 use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
@@ -32,7 +32,7 @@ pub struct Frame {
     pub station: [u8; 6],
     /// EtherType, or length (IEEE 802.3).
     pub kind: u16,
-    /// The payload, up to the port's largest.
+    /// What follows: no more than the port's largest payload.
     pub payload: Vec<u8>,
 }
 
@@ -47,25 +47,24 @@ pub struct Counted {
     pub other: u32,
 }
 
-/// The result of replaying packets.
+/// What replaying packets came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The card's counts.
+    /// What the card has counted.
     pub counted: Counted,
     /// From when the first packet may go to when the host has the sum.
     pub time: Duration,
-    /// Until the last packet had been sent.
+    /// Until the last packet had gone.
     pub sent: Duration,
-    /// How long the wire was busy with packets: less than `sent` where the card was too slow and held them
-    /// back.
+    /// How long the wire was busy with packets: less than `sent` where the card was too slow, and held them up.
     pub wire: Duration,
     /// The trailing ones of all sketches.
     pub sum: u32,
 }
 
-/// Replays packets until `next` has no more, and has the whole card count them: on each island one context
-/// collects, and all others receive packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's
-/// isa and `sketches`; setting `interrupt` from outside ends the run.
+/// Replays packets until `next` has no more, and has the whole card count them: on each island one context collects, and all
+/// others take packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; set by somebody
+/// else, `interrupt` ends the run.
 ///
 /// # Errors
 /// When CLS has no room for the sketches, the program does not fit, a process is stopped, or a channel fails.
@@ -98,7 +97,7 @@ pub fn replay(
         let port = Rc::new(port);
         let listening = port.clone();
         sim.spawn(async move {
-            // Only the card's credits come back.
+            // Nothing comes but the card's leave to go on.
             loop {
                 listening.receive().await;
                 listening.free_slot();
@@ -124,7 +123,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     payload.resize(payload.len().max(least as usize), 0);
     let payload = Payload::real(Buffer::filled_by(payload.len(), |into| into.copy_from_slice(&payload)));
     let path = Path::from(sim.now());
-    let turn = port.turn(Flight::resting(path)).await;
+    let turn = port.turn(Flight::resting(path.clone())).await;
     let packet = Packet {
         source: sim.node(),
         destination: CARD,
@@ -139,7 +138,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     sim.until(handed.at()).await;
 }
 
-/// Starts collectors and counters on all microengines, and returns their places.
+/// Starts collectors and counters on all microengines, and says where.
 fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (collector, counter) = (image.require("pcsa_collector")?, image.require("pcsa_packets")?);

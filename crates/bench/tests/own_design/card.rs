@@ -1,6 +1,6 @@
 //! A plain card with a ring of transmit and one of receive descriptors: its library matches messages and copies them.
 
-use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
+use nicety_fabric::{Channel, HeaderBytes, Packet, Parcel, Port};
 use nicety_host::{Allocation, Bus, BusSpec, Memory};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
 use nicety_nic::{
@@ -25,7 +25,7 @@ struct RingsSpec {
 }
 
 /// A packet in a buffer of the receive ring: tag, bytes of its message, and the descriptor of the buffer.
-struct Received(Packet, u32, u64, Permit);
+struct Received(Parcel, u32, u64, Permit);
 
 struct RingsCard {
     sim: Sim,
@@ -99,7 +99,7 @@ impl RingsCard {
             let descriptor = self.receive.acquire(1).await;
             packet.path.advance(Stage::DmaQueued, self.sim.now());
             let address = self.ring.address() + at % self.spec.descriptors * self.spec.packet;
-            let handover = self.bus.deposit(message, address, bytes, packet.path).await;
+            let handover = self.bus.deposit(message, address, bytes, packet.path.clone()).await;
             self.port.free_slot();
             self.sim.until(handover.landed).await;
             packet.path = handover.path;
@@ -122,7 +122,7 @@ impl RingsCard {
             return Err(CardError::Input("a card with rings sends nothing to itself".to_owned()));
         }
         let id = MessageId { source: self.sim.node(), sequence: self.sent.replace(self.sent.get() + 1) };
-        let mut path = *caller.path.borrow();
+        let mut path = caller.path.borrow().clone();
         self.recorder.sent(id, NodeId(to), bytes, "send", Starter::Host, &path);
         caller.cpus.post(&mut path, id).await;
         path = self.bus.push(id, 0, self.spec.packet, path).packet(0).await.landed();
@@ -133,7 +133,7 @@ impl RingsCard {
             let len = (bytes - offset).min(self.spec.packet);
             let fetched = self.bus.read(id, address + offset, len, len, path).await.packet(0).await.landed();
             self.sim.until(fetched.at()).await;
-            let turn = self.port.turn(Flight::resting(fetched)).await;
+            let turn = self.port.turn(Flight::resting(fetched.clone())).await;
             let handed = self.port.launch(
                 Packet {
                     source: self.sim.node(),
@@ -166,14 +166,14 @@ impl RingsCard {
             self.changed.wait_until(|| self.received.borrow().iter().any(next)).await;
             let at = self.received.borrow().iter().position(next).unwrap();
             let Received(packet, tag, bytes, _descriptor) = self.received.borrow_mut().remove(at);
-            let mut path = *caller.path.borrow();
+            let mut path = caller.path.borrow().clone();
             path.follow(&packet.path);
             caller.cpus.notice(&mut path, Some(packet.message)).await;
             let (to, len) = (wanted.address + copied, packet.payload.len().min(wanted.room - copied));
             caller.cpus.copy(&self.memory, None, Some(to), len, Stage::Copy, &mut path).await.unwrap();
             self.memory.deposit(to, len, &packet.payload).unwrap();
             (taken, copied) = (Some(packet.message), copied + len);
-            caller.path.replace(path);
+            caller.path.replace(path.clone());
             if packet.offset + packet.payload.len() == bytes {
                 self.recorder.message_completed(packet.message, &path, "received");
                 self.recorder.message_noticed(packet.message, self.sim.now());

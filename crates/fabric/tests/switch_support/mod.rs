@@ -134,7 +134,7 @@ impl Net {
                 assert_eq!(packet.path.at(), sim.now());
                 let (source, message, bytes) =
                     (packet.source.0, packet.message.sequence, packet.payload.len());
-                let found = packet.payload.into_buffer().unwrap();
+                let found = <Payload as Clone>::clone(&packet.payload).into_buffer().unwrap();
                 assert_eq!(found[..], content(source, message, packet.offset, bytes)[..]);
                 log.borrow_mut().push(Received {
                     by: host,
@@ -143,7 +143,7 @@ impl Net {
                     message,
                     offset: packet.offset,
                     bytes,
-                    path: packet.path,
+                    path: packet.path.clone(),
                 });
                 let (port, server) = (port.clone(), server.clone());
                 sim.spawn(async move {

@@ -123,13 +123,13 @@ impl Shared {
             if let Some((_, its)) =
                 wires.last.as_ref().filter(|(last, _)| message.is_some() && *last == message)
             {
-                *path = *its;
+                *path = its.clone();
             }
             path.advance(stages.1, start);
         }
         let duration = self.spec.clock.cycles(clocks);
         let end = start + duration;
-        let mut whole = *path;
+        let mut whole = path.clone();
         whole.advance(stages.0, end);
         wires.free = end;
         wires.last = Some((message, whole));
@@ -183,7 +183,7 @@ impl Shared {
             self.sim.until(until).await;
             begin = end;
         }
-        Handover { path, landed: path.at() + self.spec.latency }
+        Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
     /// The card writes `bytes` to host memory, all of them at once.
@@ -198,7 +198,7 @@ impl Shared {
             let until = self.claim(Way::ToHost, message, clocks, &mut path, DEPOSIT);
             path.advance(DEPOSIT.0, until);
         }
-        Handover { path, landed: path.at() + self.spec.latency }
+        Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
     /// The card writes `bytes` to host memory, a burst at a time. Returns when the last one is over.
@@ -218,7 +218,7 @@ impl Shared {
             path.advance(DEPOSIT.0, until);
             self.sim.until(until).await;
         }
-        Handover { path, landed: path.at() + self.spec.latency }
+        Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
     /// The card writes an event or a counter. Returns the path up to the instant at which the host can see it.
@@ -250,14 +250,14 @@ impl Shared {
         };
         self.ask(&mut path, FETCH);
         let arrivals =
-            Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path, Packets::new(bytes, packet_bytes)));
+            Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path.clone(), Packets::new(bytes, packet_bytes)));
         let (bus, told) = (self.clone(), arrivals.clone());
         let clocks = self.spec.transaction(address, burst.1);
         let mut until = self.claim(Way::ToCard, Some(message), clocks, &mut path, FETCH);
         let begins = path.at();
         let telling = async move {
             loop {
-                told.arrived(path, burst.0, burst.1, until + bus.spec.latency);
+                told.arrived(path.clone(), burst.0, burst.1, until + bus.spec.latency);
                 let Some(next) = bursts.next() else { return };
                 path.advance(FETCH.0, until);
                 bus.sim.until(until).await;

@@ -184,7 +184,7 @@ impl Link {
             path.advance(BUS.0, end);
             self.sim.until(end).await;
         }
-        Handover { path, landed: path.at() + self.spec.latency_to_card }
+        Handover { path: path.clone(), landed: path.at() + self.spec.latency_to_card }
     }
 
     /// The clock.
@@ -236,7 +236,7 @@ impl Link {
         mut path: Path,
     ) -> Rc<Arrivals> {
         let packets = Packets::new(bytes, packet_bytes);
-        let arrivals = Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path, packets));
+        let arrivals = Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path.clone(), packets));
         let mut pieces = split::requests(address, bytes, self.spec.mrrs);
         let first = pieces.next().expect("a transfer is one TLP at least");
 
@@ -246,7 +246,7 @@ impl Link {
         let reached = sent.end + self.spec.latency_to_host;
         path.advance(FETCH.0, reached);
         let request = Request { address, piece: first };
-        self.sim.spawn(self.clone().complete(message, request, path, tag, arrivals.clone()));
+        self.sim.spawn(self.clone().complete(message, request, path.clone(), tag, arrivals.clone()));
         if first.len < bytes {
             let (link, arrivals) = (self.clone(), arrivals.clone());
             self.sim.spawn(async move {
@@ -256,7 +256,7 @@ impl Link {
                     let tag = link.tags.acquire().await;
                     let sent = link.request(message, link.sim.now()).await;
                     wire_free = sent.end;
-                    let mut path = path;
+                    let mut path = path.clone();
                     path.advance(FETCH.0, sent.end + link.spec.latency_to_host);
                     let request = Request { address, piece };
                     link.sim.spawn(link.clone().complete(message, request, path, tag, arrivals.clone()));
@@ -308,7 +308,7 @@ impl Link {
             }
             span.1 = sent.end;
             let begin = piece.offset + part.offset;
-            arrivals.arrived(path, begin, begin + part.len, sent.end + self.spec.latency_to_card);
+            arrivals.arrived(path.clone(), begin, begin + part.len, sent.end + self.spec.latency_to_card);
         }
         self.used(Way::ToCard, span.0, span.1, Some(message), FETCH.0);
         self.sim.until(span.1 + self.spec.latency_to_card).await;

@@ -285,16 +285,16 @@ impl Wires {
         (stage, queued): Stages,
     ) {
         let (wire, _) = self.ways(way);
-        match wire.last {
+        match &wire.last {
             // The TLP before of the same message is what this one waited for: its path is the critical one.
-            Some((last, before)) if Some(last) == message && sent.before > path.at() => {
-                *path = before;
+            Some((last, before)) if Some(*last) == message && sent.before > path.at() => {
+                path.clone_from(before);
                 path.advance(stage, sent.before);
             }
             _ => {}
         }
         path.advance(queued, sent.start);
-        wire.last = message.map(|message| (message, *path));
+        wire.last = message.map(|message| (message, path.clone()));
     }
 }
 

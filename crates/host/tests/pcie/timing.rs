@@ -156,7 +156,7 @@ fn an_event_arrives_behind_the_deposit_before_it() {
         let deposit = bus.write(message(0), 0x1000, 4096, at(0));
         assert_eq!(deposit.landed, Time::from_ps(16 * 35_547 + LATENCY));
         // 64 bytes for the event, 16 for the counter behind it.
-        let event = bus.post(Notice::Event, deposit.path);
+        let event = bus.post(Notice::Event, deposit.path.clone());
         assert_eq!(event.at(), deposit.landed + Duration::from_ps(11_172));
         assert_eq!(event.total(Stage::Deposit), event.at().since(Time::ZERO), "nothing was queued");
         let counter = bus.post(Notice::Counter, deposit.path);

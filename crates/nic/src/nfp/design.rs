@@ -175,7 +175,7 @@ impl design::Card for ProcessTable {
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
         let Wanted { source, tag, address, room } = wanted;
         Box::pin(async move {
-            let (messenger, path) = (self.messenger(source)?, *caller.path.borrow());
+            let (messenger, path) = (self.messenger(source)?, caller.path.borrow().clone());
             let posted = messenger.post(&path, source, tag, address, room)?;
             Ok(PostedReceive::new(posted))
         })

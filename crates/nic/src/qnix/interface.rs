@@ -37,7 +37,7 @@ pub(super) struct SendCommand {
 }
 
 /// A message to be received.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct ReceiveCommand {
     pub(super) operation: u64,
     /// The sender; any if none.
@@ -56,7 +56,6 @@ impl ReceiveCommand {
 }
 
 /// The progress of an operation.
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each message")]
 pub(super) enum Progress {
     Pending,
     /// Its doorbell is set, for this message.

@@ -206,7 +206,7 @@ impl Process {
         let with = if how == How::Pio { send.bytes } else { 0 };
         let visible = self.write_command(message, with, path).await;
         let (to, tag, bytes) = (send.to, send.tag, send.bytes);
-        let (path, operation) = (*path, begun.posted(None));
+        let (path, operation) = (path.clone(), begun.posted(None));
         let command = SendCommand { operation, message, to, tag, bytes, source, staged: 0, path };
         self.post(vni, Command::Send(command), visible);
         Ok(Operation(operation))
@@ -237,7 +237,7 @@ impl Process {
         let visible = self.write_command(message, 0, path).await;
         let copy_to = begun.piece().map(|_| (receive.address, receive.bytes));
         let address = begun.piece().unwrap_or(receive.address);
-        let (from, tag, room, path) = (receive.from, receive.tag, receive.bytes, *path);
+        let (from, tag, room, path) = (receive.from, receive.tag, receive.bytes, path.clone());
         let operation = begun.posted(copy_to);
         self.post(
             vni,
@@ -304,7 +304,7 @@ impl Process {
 
     fn done(&self, vni: u32, operation: Operation) -> Option<(Completed, Path, MessageId)> {
         let done = self.card.interface(vni, |interface| match interface.operations.get(&operation.0) {
-            Some((_, Progress::Done(completed, path, message))) => Some((*completed, *path, *message)),
+            Some((_, Progress::Done(completed, path, message))) => Some((*completed, path.clone(), *message)),
             _ => None,
         });
         done.flatten()
@@ -373,7 +373,7 @@ impl Process {
     /// A CPU writes bytes to the card. Returns when they have arrived.
     pub(super) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
-        let handover = self.card.bus.store(message, bytes, *path).await;
+        let handover = self.card.bus.store(message, bytes, path.clone()).await;
         *path = handover.path;
         drop(cpu);
         handover.landed

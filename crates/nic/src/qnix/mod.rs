@@ -141,7 +141,7 @@ pub struct Card {
     transfers: transfer::Transfers,
     /// Slots for packets being fetched or waiting for the link.
     staging: Credits,
-    unstaged: Cell<Option<transfer::Released>>,
+    unstaged: RefCell<Option<transfer::Released>>,
     departures: send::Departures,
     card_memory: RefCell<CardMemory>,
     messages: Cell<u64>,
@@ -176,7 +176,7 @@ impl Card {
             arrivals: receive::Arrivals::default(),
             transfers: transfer::Transfers::new(sim, spec.dma.channels),
             staging: Credits::new(sim, u64::from(spec.memory.staging)),
-            unstaged: Cell::default(),
+            unstaged: RefCell::default(),
             departures: send::Departures::default(),
             card_memory: RefCell::new(CardMemory::new(spec.memory.size, spec.fixed_memory())),
             messages: Cell::new(0),

@@ -80,7 +80,7 @@ pub(super) struct Receiving {
     /// Bytes that are in host memory, or beyond the buffer.
     settled: Cell<u64>,
     /// The path of the last of them.
-    path: Cell<Path>,
+    path: RefCell<Path>,
 }
 
 /// A message without a receive.
@@ -128,7 +128,7 @@ impl Card {
                 self.port.free_slot();
                 continue;
             }
-            self.arrived(Arrived { packet, slot: Slot::Link });
+            self.arrived(Arrived { packet: packet.open(), slot: Slot::Link });
         }
     }
 
@@ -261,7 +261,7 @@ impl Card {
             bytes: header.bytes,
             come: Cell::new(0),
             settled: Cell::new(0),
-            path: Cell::new(receive.path),
+            path: RefCell::new(receive.path),
         });
         self.interface(vni, |interface| interface.receiving.insert(message, receiving.clone()));
         self.arrivals.hear(from, message);
@@ -275,7 +275,7 @@ impl Card {
         if receiving.come.get() == receiving.bytes {
             self.interface(receiving.vni, |interface| interface.receiving.remove(&receiving.message));
         }
-        path.follow(&receiving.path.get());
+        path.follow(&receiving.path.borrow());
         let room = receiving.room.saturating_sub(offset);
         let fits = bytes <= room;
         if bytes == 0 || room == 0 {
@@ -299,14 +299,13 @@ impl Card {
 
     /// Counts so many bytes of a message as done; after the last one its doorbell is queued.
     fn settled(&self, receiving: &Rc<Receiving>, bytes: u64, path: &Path) {
-        let mut latest = receiving.path.get();
-        latest.follow(path);
-        receiving.path.set(latest);
+        receiving.path.borrow_mut().follow(path);
         receiving.settled.set(receiving.settled.get() + bytes);
         if receiving.settled.get() == receiving.bytes && receiving.come.get() == receiving.bytes {
             let Receiving { vni, operation, message, from, tag, bytes, room, .. } = **receiving;
             let completed = Completed { peer: from, tag, bytes, truncated: bytes > room };
-            let doorbell = Doorbell { vni, operation, message, completed, path: latest };
+            let doorbell =
+                Doorbell { vni, operation, message, completed, path: receiving.path.borrow().clone() };
             self.enqueue(Transfer::Doorbell(doorbell));
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct Departures {
     ready: RefCell<VecDeque<u32>>,
     /// Whether a packet occupies the link.
     occupied: Cell<bool>,
-    left: Cell<Option<Released>>,
+    left: RefCell<Option<Released>>,
 }
 
 impl Card {
@@ -91,13 +91,13 @@ impl Card {
             Staged { bytes: None, place: None, operation, message, destination, header, offset, last };
         let mut fetch = None;
         match &send.source {
-            Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path)),
+            Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path.clone())),
             Source::Host(address) => {
                 let place = self.staging.acquire(1).await;
                 Released::waited(&self.unstaged, Stage::SendQueued, message, &mut send.path);
                 let channel = self.channel(message, &mut send.path).await;
                 staged.place = Some(place);
-                fetch = Some((address + offset, channel, send.path));
+                fetch = Some((address + offset, channel, send.path.clone()));
             }
         }
         let number = self.interface(vni, |interface| {
@@ -164,7 +164,7 @@ impl Card {
             offset,
             header: header.encode(),
             payload,
-            path,
+            path: path.clone(),
         };
         if destination == self.node {
             self.arrived(Arrived { packet, slot: Slot::Staged(place) });
@@ -182,7 +182,7 @@ impl Card {
 
     /// The link sends a packet, once the receiver has a credit for it.
     async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
-        let (message, path) = (packet.message, packet.path);
+        let (message, path) = (packet.message, packet.path.clone());
         let turn = self.port.turn(Flight::resting(path)).await;
         let handed = self.port.launch(packet, turn);
         self.sim.until(handed.at()).await;

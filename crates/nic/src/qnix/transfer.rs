@@ -6,12 +6,12 @@ use super::library::Completed;
 use super::receive::{Receiving, Slot};
 use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
 use nicety_types::{MessageId, Path, Payload, Resource, Stage};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The last user of a contended resource, and what others waited for.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Released {
     message: MessageId,
     path: Path,
@@ -19,15 +19,21 @@ pub(super) struct Released {
 
 impl Released {
     /// Notes that a message releases a resource.
-    pub(super) fn note(place: &Cell<Option<Released>>, message: MessageId, path: &Path) {
-        place.set(Some(Released { message, path: *path }));
+    pub(super) fn note(place: &RefCell<Option<Released>>, message: MessageId, path: &Path) {
+        place.replace(Some(Released { message, path: path.clone() }));
     }
 
     /// Charges a wait for a resource: as `queued`, unless the same message held it.
-    pub(super) fn waited(place: &Cell<Option<Released>>, queued: Stage, message: MessageId, path: &mut Path) {
-        let Some(last) = place.get().filter(|last| last.path.at() > path.at()) else { return };
+    pub(super) fn waited(
+        place: &RefCell<Option<Released>>,
+        queued: Stage,
+        message: MessageId,
+        path: &mut Path,
+    ) {
+        let place = place.borrow();
+        let Some(last) = place.as_ref().filter(|last| last.path.at() > path.at()) else { return };
         if last.message == message {
-            *path = last.path;
+            path.clone_from(&last.path);
         } else {
             path.advance(queued, last.path.at());
         }
@@ -73,10 +79,10 @@ pub(super) struct Transfers {
     waiting: RefCell<VecDeque<Transfer>>,
     /// Ended deposits that the control program has not noticed.
     finished: RefCell<VecDeque<Deposit>>,
-    released: Cell<Option<Released>>,
+    released: RefCell<Option<Released>>,
     /// Moves bytes for one channel after another.
     mover: Server,
-    moved: Cell<Option<Released>>,
+    moved: RefCell<Option<Released>>,
 }
 
 impl Transfers {
@@ -84,10 +90,10 @@ impl Transfers {
         Transfers {
             channels: Pool::new(sim, channels),
             mover: Server::new(sim),
-            moved: Cell::default(),
+            moved: RefCell::default(),
             waiting: RefCell::default(),
             finished: RefCell::default(),
-            released: Cell::default(),
+            released: RefCell::default(),
         }
     }
 
@@ -177,7 +183,7 @@ impl Card {
         self.sim.until(path.at()).await;
         self.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
         let payload = self.memory.read(address, bytes).expect("checked when it was posted");
-        self.fetched(vni, number, payload, path);
+        self.fetched(vni, number, payload, path.clone());
         self.release(channel, mover, message, &path);
     }
 
@@ -212,7 +218,7 @@ impl Card {
         let Doorbell { vni, operation, completed, .. } = doorbell;
         let rung = self.interface(vni, |interface| {
             let entry = interface.operations.get_mut(&operation)?;
-            entry.1 = Progress::Done(completed, path, message);
+            entry.1 = Progress::Done(completed, path.clone(), message);
             Some((entry.0, interface.rung.clone()))
         });
         if let Some(Some((kind, rung))) = rung {

@@ -256,7 +256,7 @@ impl Card {
         let place = self.staging.acquire(1).await;
         running.path.advance(Stage::SendQueued, self.sim.now());
         let by = Starter::Handler(running.message);
-        self.send_from_card(header, payload, report, Some(place), running.path, by);
+        self.send_from_card(header, payload, report, Some(place), running.path.clone(), by);
         Ok(code::OK)
     }
 
@@ -276,7 +276,14 @@ impl Card {
         running.path.advance(Stage::SendQueued, self.sim.now());
         let by = Starter::Handler(running.message);
         let memory = HostPart::at(start, length.into());
-        self.sim.spawn(self.clone().fetch_and_send(header, memory, report, Some(place), running.path, by));
+        self.sim.spawn(self.clone().fetch_and_send(
+            header,
+            memory,
+            report,
+            Some(place),
+            running.path.clone(),
+            by,
+        ));
         Ok(code::OK)
     }
 
@@ -302,7 +309,7 @@ impl Card {
             Err(_) => return Ok(code::ARG_INVALID),
         };
         let (report, by) = (Some(Report::Sent(out.operation)), Starter::Handler(running.message));
-        self.send_from_card(out.header, Payload::empty(), report, Some(place), running.path, by);
+        self.send_from_card(out.header, Payload::empty(), report, Some(place), running.path.clone(), by);
         Ok(code::OK)
     }
 
@@ -355,7 +362,7 @@ impl Card {
         value: u64,
     ) -> Result<u32, TrapKind> {
         let Some(ct) = self.entry_of(running).ct else { return Ok(code::ARG_INVALID) };
-        let path: Path = running.path;
+        let path: Path = running.path.clone();
         let by = CtEvent { success: value, failure: 0 };
         match number {
             number::CT_GET => {

@@ -170,7 +170,7 @@ impl Card {
             return self.begun(running, place, handle).await;
         }
         let bytes = u64::from(length);
-        let handover = self.bus.write(running.message, address, bytes, running.path);
+        let handover = self.bus.write(running.message, address, bytes, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
         self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
@@ -202,9 +202,9 @@ impl Card {
         }
         let card = self.clone();
         let (thread, message, path, bytes) =
-            (running.thread.clone(), running.message, running.path, u64::from(length));
+            (running.thread.clone(), running.message, running.path.clone(), u64::from(length));
         self.sim.spawn(async move {
-            let transfer = card.bus.read(message, address, bytes, bytes, path).await;
+            let transfer = card.bus.read(message, address, bytes, bytes, path.clone()).await;
             let payload = card.read_host(address, bytes);
             let landed = transfer.packet(0).await.landed();
             card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "read");
@@ -227,14 +227,14 @@ impl Card {
         let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         let card = self.clone();
-        let (thread, message, path) = (running.thread.clone(), running.message, running.path);
+        let (thread, message, path) = (running.thread.clone(), running.message, running.path.clone());
         let (run, pc) = (running.number, running.thread.state.borrow().context.pc());
         let image = running.attachment.program.handlers.image.clone();
         self.sim.spawn(async move {
             let mut path = path;
             card.atomics.clear_of(address, 8).await;
             path.advance(Stage::AtomicQueued, card.sim.now());
-            let transfer = card.bus.read(message, address, 8, 8, path).await;
+            let transfer = card.bus.read(message, address, 8, 8, path.clone()).await;
             let found = card.read_host(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));

@@ -225,23 +225,28 @@ impl Placed {
     /// # Errors
     /// Names the part that does not fit.
     pub(super) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
-        let mut code = vec![0; hpu.code as usize];
-        let mut data = vec![0; hpu.memory as usize];
-        AddressSpace::new()
-            .with(Region::memory("program memory", map::CODE, &mut code))
-            .with(Region::memory("HPU memory", map::MEMORY, &mut data))
-            .place(&program.image)?;
         let segments = program.image.segments().iter();
         let ends = segments.map(|segment| (segment.address(), segment.address() + segment.size()));
         let end_in = |base: u32, size: u32| {
             let inside = ends.clone().filter(|(start, _)| (base..base + size).contains(start));
-            inside.map(|(_, end)| (end - base) as usize).max().unwrap_or(0)
+            inside.map(|(_, end)| end - base).max().unwrap_or(0).min(size)
         };
         // What is not the program's is nobody's: an access there is a slip.
-        code.truncate(end_in(map::CODE, hpu.code));
-        data.truncate(end_in(map::MEMORY, hpu.memory));
-        code.shrink_to_fit();
-        data.shrink_to_fit();
+        let own = (end_in(map::CODE, hpu.code), end_in(map::MEMORY, hpu.memory));
+        match Placed::within(program, own) {
+            // Where it does not fit, what there is room for is part of the error.
+            Err(_) => Placed::within(program, (hpu.code, hpu.memory)),
+            placed => placed,
+        }
+    }
+
+    /// Lays a program out in so many bytes of program memory and HPU memory.
+    fn within(program: &Handlers, (code, data): (u32, u32)) -> Result<Placed, HandlerError> {
+        let (mut code, mut data) = (vec![0; code as usize], vec![0; data as usize]);
+        AddressSpace::new()
+            .with(Region::memory("program memory", map::CODE, &mut code))
+            .with(Region::memory("HPU memory", map::MEMORY, &mut data))
+            .place(&program.image)?;
         Ok(Placed { code, data })
     }
 }

@@ -4,7 +4,7 @@ use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
 use super::fair::FairQueue;
 use super::spec::{HpuSpec, Scheduling, SpinSpec};
-use nicety_fabric::Packet;
+use nicety_fabric::Parcel;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Frequency, MessageId, Path, Time};
@@ -43,7 +43,7 @@ pub(super) struct Run {
     pub(super) place: usize,
     pub(super) kind: Kind,
     /// The packet, for header and payload handlers.
-    pub(super) packet: Option<Packet>,
+    pub(super) packet: Option<Parcel>,
     /// Accounts for the time until it became ready.
     pub(super) path: Path,
 }
@@ -161,7 +161,7 @@ pub(super) struct Core {
     /// Whose handler it has been at since when, where that is of interest.
     serving: Cell<Option<(usize, Time)>>,
     /// Which message's handler had it last, and where its time went.
-    pub(super) last: Cell<Option<(MessageId, Path)>>,
+    pub(super) last: RefCell<Option<(MessageId, Path)>>,
     /// Made when it first runs a handler, and more of them where handlers yield.
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Handlers that have yielded, in the order in which they did.

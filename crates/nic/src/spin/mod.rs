@@ -221,7 +221,9 @@ impl Card {
         sim.spawn(card.clone().listen_to_itself());
         sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
-        sim.spawn(card.clone().watch_answers());
+        if let Some(patience) = card.port.patience() {
+            sim.spawn(card.clone().watch_answers(patience));
+        }
         card
     }
 
@@ -333,9 +335,9 @@ impl Card {
             (before, interface.unanswered_operations())
         };
         self.answers.count(before, after);
-        let mut visible = path;
+        let mut visible = path.clone();
         for effect in effects.drain() {
-            if let Some(seen) = self.apply(effect, Seen { path, message }) {
+            if let Some(seen) = self.apply(effect, Seen { path: path.clone(), message }) {
                 visible = seen;
             }
         }
@@ -366,7 +368,7 @@ impl Card {
                 let mut path = self.bus.post(notice, path);
                 let visible = path.at().max(behind);
                 path.advance(Stage::Deposit, visible);
-                posted.push_back((visible, seen_by_host, Seen { path, message }));
+                posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
                 self.posting.notify_one();
                 Some(path)
             }

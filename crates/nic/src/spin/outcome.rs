@@ -3,7 +3,7 @@
 use super::hpus::{Kind, Run};
 use super::receive::Fate;
 use super::{Card, FAULTS_KEPT, Fault, FaultKind};
-use nicety_fabric::Packet;
+use nicety_fabric::Parcel;
 use nicety_portals::FailType;
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -125,7 +125,7 @@ impl Card {
     }
 
     /// A handler failed: the rest of its message is dropped, and the host gets an event that says so.
-    fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Packet>, path: Path, fail: FailType) {
+    fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Parcel>, path: Path, fail: FailType) {
         let attachment = self.attachment_of(place).expect("its handler ran");
         attachment.application().count(|statistics| statistics.failed += 1);
         self.drop_rest(place, kind, packet, path, fail);
@@ -149,7 +149,7 @@ impl Card {
         self: &Rc<Card>,
         place: usize,
         kind: Kind,
-        packet: Option<Packet>,
+        packet: Option<Parcel>,
         path: Path,
         fail: FailType,
     ) {

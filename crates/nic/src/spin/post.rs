@@ -74,7 +74,7 @@ impl Card {
         // A swap with its operand is there as a whole, whatever packets it leaves in.
         let whole = !out.operand.as_slice().is_empty();
         let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
-        let transfer = self.bus.push(message, bytes, packet_bytes, *path);
+        let transfer = self.bus.push(message, bytes, packet_bytes, path.clone());
         let leaving = Leaving {
             message,
             header: out.header,
@@ -317,12 +317,12 @@ impl Card {
     pub async fn atomic_sync(self: &Rc<Card>, cpus: &Cpus, path: &mut Path) -> Result<(), CallError> {
         let command = self.next_message();
         cpus.post(path, command).await;
-        let crossing = self.bus.push(command, 0, 1, *path);
+        let crossing = self.bus.push(command, 0, 1, path.clone());
         *path = self.command_served(command, crossing).await;
         // Its answer is a write behind theirs.
         self.atomics.idle().await;
         path.advance(Stage::AtomicQueued, self.sim.now());
-        *path = self.bus.post(Notice::Event, *path);
+        *path = self.bus.post(Notice::Event, path.clone());
         self.sim.until(path.at()).await;
         cpus.notice(path, None).await;
         Ok(())
@@ -358,7 +358,7 @@ impl Card {
     ) {
         let command = self.next_message();
         cpus.post(path, command).await;
-        let (card, crossing) = (self.clone(), self.bus.push(command, 0, 1, *path));
+        let (card, crossing) = (self.clone(), self.bus.push(command, 0, 1, path.clone()));
         self.sim.spawn(async move {
             let path = card.command_served(command, crossing).await;
             let mut result = Ok(());
@@ -380,11 +380,11 @@ impl Card {
         cpus.post(path, command).await;
         let pending = Pending { result: Rc::default() };
         let (card, result) = (self.clone(), pending.result.clone());
-        let crossing = self.bus.push(command, 0, 1, *path);
+        let crossing = self.bus.push(command, 0, 1, path.clone());
         self.sim.spawn(async move {
             let path = card.command_served(command, crossing).await;
             let mut answer = None;
-            card.with_effects(path, |interface, effects| answer = Some(act(interface, effects)));
+            card.with_effects(path.clone(), |interface, effects| answer = Some(act(interface, effects)));
             // The host sees the answer one crossing later.
             let seen = card.bus.post(Notice::Event, path);
             card.sim.until(seen.at()).await;

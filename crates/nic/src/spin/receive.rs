@@ -7,7 +7,7 @@
 use super::Card;
 use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
-use nicety_fabric::Packet;
+use nicety_fabric::{Packet, Parcel};
 use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, OperationHandle, Reply};
 use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Resource, Stage, Time};
 use rustc_hash::FxHashMap;
@@ -52,7 +52,7 @@ pub(super) struct Incoming {
     pub(super) attachment: Option<Rc<Attachment>>,
     pub(super) fate: Fate,
     /// Packets that came before the header handler ended, at offsets from the message's first byte.
-    waiting: VecDeque<Packet>,
+    waiting: VecDeque<Parcel>,
     /// Bytes of the message that have come.
     received: u64,
     /// Packets that have come and are not settled: deposited, handled or dropped; a reply that is not sent; transfers that
@@ -245,7 +245,7 @@ impl Card {
         }
     }
 
-    fn come(self: &Rc<Card>, packet: Packet) {
+    fn come(self: &Rc<Card>, packet: Parcel) {
         if self.discards.get() {
             self.port.free_slot(packet.message);
             return;
@@ -254,7 +254,7 @@ impl Card {
     }
 
     /// A packet's way from the packet buffer on.
-    async fn receive(self: Rc<Card>, mut packet: Packet) {
+    async fn receive(self: Rc<Card>, mut packet: Parcel) {
         self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
         let is_header = packet.offset == 0;
         let header = if is_header { self.header_of(&packet) } else { None };
@@ -303,7 +303,7 @@ impl Card {
         }
         match fate {
             Fate::Undecided if is_header => {
-                let path = packet.path;
+                let path = packet.path.clone();
                 self.ready(Run { place, kind: Kind::Header, packet: Some(packet), path });
             }
             Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
@@ -312,14 +312,14 @@ impl Card {
     }
 
     /// An acknowledgement: it finds its operation by number, like a further packet its message.
-    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Packet) {
+    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Parcel) {
         self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
         self.recorder.packet_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, UNDER_WAY);
         self.port.free_slot(message);
-        let seen = self.with_effects_of(Some(message), packet.path, |interface, effects| {
+        let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
             interface.arrive(&header, effects);
         });
         self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
@@ -349,7 +349,7 @@ impl Card {
         let (attachment, fate, pt, path) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path)
+            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path.clone())
         };
         let Some(attachment) = attachment else { return false };
         let application = attachment.application();
@@ -370,7 +370,7 @@ impl Card {
     /// Matches a message's header and makes its place among the arriving messages.
     fn admit(self: &Rc<Card>, header: Header, packet: &Packet, context: bool) -> usize {
         let (mut delivery, mut reply, mut flow_control) = (None, None, false);
-        self.with_effects(packet.path, |interface, effects| {
+        self.with_effects(packet.path.clone(), |interface, effects| {
             let before = interface.statistics().flow_control;
             match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
                 Arrival::Matched(matched) => delivery = Some(matched),
@@ -423,7 +423,7 @@ impl Card {
             pending: false,
             flow_control: false,
             pieces: Vec::new(),
-            path: packet.path,
+            path: packet.path.clone(),
             completion_started: false,
             done: false,
             behind: None,
@@ -431,7 +431,7 @@ impl Card {
     }
 
     /// The header handler, which ran on the first packet, has decided: the packets go their way.
-    pub(super) fn decide(self: &Rc<Card>, place: usize, first: Packet, fate: Fate, path: &Path) {
+    pub(super) fn decide(self: &Rc<Card>, place: usize, first: Parcel, fate: Fate, path: &Path) {
         let mut waiting = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
@@ -448,19 +448,22 @@ impl Card {
     }
 
     /// Brings a packet where its message goes, and frees its slot of the packet buffer.
-    async fn settle(self: Rc<Card>, place: usize, packet: Packet, fate: Fate) {
+    async fn settle(self: Rc<Card>, place: usize, packet: Parcel, fate: Fate) {
         match fate {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
             Fate::Drop => {
                 self.count_dropped(place, &packet);
                 self.settled(place, packet.offset, &packet.path);
             }
-            Fate::Process | Fate::Deposit if self.asks(place) => self.serve(place, packet).await,
+            Fate::Process | Fate::Deposit if self.asks(place) => {
+                // In a box: it is rarer than puts, and the task of every packet would be larger for it.
+                Box::pin(self.serve(place, packet)).await;
+            }
             Fate::Process => {
                 if self.kept(place, &packet) == 0 {
                     self.settled(place, packet.offset, &packet.path);
                 } else {
-                    let path = packet.path;
+                    let path = packet.path.clone();
                     self.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
                 }
             }
@@ -489,7 +492,7 @@ impl Card {
         self.incoming.borrow_mut().get(place).attachment.clone()
     }
 
-    async fn deposit(self: Rc<Card>, place: usize, packet: Packet) {
+    async fn deposit(self: Rc<Card>, place: usize, mut packet: Parcel) {
         let keep = self.kept(place, &packet);
         let (message, address) = {
             let mut table = self.incoming.borrow_mut();
@@ -502,11 +505,13 @@ impl Card {
             self.settled(place, packet.offset, &packet.path);
             return;
         }
-        let handover = self.bus.write(message, address, keep, packet.path);
+        let handover = self.bus.write(message, address, keep, packet.path.clone());
         self.recorder.slice(Resource::Dma, packet.path.at(), handover.landed, Some(message), "deposit");
-        self.write_behind(handover.landed, address, keep, packet.payload);
+        self.write_behind(handover.landed, address, keep, std::mem::take(&mut packet.payload));
+        let offset = packet.offset;
+        drop(packet);
         self.sim.until(handover.path.at()).await;
-        self.settled(place, packet.offset, &handover.path);
+        self.settled(place, offset, &handover.path);
     }
 
     /// A packet is done with: its slot is free, and perhaps its message complete.
@@ -566,7 +571,7 @@ impl Card {
                 return;
             }
             if incoming.delivery.is_none() {
-                let (message, reply, path) = (incoming.message, incoming.reply, incoming.path);
+                let (message, reply, path) = (incoming.message, incoming.reply, incoming.path.clone());
                 table.remove(place);
                 drop(table);
                 if let Some(reply) = reply {
@@ -578,7 +583,7 @@ impl Card {
                 && incoming.attachment.as_ref().is_some_and(|a| a.program.handlers.completion.is_some());
             if handler && !incoming.completion_started {
                 incoming.completion_started = true;
-                Some(incoming.path)
+                Some(incoming.path.clone())
             } else {
                 incoming.done = true;
                 None
@@ -605,7 +610,7 @@ impl Card {
                 let mut table = self.incoming.borrow_mut();
                 let Some(first) = table.next_done(key) else { return };
                 let incoming = &table.places[first];
-                let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path);
+                let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
                 if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
                     // What asks for more than a deposit has no part that could be left out.
                     fail = fail.or(FailType::Dropped);

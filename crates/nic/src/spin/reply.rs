@@ -16,7 +16,7 @@
 
 use super::send::{HostPart, Report};
 use super::{Card, FaultKind};
-use nicety_fabric::Packet;
+use nicety_fabric::Parcel;
 use nicety_kernel::{Pool, Signal, Sim};
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
 use nicety_types::{MessageId, Path, Payload, Resource, Stage, Starter};
@@ -52,7 +52,7 @@ impl Atomics {
 
 impl Card {
     /// Does what a message asks for that is more than to write what it brings.
-    pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Packet) {
+    pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Parcel) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
@@ -61,7 +61,9 @@ impl Card {
         match delivery.header.kind {
             HeaderKind::Get => {
                 self.release_slot(place, packet.offset);
-                self.answer(place, &delivery, packet.path).await;
+                let path = packet.path.clone();
+                drop(packet);
+                self.answer(place, &delivery, path).await;
             }
             _ => self.operate(place, message, &delivery, packet).await,
         }
@@ -80,9 +82,17 @@ impl Card {
     }
 
     /// Carries out an atomic operation when all of it has come.
-    async fn operate(self: Rc<Card>, place: usize, message: MessageId, delivery: &Delivery, packet: Packet) {
-        let Packet { offset, mut path, .. } = packet;
-        let Some(payload) = self.gather(place, packet.offset, packet.payload, &mut path) else {
+    async fn operate(
+        self: Rc<Card>,
+        place: usize,
+        message: MessageId,
+        delivery: &Delivery,
+        mut packet: Parcel,
+    ) {
+        let (offset, mut path) = (packet.offset, packet.path.clone());
+        let payload = std::mem::take(&mut packet.payload);
+        drop(packet);
+        let Some(payload) = self.gather(place, offset, payload, &mut path) else {
             return self.settled(place, offset, &path);
         };
         let bytes = delivery.mlength;
@@ -99,7 +109,7 @@ impl Card {
             path.advance(Stage::Atomic, path.at() + self.spec.atomic);
             self.sim.until(path.at()).await;
             let new = computed(delivery, &old, payload);
-            self.reply_with(place, delivery, old, path);
+            self.reply_with(place, delivery, old, path.clone());
             let handover = self.bus.write(message, delivery.start, bytes, path);
             self.recorder.slice(Resource::Dma, started, handover.landed, Some(message), "atomic");
             self.write_behind(handover.landed, delivery.start, bytes, new);
@@ -110,7 +120,7 @@ impl Card {
             drop(turn);
             return self.settled(place, offset, &path);
         };
-        self.reply_with(place, delivery, old, path);
+        self.reply_with(place, delivery, old, path.clone());
         self.settled(place, offset, &path);
     }
 

@@ -138,7 +138,7 @@ impl Card {
             memory,
             started: now,
             since: now,
-            path: run.path,
+            path: run.path.clone(),
             busy: 0,
             number: self.hpus.next_run(),
         };
@@ -149,7 +149,7 @@ impl Card {
         self.record_run(&running, &run, ready, now, &ended);
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.into_payload();
-            packet.path = running.path;
+            packet.path = running.path.clone();
         }
         // Before what follows from its result, which may be one more handler for this very core.
         self.hpus.release(thread, self.sim.now());
@@ -160,9 +160,9 @@ impl Card {
     fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
         let now = self.sim.now();
         if now > path.at() {
-            match self.hpus.core(core).last.get() {
+            match &*self.hpus.core(core).last.borrow() {
                 // A handler of the same message kept the core: its path is the critical one.
-                Some((last, of)) if last == message && of.at() == now => *path = of,
+                Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
                 _ => path.advance(Stage::HandlerQueued, now),
             }
         }
@@ -171,7 +171,7 @@ impl Card {
     /// A handler is not on its core any more, for now or for good. Its path is up to now.
     fn leave_core(&self, running: &Running) {
         let core = running.thread.core;
-        self.hpus.core(core).last.set(Some((running.message, running.path)));
+        self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
         let (resource, message) = (Resource::Hpu(core as u32), Some(running.message));
         self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
     }

@@ -64,7 +64,7 @@ impl Bytes {
                 transfer.packet(0).await
             }
             Bytes::Host { transfer, .. } => transfer.packet(offset).await,
-            Bytes::Card { path, .. } => Flight::resting(*path),
+            Bytes::Card { path, .. } => Flight::resting(path.clone()),
         }
     }
 }
@@ -155,7 +155,7 @@ impl Card {
         let HostPart { start, length, operand } = memory;
         // A swap is one item, and fetched at once whatever packets it leaves in.
         let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
-        let transfer = self.bus.read(message, start, length, packet_bytes, path).await;
+        let transfer = self.bus.read(message, start, length, packet_bytes, path.clone()).await;
         let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
         if self.recorder.keeps(Level::Everything) {
             let (recorder, transfer) = (self.recorder.clone(), transfer.clone());

@@ -9,7 +9,7 @@
 use super::Card;
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::{FailType, OperationHandle};
-use nicety_types::{NodeId, Path, Time};
+use nicety_types::{Duration, NodeId, Path, Time};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -42,8 +42,7 @@ impl Answers {
 
 impl Card {
     /// Watches over operations whose answers are to come.
-    pub(super) async fn watch_answers(self: Rc<Card>) {
-        let Some(patience) = self.port.patience() else { return };
+    pub(super) async fn watch_answers(self: Rc<Card>, patience: Duration) {
         let Answers { changed, changes, resting } = &self.answers;
         let unanswered = || self.interface.borrow().unanswered_operations();
         let (mut asked, mut before) = (0, 0);
@@ -85,7 +84,7 @@ impl Card {
             if arriving {
                 self.cut_reply(operation);
             } else {
-                self.with_effects(path, |interface, effects| {
+                self.with_effects(path.clone(), |interface, effects| {
                     interface
                         .failed(operation, FailType::Undeliverable, effects)
                         .expect("it is sent, and waits for an answer");

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// How something came into the host's view.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Seen {
     /// Where the time went until the host could see it.
     pub(super) path: Path,
@@ -18,10 +18,6 @@ pub(super) struct Seen {
 }
 
 /// What comes next in a queue.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "losses are rare, and a box would be an allocation for each event"
-)]
 pub(super) enum Slot {
     Event(Event, Seen),
     /// That many events were lost here because the queue was full.
@@ -66,7 +62,7 @@ impl HostView {
 
     /// A counter as the host sees it, and how its last change came.
     pub(super) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
-        self.counters.borrow().get(&ct).copied()
+        self.counters.borrow().get(&ct).cloned()
     }
 
     /// A counter that was freed is seen no more.

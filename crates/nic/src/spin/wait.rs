@@ -58,7 +58,7 @@ impl Card {
         if threshold > 0 {
             describe(why, self.view.changed.wait_until(reached)).await;
         }
-        let nothing = (CtEvent::default(), Seen { path: *path, message: None });
+        let nothing = (CtEvent::default(), Seen { path: path.clone(), message: None });
         let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
         self.notice(cpus, path, &seen).await;
         match value.failure {
@@ -98,7 +98,7 @@ impl Card {
         }
         let index = reached().expect("just waited for");
         let ct = counters[index].0;
-        let nothing = (CtEvent::default(), Seen { path: *path, message: None });
+        let nothing = (CtEvent::default(), Seen { path: path.clone(), message: None });
         let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
         self.notice(cpus, path, &seen).await;
         Ok(Some((index, value)))

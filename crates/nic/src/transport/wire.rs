@@ -3,7 +3,7 @@
 
 use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
 use crate::loopback::{self, Loopback};
-use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Port};
+use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Parcel, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Time};
@@ -45,7 +45,7 @@ enum On {
 }
 
 /// A packet that has been put on the link.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Launched {
     /// The path up to the instant when its last byte is handed to the link.
     pub path: Path,
@@ -162,7 +162,7 @@ impl Wire {
     /// [`Port::turn`]. One sender at a time; [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
-            return Turn { path: flight.path, on: On::Loopback(self.own.turn(flight).await) };
+            return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
         }
         if let Some(reliable) = &self.reliable {
             let progress = self.with_flow(to, |flow| flow.progress.clone());
@@ -177,7 +177,7 @@ impl Wire {
             }
             debug_assert!(reliable.spec.window > 0);
         }
-        Turn { path: flight.path, on: On::Link(self.port.turn(flight).await) }
+        Turn { path: flight.path.clone(), on: On::Link(self.port.turn(flight).await) }
     }
 
     /// Puts a packet on the link at its turn. To a card that has failed nothing is sent.
@@ -217,7 +217,7 @@ impl Wire {
                 flow.deadline = reliable.deadline(&flow.sending, now);
                 flow.work.notify_all();
             }
-            flow.sending.sent(Kept { packet: copy, handed: path });
+            flow.sending.sent(Kept { packet: copy, handed: path.clone() });
         });
         Launched { path, number: Some((to, number)) }
     }
@@ -254,12 +254,21 @@ impl Wire {
             return false;
         }
         let flight = Flight::resting(Path::from(self.sim.now()));
-        let turn = self.port.control_turn(flight).await;
+        let turn = self.port.control_turn(flight.clone()).await;
         let (source, channel) = (self.sim.node(), Channel::Control);
         let message = MessageId { source, sequence: NO_MESSAGE };
         let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
         let path = flight.path;
-        let packet = Packet { source, destination: peer, message, channel, offset: 0, header, payload, path };
+        let packet = Packet {
+            source,
+            destination: peer,
+            message,
+            channel,
+            offset: 0,
+            header,
+            payload,
+            path: path.clone(),
+        };
         let Some((_, number)) = self.launch_as(Kind::Probe, packet, turn, path).number else {
             return true;
         };
@@ -270,12 +279,12 @@ impl Wire {
     }
 
     /// The next complete packet on the loopback path.
-    pub async fn receive_own(&self) -> Packet {
+    pub async fn receive_own(&self) -> Parcel {
         self.own.receive().await
     }
 
     /// The next complete packet from the link for the card.
-    pub async fn receive(self: &Rc<Wire>) -> Packet {
+    pub async fn receive(self: &Rc<Wire>) -> Parcel {
         loop {
             let mut packet = self.port.receive().await;
             let Some(reliable) = &self.reliable else { return packet };
@@ -361,7 +370,7 @@ impl Wire {
         loop {
             reliable.owing.wait_until(|| !reliable.owed.borrow().is_empty()).await;
             let path = Path::from(self.sim.now());
-            let turn = self.port.control_turn(Flight::resting(path)).await;
+            let turn = self.port.control_turn(Flight::resting(path.clone())).await;
             let Some(to) = reliable.owed.borrow_mut().pop_front() else { continue };
             let (kind, number) = self.with_flow(to, |flow| (flow.owed.take(), flow.receiving.expected()));
             let kind = kind.expect("one place in line for each that is owed");
@@ -415,7 +424,7 @@ impl Wire {
                 return None;
             }
             let (number, kept) = flow.sending.send_again()?;
-            let mut path = kept.handed;
+            let mut path = kept.handed.clone();
             path.advance(Stage::Retransmit, now);
             Some((number, kept.packet.share(), path))
         });

@@ -1,6 +1,7 @@
 //! Calls that are dropped or fail midway: their resources are free again.
 
 use super::support::{Rig, User, at};
+use crate::support::PathCell;
 use nicety_host::Memory;
 use nicety_kernel::timeout;
 use nicety_nic::qnix::{How, Operation, QnixError};
@@ -145,7 +146,7 @@ fn a_close_and_a_post_at_the_same_time_exclude_each_other() {
             let poster = user.clone();
             user.sim.clone().spawn(async move {
                 poster.sim.delay(Duration::from_ns(late * 50)).await;
-                let path = Cell::new(nicety_types::Path::from(poster.sim.now()));
+                let path = PathCell::new(nicety_types::Path::from(poster.sim.now()));
                 let poster = User { path: Rc::new(path), ..poster };
                 posted.set(Some(poster.receive(buffer, None, None, How::Translate).await.is_ok()));
             });

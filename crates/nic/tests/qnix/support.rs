@@ -1,5 +1,6 @@
 //! Hosts with their cards, and processes on them.
 
+use crate::support::PathCell;
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
@@ -67,7 +68,7 @@ impl Rig {
     {
         let sim = self.world.sim(NodeId(node));
         let process = Rc::new(Process::new(&self.cards[node as usize], number));
-        let path = Rc::new(Cell::new(Path::from(sim.now())));
+        let path = Rc::new(PathCell::new(Path::from(sim.now())));
         let user = User { sim: sim.clone(), process, path, vni: Rc::default() };
         sim.spawn_program(format!("process {number} of node {node}"), program(user));
     }
@@ -86,7 +87,7 @@ impl Rig {
 pub struct User {
     pub sim: Sim,
     pub process: Rc<Process>,
-    pub path: Rc<Cell<Path>>,
+    pub path: Rc<PathCell>,
     pub vni: Rc<Cell<u32>>,
 }
 

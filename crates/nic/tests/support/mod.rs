@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
 pub mod code;
+mod path;
 
 use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
@@ -16,9 +17,10 @@ use nicety_portals::{
 };
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder, Time};
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+
+pub use path::PathCell;
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
@@ -52,7 +54,7 @@ pub struct Node {
     pub cpus: Rc<Cpus>,
     pub memory: Rc<Memory>,
     /// The path of the program.
-    pub path: Rc<Cell<Path>>,
+    pub path: Rc<PathCell>,
     /// The event queue of the portal table entry.
     pub eq: EqHandle,
     /// A counter for general use.
@@ -107,7 +109,7 @@ impl Rig {
             card.pt_alloc(Some(PT), Some(eq)).unwrap();
             let ct = card.ct_alloc().unwrap();
             let cpus = Rc::new(Cpus::new(&sim, spec.host, recorder));
-            Node { cpus, memory, path: Rc::new(Cell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
+            Node { cpus, memory, path: Rc::new(PathCell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
         };
         let nodes = [node(ids[0], a, &recorders[0]), node(ids[1], b, &recorders[1])];
         Rig { world, nodes, network, log }

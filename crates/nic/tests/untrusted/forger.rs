@@ -55,8 +55,8 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
             node.delay(Duration::from_ns(forged.pause)).await;
             let flight = Flight::resting(Path::from(node.now()));
             let turn = match forged.control {
-                true => port.control_turn(flight).await,
-                false => port.turn(flight).await,
+                true => port.control_turn(flight.clone()).await,
+                false => port.turn(flight.clone()).await,
             };
             let (source, sequence) = forged.message;
             let handed = port.launch(

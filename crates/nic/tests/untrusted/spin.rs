@@ -2,7 +2,7 @@
 
 use super::forger::{self, Forged, config, forged, noise, number};
 use crate::support::code::{Code, payload, program};
-use crate::support::{Node, PT, counted, entry, spec};
+use crate::support::{Node, PT, PathCell, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
@@ -14,7 +14,6 @@ use nicety_portals::{
 };
 use nicety_types::{NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -85,7 +84,7 @@ fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatisti
     card.pt_alloc(Some(PT), Some(eq)).unwrap();
     let ct = card.ct_alloc().unwrap();
     let cpus = Rc::new(Cpus::new(&sim, spec.host, &recorder));
-    let path = Rc::new(Cell::new(Path::from(Time::ZERO)));
+    let path = Rc::new(PathCell::new(Path::from(Time::ZERO)));
     let node = Node { cpus, memory, path, card: card.clone(), eq, ct, sim: sim.clone() };
     sim.spawn_program("host", async move {
         let room = node.alloc(&[0; 400]);

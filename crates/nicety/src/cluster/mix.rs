@@ -1,19 +1,19 @@
-//! The cards of a cluster, by host, and the check that different cards speak the same protocol.
+//! Which host has which card, and whether cards that differ understand each other.
 
 use crate::Error;
 use crate::cards::{self, Card};
 use std::sync::Arc;
 
-/// Most card names in one text.
+/// Most names of cards in one text.
 const NAMED: usize = 4;
 
 /// The cards of a cluster's hosts.
 pub(crate) struct Mix {
-    /// By rank; a single one is in all hosts.
+    /// By rank; one alone is in all hosts.
     cards: Vec<Card>,
     /// Their names.
     names: Vec<Arc<str>>,
-    /// Most payload of a packet that all of them accept.
+    /// Most payload of a packet that all of them take.
     packet_payload: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ impl Mix {
     /// The cards of so many hosts.
     ///
     /// # Errors
-    /// When there is neither one for all nor one for each, or two of them do not speak the same protocol.
+    /// When there is neither one for all nor one for each, or two of them do not understand each other.
     pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
         if cards.len() != 1 && cards.len() != hosts as usize {
             let many = cards.len();
@@ -45,12 +45,12 @@ impl Mix {
         self.names[self.index(rank)].clone()
     }
 
-    /// Most payload of a packet that all cards accept.
+    /// Most payload of a packet that all cards take.
     pub(crate) fn packet_payload(&self) -> Option<u64> {
         self.packet_payload
     }
 
-    /// Their names, each once.
+    /// The names of all of them, each once.
     pub(crate) fn names(&self) -> String {
         let mut different: Vec<&str> = Vec::new();
         for name in &self.names {
@@ -65,7 +65,7 @@ impl Mix {
         }
     }
 
-    /// The label of a rank in texts: with its card, if cards differ.
+    /// A rank in texts: with its card, where not all have the same.
     pub(crate) fn label(&self, rank: u32) -> String {
         match self.names.iter().any(|name| *name != self.names[0]) {
             true => format!("rank {rank} ({})", self.name(rank)),
@@ -73,7 +73,7 @@ impl Mix {
         }
     }
 
-    /// Adds the rank to an error about its card.
+    /// What is wrong with the card of a rank.
     pub(crate) fn about(&self, rank: u32, error: Error) -> Error {
         if self.cards.len() == 1 { error } else { error.inside(&self.label(rank)) }
     }

@@ -1,4 +1,4 @@
-//! The verdict on a completed run: its failures, and which of them were allowed.
+//! Whether a run that came to its end was a good one: what failed in it, and what of that was asked for.
 
 use super::NodeReport;
 use crate::Error;
@@ -7,11 +7,11 @@ use nicety_nic::{Fault, FaultKind};
 use serde::Serialize;
 use std::str::FromStr;
 
-/// Most failures that a text lists, beside those of `fault_lines`.
+/// Most failures that a text tells of, beside the faults.
 const LISTED: usize = 8;
 
-/// Failures of handlers and processes that do not fail the run. None by default: a run in which a handler trapped,
-/// failed, overran its budget or had a command refused is an error, even if no program waited for it.
+/// Failures of handlers and processes that a run may end with. None unless they are named: a run in which a handler
+/// trapped, failed, overran its budget or had a command refused is an error, though nobody may have waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     kinds: u8,
@@ -21,13 +21,13 @@ impl Allowed {
     /// Every failure.
     pub const ALL: Allowed = Allowed { kinds: u8::MAX };
 
-    /// Adds the kinds of another set.
+    /// These too.
     #[must_use]
     pub const fn with(self, kind: FaultKind) -> Allowed {
         Allowed { kinds: self.kinds | 1 << kind as u8 }
     }
 
-    /// Whether failures of this kind are allowed.
+    /// Whether failures of this kind are.
     pub const fn has(self, kind: FaultKind) -> bool {
         self.kinds >> kind as u8 & 1 != 0
     }
@@ -36,7 +36,7 @@ impl Allowed {
 impl FromStr for Allowed {
     type Err = Error;
 
-    /// Names of kinds, separated by commas, or `all`.
+    /// Names of kinds between commas, or `all`.
     fn from_str(text: &str) -> Result<Allowed, Error> {
         if text == "all" {
             return Ok(Allowed::ALL);
@@ -55,17 +55,17 @@ impl FromStr for Allowed {
     }
 }
 
-/// A failure in a completed run.
+/// Something that failed in a run that came to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// The rank of its card.
+    /// On whose card.
     pub rank: u32,
     /// `trap`, `fail`, `budget` or `refused`.
     #[serde(serialize_with = "name")]
     pub kind: FaultKind,
-    /// Description, and place in the source.
+    /// What, and where in the source.
     pub text: String,
-    /// Number of times.
+    /// How many times.
     pub times: u64,
 }
 
@@ -73,7 +73,7 @@ fn name<S: serde::Serializer>(kind: &FaultKind, to: S) -> Result<S::Ok, S::Error
     to.serialize_str(kind.name())
 }
 
-/// The failures on a node: of its programs, refused commands, and messages without budget.
+/// What failed on a node: its faults, commands that its card refused, and messages for which a budget had no cycles left.
 pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     let fault =
         |fault: &Fault| Failure { rank, kind: fault.kind, text: fault.text.clone(), times: fault.times };
@@ -92,10 +92,10 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
 }
 
-/// Fails a completed run for these nodes' failures; `label` is the label of a rank in texts.
+/// Refuses a run that ended well but for these nodes' failures; `label` is what texts call a rank.
 ///
 /// # Errors
-/// [`Error::HandlerTrap`] with the failures that were not allowed.
+/// [`Error::HandlerTrap`] with what failed and was not asked for.
 pub(crate) fn check(
     nodes: &[NodeReport],
     allowed: Allowed,

@@ -1,10 +1,10 @@
-//! Commands on channels to processes.
+//! What a program asks of channels to processes.
 
 use super::{Outcome, Part, Program, nothing, numbered};
 use crate::{Alternative, Buffer, Channel, Error, Host};
 use nicety_types::Duration;
 
-/// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
+/// The calls of [`crate::Device`] under the same names. A channel is named as the outcome of `Subscribe` numbers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Device`, under the same names")]
 pub enum ChannelCall {
@@ -31,7 +31,7 @@ pub enum Wanted {
     Indirect {
         /// Its channel.
         channel: u64,
-        /// Its destination.
+        /// Where it goes.
         part: Part,
     },
 }
@@ -83,7 +83,7 @@ impl Program {
     }
 }
 
-/// The channel and destination of a [`Wanted`].
+/// What a [`Wanted`] names.
 enum Found {
     Direct(Channel, u32),
     Indirect(Channel, Buffer),

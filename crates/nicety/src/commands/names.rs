@@ -1,5 +1,4 @@
-//! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of
-//! specs.
+//! What texts call options, operators and the like: the names of the Portals specification without `PTL_`, and of specs.
 
 use crate::Error;
 use crate::qnix::How;
@@ -11,7 +10,7 @@ use nicety_portals::{
 /// Options of a match entry, such as `op_put`.
 ///
 /// # Errors
-/// [`Error::Input`] with the valid names when there is no such option.
+/// [`Error::Input`] when there is no such option; it says which there are.
 pub fn me_options(names: &[String]) -> Result<MeOptions, Error> {
     options(names, MeOptions::from_name, "match entry")
 }
@@ -54,11 +53,10 @@ pub fn ack(name: &str) -> Result<AckRequest, Error> {
     one_of(name, names, "acknowledgement")
 }
 
-/// An operator with a type of items, without `_T`, such as `sum` and `uint64`.
+/// An operator on a type of items, of types without `_T`, such as `sum` and `uint64`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such operator or type, [`Error::Program`] when the operator does not apply to
-/// the type.
+/// [`Error::Input`] when there is no such operator or type, [`Error::Program`] when it does not work on the type.
 pub fn atomic(operator: &str, datatype: &str) -> Result<Atomic, Error> {
     let short = |name: &str| name.trim_start_matches("PTL_").trim_end_matches("_T").to_lowercase();
     let operators = AtomicOp::ALL.iter().map(|&op| (short(op.name()), op));
@@ -84,15 +82,15 @@ pub fn card_memory(name: &str) -> Result<MemoryKind, Error> {
     one_of(name, MemoryKind::ALL.map(|kind| (kind.key(), kind)), "memory of the card")
 }
 
-/// A transfer method between a process and its card, such as `auto`.
+/// A way to move a message between a process and its card, such as `auto`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such method.
+/// [`Error::Input`] when there is no such way.
 pub fn how(name: &str) -> Result<How, Error> {
     one_of(name, How::ALL.map(|how| (how.name(), how)), "way to move a message")
 }
 
-/// The item with this name.
+/// What has this name.
 fn one_of<N: AsRef<str>, T>(
     name: &str,
     known: impl IntoIterator<Item = (N, T)>,

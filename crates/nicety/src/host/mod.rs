@@ -1,7 +1,7 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; messages between ranks in `send.rs` and
-//! `receive.rs`. A program may have several threads: `thread.rs`.
+//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
+//! ranks. A program may have several threads: `thread.rs`.
 //!
-//! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
+//! What only cards of one design have is behind a handle of its own: [`Host::portals`] (`portals.rs`, `offload.rs`),
 //! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`).
 
 mod buffer;
@@ -33,12 +33,12 @@ use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone belongs to
-/// the same thread.
+/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone is of the same
+/// thread.
 #[derive(Clone)]
 pub struct Host {
     inner: Rc<Inner>,
-    /// The path of the thread since its last restart.
+    /// Where the thread's time went since it was last asked to begin anew.
     path: Rc<RefCell<Path>>,
 }
 
@@ -49,16 +49,18 @@ struct Inner {
     memory: Rc<Memory>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
-    /// Serializes the barriers of threads.
+    /// Threads take barriers one after another.
     at_barrier: Pool,
     /// Threads that have been started.
     threads: Cell<u32>,
-    /// Failed threads that are not joined: rank and reason.
+    /// Threads that failed and that nobody waits for: rank and why.
     failed: Failed,
     recorder: Recorder,
+    /// Whether paths account for their stages.
+    breakdown: bool,
 }
 
-/// The parts of a host.
+/// What a host is made of.
 pub(crate) struct HostParts {
     pub(crate) sim: Sim,
     pub(crate) ranks: u32,
@@ -66,15 +68,16 @@ pub(crate) struct HostParts {
     pub(crate) memory: Rc<Memory>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
-    /// Collects the failures of threads that are not joined.
+    /// Takes what threads fail with that nobody waits for.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
+    pub(crate) breakdown: bool,
 }
 
 impl Host {
     pub(crate) fn new(parts: HostParts) -> Host {
-        let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder } = parts;
-        let path = Rc::new(RefCell::new(Path::from(sim.now())));
+        let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder, breakdown } = parts;
+        let path = Rc::new(RefCell::new(path_from(sim.now(), breakdown)));
         let inner = Inner {
             at_barrier: Pool::new(&sim, 1),
             threads: Cell::default(),
@@ -86,6 +89,7 @@ impl Host {
             barrier,
             failed,
             recorder,
+            breakdown,
         };
         Host { inner: Rc::new(inner), path }
     }
@@ -95,7 +99,7 @@ impl Host {
         self.inner.sim.node().0
     }
 
-    /// Number of hosts.
+    /// How many hosts there are.
     pub fn ranks(&self) -> u32 {
         self.inner.ranks
     }
@@ -105,7 +109,7 @@ impl Host {
         self.inner.sim.now()
     }
 
-    /// Records the end of a call that began at `start`.
+    /// A call of the program's that began at `start` is over.
     fn called(&self, what: &'static str, start: Time) {
         self.caller().called(what, start);
     }
@@ -125,7 +129,7 @@ impl Host {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 
-    /// The random stream of this name on this host; the same seed gives the same numbers.
+    /// The random stream of this name on this host: the same seed gives the same numbers.
     pub fn rng(&self, name: &str) -> Rng {
         self.inner.sim.rng(name)
     }
@@ -136,7 +140,7 @@ impl Host {
         Caller { sim, cpus, recorder, path: &self.path }
     }
 
-    /// Makes a call that takes virtual time, on the program's path.
+    /// A call of the program's that takes virtual time, on the program's path.
     async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         self.caller().timed(what, call).await
     }
@@ -146,14 +150,14 @@ impl Host {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// Lets time pass without charging it to any message.
+    /// Lets time pass that belongs to nobody's message.
     pub async fn pause(&self, duration: Duration) {
         self.inner.sim.delay(duration).await;
         self.restart_path();
     }
 
-    /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads
-    /// of one host each take part in a barrier of their own, one after another.
+    /// Waits until every program of the cluster has come here, over the job launcher's own network. Of several threads
+    /// of one host each comes to a barrier of its own, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
         let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
@@ -162,23 +166,34 @@ impl Host {
             self.inner.barrier.wait().await;
         };
         describe(waiting, meet).await;
-        // The launcher's time belongs to no message.
+        // The launcher's time belongs to nobody's message.
         self.restart_path();
         self.called("barrier", start);
     }
 
-    /// Has the run's interrupt checked now.
+    /// Has the run's interrupt looked at now.
     pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
 
-    /// Restarts the thread's path at this instant.
+    /// Begins to account for the thread's time anew, at this instant.
     pub fn restart_path(&self) {
-        self.path.replace(Path::from(self.now()));
+        self.path.replace(self.path_from_now());
     }
 
-    /// The thread's critical path since its last restart, through other nodes where it waited for them.
-    pub fn path(&self) -> Path {
-        *self.path.borrow()
+    /// A path that begins now.
+    fn path_from_now(&self) -> Path {
+        path_from(self.now(), self.inner.breakdown)
     }
+
+    /// Where the thread's time went since it began to be accounted for: its critical path, through other nodes where it
+    /// waited for them.
+    pub fn path(&self) -> Path {
+        self.path.borrow().clone()
+    }
+}
+
+/// A path that begins then, with its stages where somebody may ask for them.
+fn path_from(now: Time, breakdown: bool) -> Path {
+    if breakdown { Path::from(now) } else { Path::clock(now) }
 }

@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed threads that are not joined: rank and reason.
+/// What failed and that nobody waits for: rank and why.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Error)>>>;
 
-/// A thread started by [`Host::spawn`]. If dropped, it runs on, and fails the run if it fails.
+/// A thread that was started, by [`Host::spawn`]. One that is dropped goes on, and ends the run where it fails.
 #[must_use = "a thread's result, and its error, are what Thread::join gives"]
 pub struct Thread<T> {
     host: Host,
@@ -26,8 +26,8 @@ struct End<T> {
 }
 
 impl Host {
-    /// Starts another thread of this host's program, at this instant. It shares the host's memory and card, and has a
-    /// path of its own.
+    /// Starts another thread of this host's program, at this instant. It has the host's memory and card, and its time is
+    /// accounted for apart.
     pub fn spawn<T, F>(&self, thread: impl FnOnce(Host) -> F) -> Thread<T>
     where
         T: 'static,
@@ -35,7 +35,7 @@ impl Host {
     {
         let number = self.inner.threads.get() + 1;
         self.inner.threads.set(number);
-        let path = Rc::new(RefCell::new(Path::from(self.now())));
+        let path = Rc::new(RefCell::new(self.path_from_now()));
         let host = Host { inner: self.inner.clone(), path };
         let end = Rc::new(End { result: RefCell::default(), ended: Signal::new(&self.inner.sim) });
         let running = thread(host.clone());
@@ -59,10 +59,10 @@ impl Host {
 }
 
 impl<T> Thread<T> {
-    /// Waits for the end of the thread: its result. The caller's path continues the thread's, if it had to wait.
+    /// Waits for the end of the thread: its result. The caller's time up to then is the thread's, where it had to wait.
     ///
     /// # Errors
-    /// The error of the thread.
+    /// What the thread failed with.
     pub async fn join(self) -> Result<T, Error> {
         let (number, start) = (self.number, self.host.now());
         let ended = || self.end.result.borrow().is_some();

@@ -1,7 +1,7 @@
-//! The recording of a run: messages, packets, handler runs, and the use of resources.
+//! What a run leaves to look at: messages, packets, handler runs, and the use of resources.
 //!
-//! A [`Recording`] is built after a run from the records of each node. Its rows are sorted, so that they do not
-//! depend on how the nodes were spread over shards.
+//! A [`Recording`] is put together after a run from what each node has kept. Its rows come in an order of their own,
+//! so they are the same however the nodes were spread over shards.
 //!
 //! - [`tables`]: the rows as Arrow columns.
 //! - [`timeline`]: the rows as a timeline for the Perfetto viewer.
@@ -22,30 +22,29 @@ use std::collections::HashMap;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its sender and number. Commands of the host to its card are numbered as messages.
+    /// The message: who sent it, and its number there. Commands of the host to its card are numbered among the messages.
     pub id: MessageId,
-    /// Its target.
+    /// The node it was for.
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
-    /// Its kind in the card's protocol, such as `put` or `ack`.
+    /// What it is in the card's protocol, such as `put` or `ack`.
     pub kind: &'static str,
-    /// Its origin.
+    /// Who started it.
     pub by: Starter,
     /// When its sender began to post it.
     pub posted: Time,
     /// When its first byte went on the link.
     pub first_byte: Option<Time>,
-    /// When its first packet had been matched; of a message on a channel, when its mailbox had arrived at the other
-    /// end.
+    /// When its first packet had been matched; of a message on a channel, when its mailbox had come to the other end.
     pub matched: Option<Time>,
-    /// When its completion was visible to its target host; none if it was dropped, or still in flight at the end.
+    /// When its completion was visible to the host it was for; none where it was dropped, or still under way at the end.
     pub completed: Option<Time>,
     /// When a program of that host had noticed the completion.
     pub noticed: Option<Time>,
-    /// Its outcome.
+    /// How it ended.
     pub outcome: &'static str,
-    /// The stages of the time from `posted` to `completed`; they add up to it exactly.
+    /// Where the time from `posted` to `completed` went; adds up to it exactly.
     pub stages: Option<Vec<(Stage, Duration)>>,
 }
 
@@ -60,9 +59,9 @@ pub struct PacketRow {
     pub bytes: u64,
     /// When its first byte went on the link.
     pub sent: Time,
-    /// When its last byte was in its target's packet buffer.
+    /// When its last byte was in the packet buffer it was for.
     pub arrived: Option<Time>,
-    /// When the matching unit had processed it.
+    /// When the matching unit was done with it.
     pub matched: Option<Time>,
     /// When it left the packet buffer: deposited, handled or dropped.
     pub settled: Option<Time>,
@@ -71,18 +70,18 @@ pub struct PacketRow {
 /// A use of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// The node.
+    /// On which node.
     pub node: NodeId,
-    /// Index among several: the processor, port, core or transfer.
+    /// Which of several: the processor, port, core or transfer.
     pub unit: u32,
     /// The use.
     pub slice: Slice,
 }
 
-/// The recording of a run.
+/// What a run left to look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// Level of recording.
+    /// How much was recorded.
     pub level: Level,
     /// Messages, by source and number; from [`Level::Messages`] on.
     pub messages: Vec<Message>,
@@ -92,7 +91,7 @@ pub struct Recording {
     pub handler_runs: Vec<(NodeId, HandlerRun)>,
     /// Uses of resources, by node, resource, unit and time; at [`Level::Everything`].
     pub resources: Vec<Usage>,
-    /// Rows left out because a table was full.
+    /// Rows that were not kept because a table was full.
     pub left_out: LeftOut,
 }
 
@@ -103,19 +102,19 @@ pub struct StageTotal {
     pub stage: Stage,
     /// Messages that spent any time in it.
     pub messages: u64,
-    /// The time of all of them together.
+    /// The time of all of them.
     pub total: Duration,
 }
 
 impl Recording {
-    /// Joins the records of the nodes, given in the order of their numbers.
+    /// Puts together what the nodes have kept. They come in the order of their numbers.
     pub(crate) fn of(level: Level, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let mut recording = Recording { level, ..Recording::default() };
         let mut arrived: HashMap<MessageId, Arrived> = HashMap::new();
         let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
         for (_, records) in &nodes {
             recording.left_out.add(&records.left_out);
-            arrived.extend(records.arrived.iter().map(|row| (row.message, *row)));
+            arrived.extend(records.arrived.iter().map(|row| (row.message, row.clone())));
             packets.extend(records.packets_arrived.iter().map(|row| ((row.message, row.offset), *row)));
         }
         for (node, mut records) in nodes {
@@ -140,7 +139,7 @@ impl Recording {
         recording
     }
 
-    /// The stages of all completed messages, in their usual order, and the number of these messages.
+    /// The stages of all completed messages, in their usual order, and how many messages these are.
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
         let mut totals: Vec<StageTotal> = Stage::ALL
             .iter()
@@ -160,7 +159,7 @@ impl Recording {
 }
 
 fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
-    let completed = arrived.and_then(|row| row.completed);
+    let completed = arrived.and_then(|row| row.completed.as_ref());
     Message {
         id: sent.message,
         target: sent.target,
@@ -170,14 +169,14 @@ fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
         posted: sent.base.at(),
         first_byte: sent.first_byte,
         matched: arrived.and_then(|row| row.matched),
-        completed: completed.map(|path| path.at()),
+        completed: completed.map(Path::at),
         noticed: arrived.and_then(|row| row.noticed),
         outcome: arrived.map_or("under way", |row| row.outcome),
-        stages: completed.and_then(|path| stages_between(&sent.base, &path)),
+        stages: completed.and_then(|path| stages_between(&sent.base, path)),
     }
 }
 
-/// The stages of `path` since `base`; none if `path` does not continue `base`.
+/// The stages of `path` since `base`; none where it does not go on from there.
 fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
     let goes_on = base.origin() == path.origin()
         && Stage::ALL.iter().all(|&stage| path.total(stage) >= base.total(stage));
@@ -187,7 +186,7 @@ fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
     })
 }
 
-/// Sorts the uses of a node's resources, and numbers equal resources.
+/// Orders the uses of a node's resources, and tells those of equal resources apart.
 fn usages(node: NodeId, mut slices: Vec<Slice>) -> Vec<Usage> {
     slices.sort_by_key(|slice| (slice.resource, slice.start, Reverse(slice.end)));
     let mut usages = Vec::with_capacity(slices.len());
@@ -211,7 +210,7 @@ mod tests {
     fn a_path_that_does_not_go_on_has_no_stages() {
         let mut base = Path::from(Time::ZERO);
         base.advance(Stage::Post, Time::from_ps(5));
-        let mut on = base;
+        let mut on = base.clone();
         on.advance(Stage::Link, Time::from_ps(9));
         assert_eq!(stages_between(&base, &on), Some(vec![(Stage::Link, Duration::from_ps(4))]));
         let mut other = Path::from(Time::ZERO);

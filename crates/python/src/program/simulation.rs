@@ -88,6 +88,8 @@ impl Simulation {
                 large: tell_large,
                 // Python decides which failures are errors.
                 allowed: Allowed::ALL,
+                // Python sees where time went in what is recorded, and nowhere else.
+                breakdown: false,
                 ..default
             };
             // An error of the cluster is best reported before there are programs.

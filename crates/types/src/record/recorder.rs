@@ -1,4 +1,4 @@
-//! [`Recorder`]: writes the rows.
+//! Who writes the rows.
 
 use super::{
     Arrived, HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Sent, Slice, Starter,
@@ -39,8 +39,8 @@ fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Optio
     }
 }
 
-/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and a
-/// call costs a branch.
+/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and asking it to
+/// costs a branch.
 #[derive(Clone)]
 pub struct Recorder {
     level: Level,
@@ -53,7 +53,7 @@ impl Recorder {
         Recorder { level: Level::Summary, tables: None }
     }
 
-    /// Keeps up to `rows` rows in each table; later ones are only counted.
+    /// Keeps up to `rows` rows in each table; what comes after is counted only.
     pub fn new(level: Level, rows: usize) -> Recorder {
         match level {
             Level::Summary => Recorder::off(),
@@ -92,7 +92,7 @@ impl Recorder {
         self.at(Level::Messages, |tables| {
             if tables.keeps(message) {
                 tables.leaving.insert(message, tables.records.sent.len());
-                let row = Sent { message, target, bytes, kind, by, base: *base, first_byte: None };
+                let row = Sent { message, target, bytes, kind, by, base: base.clone(), first_byte: None };
                 tables.records.sent.push(row);
             } else {
                 tables.records.left_out.messages += 1;
@@ -150,8 +150,7 @@ impl Recorder {
         });
     }
 
-    /// A message's first packet has been through the matching unit; `outcome` is the result as far as it is
-    /// known.
+    /// A message's first packet has been through the matching unit; `outcome` says what comes of it as far as is known.
     #[inline]
     pub fn message_matched(&self, message: MessageId, at: Time, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -163,7 +162,7 @@ impl Recorder {
         });
     }
 
-    /// A message without a receiver has failed; `outcome` says how.
+    /// A message has failed that nobody receives any more; `outcome` says how.
     #[inline]
     pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -183,7 +182,7 @@ impl Recorder {
         self.at(Level::Messages, |tables| {
             if let Some(&row) = tables.arriving.get(&message) {
                 let row = &mut tables.records.arrived[row];
-                row.completed = Some(*path);
+                row.completed = Some(path.clone());
                 row.outcome = outcome;
             }
         });
@@ -259,7 +258,7 @@ impl Probe {
     }
 
     pub(crate) fn claimed(&self, message: MessageId, start: Time, duration: Duration, stage: Stage) {
-        // A command belongs to no message.
+        // A command is no message of anybody's.
         let message = (message.sequence != u64::MAX).then_some(message);
         self.recorder.slice(self.resource, start, start + duration, message, stage.name());
     }
@@ -340,7 +339,7 @@ mod tests {
             settled: Some(t(6)),
         };
         assert_eq!(records.packets_arrived, [arrived]);
-        let row = records.arrived[0];
+        let row = records.arrived[0].clone();
         assert_eq!((row.completed, row.noticed, row.outcome), (Some(path), Some(t(11)), "ok"));
         assert_eq!(recorder.take(), NodeRecords::default());
     }

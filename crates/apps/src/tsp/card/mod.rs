@@ -18,7 +18,7 @@ pub const MOST_CITIES: usize = 256;
 /// Most climbers of the card's program.
 pub const MOST_CLIMBERS: usize = 64;
 
-/// The offsets of the job's parts, as in `tsp.h`.
+/// Where the job's parts lie, as `tsp.h` has them.
 mod job {
     pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
     pub(super) const NEXT: u64 = ORDER as u64;
@@ -27,7 +27,7 @@ mod job {
 /// The manager's target.
 const TARGET: u32 = 1;
 
-/// How a climber computes distances.
+/// How a climber knows distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distances {
     /// By an integer square root each time.
@@ -36,7 +36,7 @@ pub enum Distances {
     Table,
 }
 
-/// The climbs of a job.
+/// What is to be climbed.
 #[derive(Clone, Debug)]
 pub struct TspJob {
     /// Coordinates, all below 32768.
@@ -47,27 +47,27 @@ pub struct TspJob {
     pub climbs: u32,
     /// Climbers, each on a microengine of its own; the manager has one more.
     pub climbers: usize,
-    /// The seed of the climbs' random numbers.
+    /// From which the climbs' random numbers come.
     pub seed: u32,
-    /// How distances are computed.
+    /// How distances are known.
     pub distances: Distances,
 }
 
-/// The result of climbing.
+/// What climbing came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TspRun {
     /// The shortest tour, and of several the one with the lowest number.
     pub best: Best,
-    /// From the host's message with the job to its receipt of the tour.
+    /// From the host's message with the job to when it had the tour.
     pub time: Duration,
-    /// The use of the climbers' cycles, all together.
+    /// Where the climbers' cycles went, all together.
     pub climbers: ContextCounters,
     /// Instructions of all processes.
     pub instructions: u64,
 }
 
 impl TspJob {
-    /// Refuses jobs that the card's program, or the card, has no room for.
+    /// Refuses what the card's program, or the card, has no room for.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] with what to write.
@@ -108,12 +108,11 @@ impl TspJob {
     }
 }
 
-/// Climbs on a card: the manager on microengine 0, a climber on each behind it; the host sends the job and
-/// gets the tour by a channel. `elf` is `tsp.c`, compiled for the spec's isa; setting `interrupt` from
-/// outside ends the run.
+/// Has a card climb: the manager on microengine 0, a climber on each behind it; the host sends the job and gets the tour by
+/// a channel. `elf` is `tsp.c`, compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
 ///
 /// # Errors
-/// When the job is invalid, the program does not fit, a process is stopped, or the channel fails.
+/// When the job cannot be, the program does not fit, a process is stopped, or the channel fails.
 pub fn run(
     spec: &NfpSpec,
     elf: &[u8],
@@ -123,7 +122,7 @@ pub fn run(
     run_watched(spec, elf, job, interrupt, None)
 }
 
-/// How often, in card time, climbs are counted for the progress display.
+/// How often, in card time, climbs are counted for whoever watches.
 const LOOK_EVERY: Duration = Duration::from_us(1000);
 
 /// Climbs as [`run`], and adds climbs to `made` when they are handed out.
@@ -154,7 +153,7 @@ pub fn run_watched(
     })
 }
 
-/// Starts the manager and the climbers, and returns their places.
+/// Starts the manager and the climbers, and says where.
 fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (climber, manager) = (image.require("tsp_climber")?, image.require("tsp_manager")?);
@@ -170,7 +169,7 @@ fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, Experime
     Ok((0..=climbers).map(|core| (core, 0)).collect())
 }
 
-/// The host's part: sends the job, and gets the best tour; returns its time.
+/// The host's part: sends the job, and gets the best tour; how long that took.
 async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
     let (order, tour) =
         (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
@@ -196,7 +195,7 @@ async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), Experiment
     Ok((Best { length: word(0), number: word(4), tour: cities }, time))
 }
 
-/// Counts climbs, without changing a cycle.
+/// Looks on, without a cycle's difference.
 async fn watch(nfp: Rc<Nfp>, climbs: u32, made: Arc<AtomicU32>, over: Rc<Cell<bool>>) {
     let mut known = 0;
     while known < climbs && !over.get() {

@@ -95,7 +95,7 @@ impl Services for Processes {
         let now = card.sim.now();
         let path = card.context(card.id(by), |call| {
             call.path.advance(Stage::Process, now);
-            call.path
+            call.path.clone()
         });
         card.context(card.id(released), |call| call.path.follow(&path));
     }

@@ -205,7 +205,7 @@ impl Device {
             }
         };
         path.advance(Stage::SendQueued, card.sim.now());
-        let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, *path);
+        let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, path.clone());
         card.sim.spawn(call);
         describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
         let outcome = caller.outcome().expect("a call that is done has an outcome");

@@ -223,14 +223,14 @@ impl Card {
         deadline: Deadline,
         path: &mut Path,
     ) -> Result<Through, Error> {
-        let base = *path;
+        let base = path.clone();
         let (cpus, spec) = (self.kernel.cpus(), &self.spec.channels);
         cpus.spend(spec.library, Stage::Library, path).await;
         self.kernel.call(path).await;
         if request.is_indirect() {
             cpus.spend(spec.driver.indirect, Stage::Driver, path).await;
         }
-        let opened = self.on_host(Some((id, &request)), Some(*path), |host, effects| {
+        let opened = self.on_host(Some((id, &request)), Some(path.clone()), |host, effects| {
             request.begin(host, id, deadline, effects)
         })?;
         // The message that it sends, the one that it receives, and the path that woke it last.
@@ -297,7 +297,7 @@ impl Card {
             thread.pages.set(pages.len() as u64);
             self.count(|counters| counters.pinned += pages.len() as u64);
         }
-        let told = self.on_host(None, Some(*path), |host, effects| match there {
+        let told = self.on_host(None, Some(path.clone()), |host, effects| match there {
             true => host.pinned(id, &pages, effects),
             false => host.pin_failed(id, effects),
         });
@@ -315,7 +315,7 @@ impl Card {
         cpus.spend(driver.post, Stage::Driver, path).await;
         self.count(|counters| counters.posted += 1);
         self.lane(mailbox, |lane| lane.outbox = bytes);
-        let crossing = self.bus.push(self.next_message(), DOORBELL, DOORBELL, *path);
+        let crossing = self.bus.push(self.next_message(), DOORBELL, DOORBELL, path.clone());
         let card = self.clone();
         self.sim.spawn(async move {
             let path = crossing.packet(0).await.landed();
@@ -339,7 +339,7 @@ impl Card {
             mailbox
         };
         let path = seen.map(|mailbox| {
-            let mut path = self.lane(mailbox, |lane| lane.raised);
+            let mut path = self.lane(mailbox, |lane| lane.raised.clone());
             let own = handler.at().since(at).saturating_sub(handler.total(Stage::InterruptQueued));
             path.advance(Stage::InterruptQueued, Time::from_ps(handler.at().ps() - own.ps()));
             for (stage, time) in handler.stages().filter(|(stage, _)| *stage != Stage::InterruptQueued) {
@@ -385,7 +385,7 @@ impl Card {
     fn hand_out_all(self: &Rc<Card>, path: Option<Path>) {
         let mut effects = self.host_effects.take();
         for effect in effects.drain(..) {
-            self.hand_out(effect, path);
+            self.hand_out(effect, path.clone());
         }
         self.host_effects.replace(effects);
         self.arm();

@@ -367,7 +367,7 @@ impl Card {
         body: Option<(u64, u64)>,
     ) {
         let (port, spec) = (self.ethernet.port.as_ref().expect("checked at the call"), &self.spec.port);
-        let mut path = self.context(context, |call| call.path);
+        let mut path = self.context(context, |call| call.path.clone());
         let room = self.ethernet.room.acquire(1).await;
         waited(&mut path, Stage::SendQueued, &self.sim);
         self.sim.delay(self.spec.clock.cycles(spec.send)).await;
@@ -391,10 +391,10 @@ impl Card {
             waited(&mut path, Stage::CardMemory, &self.sim);
         }
         // The port has the frame, and the process continues.
-        self.context(context, |call| call.path = path);
+        self.context(context, |call| call.path = path.clone());
         let turn = self.ethernet.turn.acquire().await;
         self.end_port_call(place, context, 0);
-        let start = port.turn(Flight::resting(path)).await;
+        let start = port.turn(Flight::resting(path.clone())).await;
         let source = self.sim.node();
         let packet = Packet {
             source,
@@ -433,9 +433,9 @@ impl Card {
                 port.free_slot();
                 continue;
             }
-            let Packet { payload, path, .. } = packet;
+            let Packet { payload, path, .. } = packet.open();
             if queue == MESSAGE_QUEUE && len == PAYLOAD_BYTES as u64 {
-                self.note_envelope(&payload, source, path);
+                self.note_envelope(&payload, source, path.clone());
             }
             let payload = if len < payload.len() { payload.part(0, len) } else { payload };
             self.ethernet.queue(queue, |queue| queue.come.push_back(Frame { source, kind, payload, path }));
@@ -520,7 +520,7 @@ impl Card {
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
         let Receiver { place, context, queue, head, len, source } = receiver;
         // A frame that came before its receiver has waited for it.
-        let mut path = frame.path;
+        let mut path = frame.path.clone();
         path.advance(Stage::Receiver, self.context(context, |call| call.called));
         self.context(context, |call| call.path = path);
         self.sim.delay(self.spec.clock.cycles(self.spec.port.receive)).await;

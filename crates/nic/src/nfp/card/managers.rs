@@ -9,7 +9,7 @@ use nicety_types::{MessageId, Path, Payload, Segment, Stage, Time};
 use std::rc::Rc;
 
 /// State of a mailbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lane {
     /// The path of the message in it, up to the last step of a manager.
     pub(super) path: Path,
@@ -33,8 +33,8 @@ impl Default for Lane {
     fn default() -> Lane {
         let path = Path::from(Time::ZERO);
         Lane {
-            path,
-            rung: path,
+            path: path.clone(),
+            rung: path.clone(),
             raised: path,
             outbox: [0; MAILBOX_BYTES],
             owner: None,
@@ -68,7 +68,7 @@ impl Card {
     pub(super) fn begin(self: &Rc<Card>, effect: CardEffect, step: Option<(Mailbox, Path)>) {
         match effect {
             CardEffect::Fetch { manager, mailbox } => {
-                let mut path = self.lane(mailbox, |lane| lane.rung);
+                let mut path = self.lane(mailbox, |lane| lane.rung.clone());
                 waited(&mut path, Stage::ManagerQueued, &self.sim);
                 self.sim.spawn(self.clone().fetch(manager, mailbox, path));
             }
@@ -88,8 +88,8 @@ impl Card {
             }
             CardEffect::Collect { manager, context } => {
                 let mailbox = self.mailbox_of(manager);
-                let mut path = self.context(context, |call| call.path);
-                self.lane(mailbox, |lane| lane.leaving = Some(Leaving { context, base: path }));
+                let mut path = self.context(context, |call| call.path.clone());
+                self.lane(mailbox, |lane| lane.leaving = Some(Leaving { context, base: path.clone() }));
                 path.advance(Stage::Receiver, self.lane(mailbox, |lane| lane.path.at()));
                 waited(&mut path, Stage::ManagerQueued, &self.sim);
                 let cycles = self.spec.channels.managers.collect;
@@ -98,11 +98,11 @@ impl Card {
             CardEffect::Dma { manager, entry, direction, host, card, bytes } => {
                 let mailbox = self.mailbox_of(manager);
                 let moving = Move { manager, mailbox, entry, direction, host, card, bytes: u64::from(bytes) };
-                let path = self.lane(mailbox, |lane| lane.path);
+                let path = self.lane(mailbox, |lane| lane.path.clone());
                 self.sim.spawn(self.clone().move_page(moving, path));
             }
             CardEffect::Push { manager, mailbox, bytes } => {
-                let mut path = self.lane(mailbox, |lane| lane.path);
+                let mut path = self.lane(mailbox, |lane| lane.path.clone());
                 waited(&mut path, Stage::ManagerQueued, &self.sim);
                 let message = self.leaves(mailbox, &bytes);
                 self.sim.spawn(self.clone().push(manager, mailbox, bytes, message, path));
@@ -112,8 +112,8 @@ impl Card {
                 self.sim.spawn(self.clone().interrupt(path.at()));
             }
             CardEffect::Signal { context, guard, result } => {
-                if let (Ok(_), Some((mailbox, path))) = (result, step) {
-                    self.delivered(mailbox, path);
+                if let (Ok(_), Some((mailbox, path))) = (result, &step) {
+                    self.delivered(*mailbox, path.clone());
                 }
                 self.end_call(context, guard, result, step.map(|(_, path)| path));
             }
@@ -128,7 +128,7 @@ impl Card {
     /// A manager begins with a message whose receiver is there: the mailbox, and the message's path.
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
-        let mut path = self.lane(mailbox, |lane| lane.path);
+        let mut path = self.lane(mailbox, |lane| lane.path.clone());
         path.advance(Stage::Receiver, self.context(context, |call| call.called));
         waited(&mut path, Stage::ManagerQueued, &self.sim);
         (mailbox, path)
@@ -159,7 +159,7 @@ impl Card {
             Ok(Body::Subscribe(_)) => {
                 // A process that wrote earlier has waited for the channel until now.
                 let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
-                self.lane(to_host, |lane| lane.path = path);
+                self.lane(to_host, |lane| lane.path = path.clone());
             }
             Ok(Body::Direct(_) | Body::Pages(_)) if mailbox.direction == Direction::ToCard => {
                 self.came(mailbox, &path);
@@ -188,7 +188,7 @@ impl Card {
         self.sim.until(written.landed).await;
         self.count(|counters| counters.pushed += 1);
         self.lane(mailbox, |lane| {
-            lane.raised = raised;
+            lane.raised = raised.clone();
             if let Some(message) = message {
                 lane.carried = Some(Carried::new(message));
             }
@@ -217,7 +217,7 @@ impl Card {
             Direction::ToHost => self.page_to_host(page, failed, &mut path).await,
         }
         self.lane(page.mailbox, |lane| lane.path.follow(&path));
-        let path = self.lane(page.mailbox, |lane| lane.path);
+        let path = self.lane(page.mailbox, |lane| lane.path.clone());
         let (manager, entry) = (page.manager, page.entry);
         let step = Some((page.mailbox, path));
         self.on_card(step, |card, effects| card.dma_done(manager, entry, !failed, effects)).expect(BEGUN);
@@ -226,7 +226,7 @@ impl Card {
     /// Reads a page from the host; the card's memory takes the bytes as they come.
     async fn page_to_card(&self, page: Move, failed: bool, path: &mut Path) {
         let Move { host, card, bytes, .. } = page;
-        let transfer = self.bus.read(self.next_message(), host, bytes, bytes, *path).await;
+        let transfer = self.bus.read(self.next_message(), host, bytes, bytes, path.clone()).await;
         let payload = self.memory.read(host, bytes).expect("pinned pages are the host's");
         let flight = transfer.packet(0).await;
         self.sim.until(flight.head).await;
@@ -258,7 +258,7 @@ impl Card {
         }));
         self.sim.until(self.nfp.time(fetched)).await;
         waited(path, Stage::CardMemory, &self.sim);
-        let written = self.bus.write(self.next_message(), host, bytes, *path);
+        let written = self.bus.write(self.next_message(), host, bytes, path.clone());
         // The reply follows these bytes, in order.
         let card = self.clone();
         self.sim.spawn(async move {

@@ -232,13 +232,13 @@ impl Card {
         step: Option<(Mailbox, Path)>,
         act: impl FnOnce(&mut channels::Card, &mut Vec<CardEffect>) -> R,
     ) -> R {
-        if let Some((mailbox, path)) = step {
-            self.lane(mailbox, |lane| lane.path = path);
+        if let Some((mailbox, path)) = &step {
+            self.lane(*mailbox, |lane| lane.path.clone_from(path));
         }
         let mut effects = self.card_effects.take();
         let result = act(&mut self.card.borrow_mut(), &mut effects);
         for effect in effects.drain(..) {
-            self.begin(effect, step);
+            self.begin(effect, step.clone());
         }
         self.card_effects.replace(effects);
         self.arm();

@@ -14,7 +14,7 @@ use nicety_channels::{
 use nicety_types::{Level, MessageId, Path, Stage, Starter};
 
 /// A message to the host that a manager collects.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leaving {
     /// The process that writes it.
     pub(super) context: ContextId,
@@ -23,7 +23,7 @@ pub(super) struct Leaving {
 }
 
 /// A message in a mailbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Carried {
     message: MessageId,
     /// Its path until its mailbox arrived at the other end.
@@ -37,7 +37,7 @@ impl Carried {
 }
 
 /// A message that a thread of the host receives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Taken {
     message: MessageId,
     /// Its wait for the receiving thread: its path and the thread's, both up to when the thread came for it.
@@ -97,7 +97,7 @@ impl Card {
     pub(super) fn came(&self, mailbox: Mailbox, path: &Path) {
         self.lane(mailbox, |lane| {
             if let Some(carried) = lane.carried.as_mut().filter(|carried| carried.come.is_none()) {
-                carried.come = Some(*path);
+                carried.come = Some(path.clone());
                 self.recorder.message_matched(carried.message, self.sim.now(), "not received");
             }
         });
@@ -133,15 +133,15 @@ impl Card {
         let Carried { message, come } = self.lane(mailbox, |lane| lane.carried.take_if(|_| takes))?;
         let waited = come.filter(|come| Some(come) != released).map(|mut own| {
             own.advance(Stage::Receiver, path.at());
-            (own, *path)
+            (own, path.clone())
         });
         Some(Taken { message, waited })
     }
 
     /// A thread returns with a message.
     pub(super) fn received(&self, taken: &Taken, path: &Path) -> MessageId {
-        let own = taken.waited.and_then(|(own, begun)| own.continued(&begun, path));
-        self.recorder.message_completed(taken.message, &own.unwrap_or(*path), "received");
+        let own = taken.waited.as_ref().and_then(|(own, begun)| own.continued(begun, path));
+        self.recorder.message_completed(taken.message, &own.unwrap_or(path.clone()), "received");
         taken.message
     }
 

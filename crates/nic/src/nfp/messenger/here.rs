@@ -47,7 +47,7 @@ impl Messenger {
         // From here on the receiver returns the credit.
         window.forget();
         let sending = Rc::new(Sending::default());
-        let met = self.mail.borrow_mut().hand(envelope, *path);
+        let met = self.mail.borrow_mut().hand(envelope, path.clone());
         self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
         card.recorder().message_matched(message_of(&envelope), self.sim.now(), "not received");
         self.changed.notify_all();
@@ -85,7 +85,7 @@ impl Messenger {
             (Err(_), Kind::Rts) => Err(MessageError::Refused { rank, bytes }),
             _ => Ok(()),
         };
-        sending.done.replace(Some((told, *path)));
+        sending.done.replace(Some((told, path.clone())));
         self.changed.notify_all();
         result
     }

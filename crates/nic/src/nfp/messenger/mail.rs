@@ -113,7 +113,7 @@ impl Mail {
         let waits = self.posted.iter().position(|receive| receive.takes(&envelope));
         match waits.and_then(|at| self.posted.remove(at)) {
             Some(receive) => {
-                receive.taken.set(Some((envelope, path)));
+                receive.taken.replace(Some((envelope, path)));
                 true
             }
             None => {
@@ -127,7 +127,7 @@ impl Mail {
     pub(super) fn post(&mut self, receive: &Rc<Receive>) {
         let here = self.unexpected.iter().position(|(envelope, _)| receive.takes(envelope));
         match here.and_then(|index| self.unexpected.remove(index)) {
-            Some(envelope) => receive.taken.set(Some(envelope)),
+            Some(envelope) => _ = receive.taken.replace(Some(envelope)),
             None => self.posted.push_back(receive.clone()),
         }
     }

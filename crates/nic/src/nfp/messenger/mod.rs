@@ -176,7 +176,7 @@ impl Messenger {
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SendQueued, self.sim.now());
         let sending = Rc::new(Sending::default());
-        let (messenger, theirs, mut its) = (self.clone(), sending.clone(), *path);
+        let (messenger, theirs, mut its) = (self.clone(), sending.clone(), path.clone());
         self.sim.spawn(async move {
             let leaving = Leaving { envelope, address, window, turn };
             let result = messenger.see_off(&theirs, leaving, &mut its).await;
@@ -282,7 +282,7 @@ impl Messenger {
                 Err(error) => return self.fail(error),
             };
             // An envelope that came while a process or the thread was busy has waited.
-            let mut its = path;
+            let mut its = path.clone();
             if let Some(came) = self.device.card().envelope_path(&payload)
                 && came.at() <= path.at()
                 && came.continued(&came, &path).is_none()

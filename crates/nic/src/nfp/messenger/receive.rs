@@ -18,7 +18,7 @@ pub(super) struct Receive {
     pub(super) source: Option<u32>,
     pub(super) tag: Option<u32>,
     /// The envelope it has matched, with the path up to its arrival.
-    pub(super) taken: Cell<Option<(Envelope, Path)>>,
+    pub(super) taken: RefCell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
     /// Its message was from this host itself, and the sender has copied it.
     pub(super) filled_by_sender: Cell<bool>,
@@ -34,8 +34,8 @@ impl Envelope {
 }
 
 impl Receive {
-    pub(super) const fn new(source: Option<u32>, tag: Option<u32>) -> Receive {
-        let (taken, done) = (Cell::new(None), RefCell::new(None));
+    pub(super) fn new(source: Option<u32>, tag: Option<u32>) -> Receive {
+        let (taken, done) = (RefCell::new(None), RefCell::new(None));
         Receive { source, tag, taken, done, filled_by_sender: Cell::new(false) }
     }
 
@@ -70,10 +70,10 @@ impl Messenger {
         }
         let receive = Rc::new(Receive::new(source, tag));
         self.mail.borrow_mut().post(&receive);
-        let (messenger, theirs, mut path) = (self.clone(), receive.clone(), *path);
+        let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {
             let (envelope, result) = messenger.take(&theirs, &mut path, address, room).await;
-            theirs.done.replace(Some((message_of(&envelope), result, path)));
+            theirs.done.replace(Some((message_of(&envelope), result, path.clone())));
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
                 // After the sends of the program at this instant.
@@ -116,11 +116,11 @@ impl Messenger {
         address: u64,
         room: u64,
     ) -> (Envelope, Result<Arrival, MessageError>) {
-        self.changed.wait_until(|| receive.taken.get().is_some()).await;
+        self.changed.wait_until(|| receive.taken.borrow().is_some()).await;
         let (envelope, since) = receive.taken.take().expect("just seen");
         path.follow(&since);
         // The message's own path, if it is not the receive's.
-        let (begun, mut own) = (*path, since);
+        let (begun, mut own) = (path.clone(), since);
         own.advance(Stage::Receiver, begun.at());
         if envelope.kind == Kind::Rts {
             self.give_back(envelope.rank, path);
@@ -135,7 +135,7 @@ impl Messenger {
             Err(MessageError::NoRoom { .. }) => "no room",
             Err(_) => "failed",
         };
-        let whole = own.continued(&begun, path).unwrap_or(*path);
+        let whole = own.continued(&begun, path).unwrap_or(path.clone());
         self.device.card().recorder().message_completed(message, &whole, outcome);
         (envelope, result)
     }
@@ -172,7 +172,7 @@ impl Messenger {
                     return Err(MessageError::Abandoned { message: arrival });
                 }
                 Err(error) => {
-                    self.sim.spawn(self.clone().drain(lane, *path));
+                    self.sim.spawn(self.clone().drain(lane, path.clone()));
                     return Err(error.into());
                 }
             }
@@ -198,7 +198,7 @@ impl Messenger {
         }
         let Some(id) = self.mail.borrow_mut().took(rank) else { return };
         let envelope = Envelope { id, ..Envelope::new(rank, Kind::Credit) };
-        let (messenger, mut path) = (self.clone(), *path);
+        let (messenger, mut path) = (self.clone(), path.clone());
         self.sim.spawn(async move {
             if let Err(MessageError::Channel(error)) = messenger.hand_out(&mut path, &envelope).await {
                 messenger.fail(error);

@@ -290,7 +290,7 @@ fn a_call_that_nobody_waits_for_goes_on() {
     host.thread(|device, sim| async move {
         let mut path = from(&sim);
         let channel = device.subscribe(&mut path, TARGET).await.unwrap();
-        let mut lost = path;
+        let mut lost = path.clone();
         let send = device.send(&mut lost, channel, &[1, 2], None);
         let late = nicety_kernel::timeout(&sim, Duration::from_us(100), send).await;
         assert!(late.is_err());

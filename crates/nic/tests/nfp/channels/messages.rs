@@ -424,7 +424,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
             let receive = node.messenger.post(&path, source, Some(number as u32), address, room).unwrap();
             posted.push((number, from, len, address, receive));
         }
-        let (receiver, mut own) = (node.clone(), path);
+        let (receiver, mut own) = (node.clone(), path.clone());
         node.sim.clone().spawn_program("receiver", async move {
             for (number, source, len, address, receive) in posted {
                 let arrival = receiver.messenger.received(&mut path, receive).await.unwrap();

@@ -32,7 +32,7 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
         let mut all = records.arrived.iter().filter(|row| row.message == sent.message);
         let (arrived, again) = (all.next(), all.next());
         assert!(again.is_none(), "it is recorded twice: {again:?}");
-        let completed = arrived.and_then(|row| row.completed);
+        let completed = arrived.and_then(|row| row.completed.as_ref());
         let stages = completed.map(|path| {
             assert_eq!(path.origin(), sent.base.origin());
             let since = |&stage: &Stage| (stage, path.total(stage).ps() - sent.base.total(stage).ps());
