@@ -4,7 +4,7 @@
 
 #include <nicety.h>
 
-/* The kind of a message, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
+/* What a message is, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
 enum {
     KV_INSERT = 1,
     KV_LOOKUP = 2,

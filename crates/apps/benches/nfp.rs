@@ -1,14 +1,14 @@
-//! How fast microengines run here: instructions and memory references a second of wall-clock time, on one CPU core.
+//! How fast microengines run here: instructions and memory references a second of CPU time, on one CPU core.
 //!
 //! `cargo bench -p nicety-apps --bench nfp`
 
+use cpu_time::ThreadTime;
 use nicety_apps::{pcsa, tsp::card as tsp};
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_kernel::{Config, World};
 use nicety_nic::nfp::{MemoryKind, Nfp, NfpSpec, Program, map};
 use nicety_spec::{SHIPPED, Spec};
-use std::time::Instant;
 use tsp::{Distances, TspJob};
 
 const PCSA: &[u8] = include_bytes!("../tests/data/pcsa.elf");
@@ -18,7 +18,7 @@ const TSP: &[u8] = include_bytes!("../tests/data/tsp.elf");
 fn best<const N: usize>(name: &str, units: [&str; N], round: impl Fn() -> [u64; N]) {
     let mut rates = [0f64; N];
     for _ in 0..3 {
-        let begun = Instant::now();
+        let begun = ThreadTime::now();
         let counts = round();
         let seconds = begun.elapsed().as_secs_f64();
         for (rate, count) in rates.iter_mut().zip(counts) {

@@ -1,14 +1,14 @@
 //! Delivered packets a second through a fat tree of 1024 hosts, from port to port of cards: a random permutation, 2 MB
-//! a flow in packets of 4 KiB. Prints `name  value  unit` lines; the figures are medians, and a second is one of CPU time
-//! where the system tells it (Linux), so that other work on the machine does not count.
+//! a flow in packets of 4 KiB. Prints `name  value  unit` lines; the figures are medians, and a second is one of CPU time,
+//! so that other work on the machine does not count.
 
+use cpu_time::ThreadTime;
 use nicety_fabric::{
     Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, Rng, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
 use std::rc::Rc;
-use std::time::Instant;
 
 const HOSTS: u32 = 1024;
 const ROUNDS: usize = 3;
@@ -55,13 +55,6 @@ fn permutation(rng: &mut Rng) -> Vec<u32> {
     to
 }
 
-/// How long this thread has run on a CPU, in seconds; where nobody knows, since when it is measured.
-fn cpu_s(begun: Instant) -> f64 {
-    let scheduled = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let ns = scheduled.as_deref().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-    ns.map_or_else(|| begun.elapsed().as_secs_f64(), |ns| ns as f64 * 1e-9)
-}
-
 /// Packets a second and switches passed a second.
 fn measure(topology: &str) -> (f64, f64) {
     let mut world: World<Symbol> = World::new(Config { seed: 1, ..Config::default() });
@@ -74,10 +67,9 @@ fn measure(topology: &str) -> (f64, f64) {
         sim.spawn_program("sender", send(sim.clone(), port.clone(), NodeId(to)));
         sim.spawn(listen(port));
     }
-    let begun = Instant::now();
-    let before = cpu_s(begun);
+    let begun = ThreadTime::now();
     world.run().expect("nobody waits for ever");
-    let took = cpu_s(begun) - before;
+    let took = begun.elapsed().as_secs_f64();
     let statistics = network.statistics();
     let received: u64 = statistics.hosts.iter().map(|port| port.received_packets).sum();
     assert_eq!(received, PACKETS * u64::from(HOSTS), "every packet is delivered");

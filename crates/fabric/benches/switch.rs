@@ -1,13 +1,13 @@
 //! Delivered packets a second through a switch of 36 ports, from port to port of cards: all to all in turns, and 35
 //! into one. Prints `name  value  unit` lines; the figures are medians.
 
+use cpu_time::ThreadTime;
 use nicety_fabric::{
     Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
 use std::rc::Rc;
-use std::time::Instant;
 
 const HOSTS: u32 = 36;
 const ROUNDS: usize = 7;
@@ -57,7 +57,7 @@ fn measure(senders: u32, to: impl Fn(u32, u64) -> u32 + Copy + 'static) -> (f64,
         }
         sim.spawn(listen(port));
     }
-    let begun = Instant::now();
+    let begun = ThreadTime::now();
     let summary = world.run().expect("no deadlock");
     let took = begun.elapsed().as_secs_f64();
     let received: u64 = network.statistics().hosts.iter().map(|port| port.received_packets).sum();

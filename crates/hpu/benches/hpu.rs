@@ -8,6 +8,7 @@
 mod common;
 
 use common::{Load, data, elf};
+use cpu_time::ThreadTime;
 use nicety_hpu::{
     AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, Region, Reservations, asm::*, bare,
 };
@@ -69,7 +70,7 @@ fn instructions(image: &Image) -> (u64, f64) {
     space.push(Region::memory("handler memory", MEMORY, &mut memory));
     let mut reservations = Reservations::new();
     let mut context = Context::new(0);
-    let start = Instant::now();
+    let start = ThreadTime::now();
     for _ in 0..4_000 {
         context.call(image, CODE, STACK + 1024, &[WORDS, PACKET, MEMORY, 0], u64::MAX);
         let exit = context.run(image, &mut space, &mut reservations, u64::MAX);
@@ -116,7 +117,7 @@ fn handlers(image: &Arc<Image>) -> (u64, f64) {
     let mut contexts: Vec<_> = (0..CORES as u32).map(Context::new).collect();
     let mut reservations = Reservations::new();
     let before: u64 = contexts.iter().map(Context::instret).sum();
-    let start = Instant::now();
+    let start = ThreadTime::now();
     for run in 0..RUNS {
         let core = run % CORES;
         let context = &mut contexts[core];

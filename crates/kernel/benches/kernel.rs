@@ -1,18 +1,21 @@
 //! Events a second of packets that take a dozen steps each over shared servers, on the kernel's queue and on the
 //! standard library's heap. Prints `name  value  unit` lines.
 //!
-//! Sixteen nodes, each with a card-like chain of servers, a pool of handler processors and credits, in a ring of
-//! wires. A task for each packet; delays from 1 ns to a few us; the figures are medians of interleaved runs.
+//! Nodes, each with a card-like chain of servers, a pool of handler processors and credits, in a ring of wires: sixteen,
+//! which fit a cache, and 1024, which do not. A task for each packet; delays from 1 ns to a few us; the figures are medians
+//! of interleaved runs, in CPU time.
 
+use cpu_time::ThreadTime;
 use nicety_kernel::{Config, Credits, Pool, QueueKind, Server, Sim, Summary, World};
 use nicety_types::{Duration, Time};
 use std::rc::Rc;
-use std::time::Instant;
 
-const NODES: usize = 16;
 const ROUNDS: usize = 9;
 /// How many packets a run handles, hop by hop.
 const HANDLED: u64 = 1 << 17;
+/// The nodes of a ring and the packets under way in it, and what the figures are called.
+const SIZES: [(usize, u64, &str); 4] =
+    [(16, 1024, ""), (16, 256, "_256_packets"), (16, 4096, "_4096_packets"), (1024, 65_536, "_1024_nodes")];
 const LATENCY: Duration = Duration::from_ns(30);
 
 struct Card {
@@ -55,13 +58,13 @@ impl Card {
 }
 
 /// A world of cards in a ring, with `packets` in flight for `hops` hops each.
-fn ring(queue: QueueKind, packets: u64, hops: u32) -> World<Packet> {
+fn ring(queue: QueueKind, size: usize, packets: u64, hops: u32) -> World<Packet> {
     let mut world: World<Packet> = World::with_queue(Config::default(), queue);
-    let nodes: Vec<_> = (0..NODES).map(|_| world.add_node()).collect();
-    let wires: Vec<_> = (0..NODES).map(|i| world.wire(nodes[i], nodes[(i + 1) % NODES], LATENCY)).collect();
+    let nodes: Vec<_> = (0..size).map(|_| world.add_node()).collect();
+    let wires: Vec<_> = (0..size).map(|i| world.wire(nodes[i], nodes[(i + 1) % size], LATENCY)).collect();
     let (outgoing, mut incoming): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
     for packet in 0..packets {
-        outgoing[packet as usize % NODES]
+        outgoing[packet as usize % size]
             .send(Time::ZERO + LATENCY + Duration::from_ps(packet * 1_300), (packet, hops));
     }
     incoming.rotate_right(1);
@@ -92,9 +95,9 @@ fn ring(queue: QueueKind, packets: u64, hops: u32) -> World<Packet> {
 }
 
 /// Events a second of a run, and its summary.
-fn run(queue: QueueKind, packets: u64) -> (f64, Summary) {
-    let mut world = ring(queue, packets, (HANDLED / packets) as u32);
-    let start = Instant::now();
+fn run(queue: QueueKind, size: usize, packets: u64) -> (f64, Summary) {
+    let mut world = ring(queue, size, packets, (HANDLED / packets) as u32);
+    let start = ThreadTime::now();
     let summary = world.run().expect("services only");
     (summary.events as f64 / start.elapsed().as_secs_f64(), summary)
 }
@@ -105,11 +108,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() {
-    for (packets, suffix) in [(1024, ""), (256, "_256_packets"), (4096, "_4096_packets")] {
+    for (size, packets, suffix) in SIZES {
         let (mut wheel, mut heap, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let (a, one) = run(QueueKind::Wheel, packets);
-            let (b, other) = run(QueueKind::BinaryHeap, packets);
+            let (a, one) = run(QueueKind::Wheel, size, packets);
+            let (b, other) = run(QueueKind::BinaryHeap, size, packets);
             assert_eq!(one, other, "the queue cannot change a run");
             wheel.push(a);
             heap.push(b);

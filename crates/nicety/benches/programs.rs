@@ -1,15 +1,19 @@
-//! Host programs in Rust: the same calls as in Python in `crates/python/benches/calls.py`, which runs this for
-//! comparison.
+//! Host programs in Rust: the same calls as those in Python of `crates/python/benches/calls.py`, which runs this for comparison.
 //!
-//! `cargo bench -p nicety --bench programs` measures awaited calls a second of wall-clock time; with `-- NAME COUNT`
-//! it runs one program once and prints the end of the run, in picoseconds of virtual time.
+//! `cargo bench -p nicety --bench programs` measures awaited calls a second of CPU time; with `-- NAME COUNT` it runs one
+//! program once and prints when the run ended, in picoseconds of virtual time.
 
+use cpu_time::ThreadTime;
 use nicety::portals::{Md, MdOptions, Me, MeOptions, PutRequest};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Host, NodeId, Topology, cards};
-use std::time::Instant;
 
 const BYTES: u64 = 64;
 const PT: u32 = 1;
+/// Hosts of the permutation, messages of each, their bytes, and those of a packet.
+const HOSTS: u32 = 1024;
+const FLOW: u64 = 8;
+const LONG: u64 = 64 << 10;
+const PACKET: u64 = 4 << 10;
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|each| each != "--bench").collect();
@@ -19,20 +23,28 @@ fn main() -> Result<(), Error> {
         return Ok(());
     }
     for (name, count, calls) in [("compute", 200_000, 200_000), ("ping-pong", 20_000, 80_000)] {
-        let begun = Instant::now();
+        let begun = ThreadTime::now();
         run(name, count)?;
         println!("{name}: calls_per_s {:.0}", f64::from(calls) / begun.elapsed().as_secs_f64());
     }
+    let begun = ThreadTime::now();
+    run("permutation", u64::from(HOSTS))?;
+    let packets = u64::from(HOSTS) * FLOW * LONG.div_ceil(PACKET);
+    println!(
+        "fat-tree with cards, hosts and bytes: packets_per_s {:.0}",
+        packets as f64 / begun.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
-/// Runs a program, and returns its end in picoseconds.
+/// Runs a program, and gives its end in picoseconds.
 fn run(name: &str, count: u64) -> Result<u64, Error> {
     let card = cards::load("spin-discrete", &[])?;
+    let plain = |nodes| ClusterConfig { breakdown: false, ..ClusterConfig::new(nodes, card.clone()) };
     let mut cluster;
     match name {
         "compute" => {
-            cluster = Cluster::new(ClusterConfig::new(1, card))?;
+            cluster = Cluster::new(plain(1))?;
             cluster.program(0, async move |host| {
                 for _ in 0..count {
                     host.compute(Duration::from_ns(1)).await;
@@ -41,17 +53,28 @@ fn run(name: &str, count: u64) -> Result<u64, Error> {
             });
         }
         "ping-pong" => {
-            cluster = Cluster::new(ClusterConfig::new(2, card))?;
+            cluster = Cluster::new(plain(2))?;
             for rank in 0..2 {
                 cluster.program(rank, async move |host| ping_pong(&host, count).await);
             }
         }
+        "empty" => {
+            let topology = "fat-tree".parse::<Topology>()?;
+            cluster = Cluster::new(ClusterConfig { topology, ..plain(count as u32) })?;
+        }
         "all-to-all" => {
             let topology = "fat-tree".parse::<Topology>()?;
-            let config = ClusterConfig { topology, ..ClusterConfig::new(count as u32, card) };
+            let config = ClusterConfig { topology, ..plain(count as u32) };
             cluster = Cluster::new(config)?;
             for rank in 0..count as u32 {
                 cluster.program(rank, async move |host| all_to_all(&host).await);
+            }
+        }
+        "permutation" => {
+            let topology = "fat-tree".parse::<Topology>()?;
+            cluster = Cluster::new(ClusterConfig { topology, ..plain(count as u32) })?;
+            for rank in 0..count as u32 {
+                cluster.program(rank, async move |host| permutation(&host).await);
             }
         }
         other => return Err(Error::Input(format!("there is no program '{other}'"))),
@@ -59,7 +82,7 @@ fn run(name: &str, count: u64) -> Result<u64, Error> {
     Ok(cluster.run()?.end.ps())
 }
 
-/// A counter of messages into a buffer, and a descriptor of another buffer.
+/// A counter that counts what comes into a buffer, and a descriptor of another.
 struct Ends {
     count: nicety::portals::CtHandle,
     md: nicety::portals::MdHandle,
@@ -112,5 +135,17 @@ async fn all_to_all(host: &Host) -> Result<(), Error> {
     }
     let portals = host.portals()?;
     portals.ct_wait(count, u64::from(ranks) - 1).await?;
+    Ok(())
+}
+
+/// Each host sends its messages to another one and takes those of a third.
+async fn permutation(host: &Host) -> Result<(), Error> {
+    let to = NodeId((5 * host.rank() + 3) % host.ranks());
+    let Ends { count, md } = ends(host, 0, LONG, LONG).await?;
+    let portals = host.portals()?;
+    for _ in 0..FLOW {
+        portals.put(&PutRequest::new(md, LONG, to, PT, 0)).await?;
+    }
+    portals.ct_wait(count, FLOW).await?;
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! CPU time of a message: `cargo bench -p nicety-portals`.
 
+use cpu_time::ThreadTime;
 use nicety_portals::*;
 use nicety_types::NodeId;
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Nanoseconds a message, the best of five runs.
 fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     let best = (0..5).map(|_| {
-        let start = Instant::now();
+        let start = ThreadTime::now();
         (0..messages).for_each(|_| message());
         start.elapsed().as_nanos() as f64 / f64::from(messages)
     });

@@ -62,7 +62,7 @@ class ChannelRow(TypedDict):
 
 
 class ChannelBenchReport(TypedDict):
-    """The report of a benchmark of channels; `nicety bench channel-latency --json` prints just this."""
+    """What a benchmark of channels gives; `nicety bench channel-latency --json` prints just this."""
 
     benchmark: ChannelBenchmark
     version: str

@@ -37,7 +37,7 @@ class Output:
 
     @property
     def scale(self) -> Literal["ns", "ps"]:
-        """The unit of a tick of the timeline."""
+        """What a tick of the timeline is."""
         return self.files.scale
 
     def of(

@@ -1,1 +1,1 @@
-"""Shared by all rooms: checks of arguments, files, numbers and texts."""
+"""What all rooms use: checks of arguments, files, numbers and texts."""

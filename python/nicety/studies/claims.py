@@ -23,7 +23,7 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """The claims of a paper.
+    """What a paper says.
 
     Attributes:
         id: its name, unique in the study.
@@ -81,7 +81,7 @@ def read_paper(package: str, name: str = "paper.toml") -> Paper:
 
 @dataclass(frozen=True)
 class Ours:
-    """The measurement for a claim.
+    """What is measured of a claim.
 
     Attributes:
         value: the number, or whether it holds; None of what is only shown.

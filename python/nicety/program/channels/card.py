@@ -1,4 +1,4 @@
-"""The interface of a card with microengines: `host.channels`."""
+"""What a host has of a card with microengines: `host.channels`."""
 
 from __future__ import annotations
 

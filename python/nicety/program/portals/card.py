@@ -1,4 +1,4 @@
-"""The interface of a card with Portals: `host.portals`."""
+"""What a host has of a card with Portals: `host.portals`."""
 
 from __future__ import annotations
 

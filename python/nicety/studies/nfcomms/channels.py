@@ -115,7 +115,7 @@ def _times_direct(options: Options, direction: str) -> float:
 
 
 def calibrated(options: Options) -> Measured:
-    """The figures by which values of the card were chosen."""
+    """What values of the card were chosen by."""
     peak = _peak(options)
     return Measured(
         {

@@ -1,4 +1,4 @@
-"""A ping-pong on the sPIN cards: their parameters and its modes."""
+"""What a ping-pong shows of the sPIN cards: their parameters and its modes."""
 
 from __future__ import annotations
 
