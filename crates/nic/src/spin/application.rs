@@ -1,27 +1,26 @@
-//! Applications: programs of a host that share a weight, budgets and a part of HPU memory, and are accounted for
-//! together. One cannot reach another's memory.
+//! Applications: programs of a host that share a weight, budgets and a part of HPU memory, with common accounting.
+//! One cannot reach another's memory.
 
 use super::hpus::HandlerStatistics;
 use nicety_hpu::Reservations;
 use std::cell::{Cell, RefCell};
 
-/// The name of an application on its card. The first is that of handlers for which none is named.
+/// The number of an application on its card. The first one is the default for handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationId(pub u32);
 
-/// What an application may use.
+/// The limits of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationConfig {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
-    /// Its share of the handler processors and of the packet buffer, in proportion to the weights of others, where the
-    /// card schedules by weight.
+    /// Its weight for shares of the handler processors and of the packet buffer, if the card schedules by weight.
     pub weight: u32,
-    /// Most bytes of HPU memory; without it, all that is left of the card's.
+    /// Most bytes of HPU memory; by default all that the card has left.
     pub memory: Option<u64>,
     /// Cycles after which a run of a handler is stopped.
     pub run_cycles: Option<u64>,
-    /// Cycles after which its handlers are not run any more.
+    /// Cycles after which its handlers no longer run.
     pub total_cycles: Option<u64>,
 }
 
@@ -31,7 +30,7 @@ impl ApplicationConfig {
         ApplicationConfig { name: name.into(), weight: 1, memory: None, run_cycles: None, total_cycles: None }
     }
 
-    /// What is wrong with it.
+    /// The error in it, if any.
     pub(super) fn problem(&self) -> Option<String> {
         let name = &self.name;
         if name.is_empty() {
@@ -50,34 +49,34 @@ impl ApplicationConfig {
     }
 }
 
-/// The heaviest application.
+/// The largest weight.
 pub(super) const MOST_WEIGHT: u32 = 1_000_000;
 
-/// What an application has used.
+/// The use of resources by an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationReport {
     /// Its name.
     pub name: String,
     /// Its weight.
     pub weight: u32,
-    /// What its handlers have done.
+    /// Statistics of its handlers.
     pub handlers: HandlerStatistics,
-    /// Bytes of HPU memory it has: its programs' data and its states.
+    /// Bytes of HPU memory in use: its programs' data and its states.
     pub memory_bytes: u64,
-    /// Most bytes of HPU memory that it had at any time.
+    /// The maximum of that at any time.
     pub most_memory_bytes: u64,
-    /// Messages that failed because its budget was used up when a handler of theirs was to run.
+    /// Messages that failed because the budget was used up before one of their handlers ran.
     pub refused: u64,
 }
 
-/// Which budget bounds a run.
+/// The budget that bounds a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// None: `hpu.cycle_limit` does.
+    /// None; `hpu.cycle_limit` bounds it.
     CycleLimit,
-    /// That of a run.
+    /// The budget of a run.
     Run(u64),
-    /// That of the application.
+    /// The budget of the application.
     Total(u64),
 }
 
@@ -85,19 +84,19 @@ pub(super) enum Bound {
 pub(super) struct Application {
     pub(super) id: ApplicationId,
     pub(super) config: ApplicationConfig,
-    /// Of all its programs, which may share states.
+    /// Shared by its programs, which may share states.
     pub(super) reservations: RefCell<Reservations>,
-    /// Words on which atomic operations work, by address, sorted: accesses to them are ordered.
+    /// Addresses of the words used by atomic operations, sorted: accesses to them are ordered.
     pub(super) atomic_words: RefCell<Vec<u32>>,
     pub(super) statistics: Cell<HandlerStatistics>,
     refused: Cell<u64>,
     memory: Cell<u64>,
     most_memory: Cell<u64>,
-    /// Handlers of it that are attached.
+    /// Its attached handlers.
     pub(super) attached: Cell<u32>,
-    /// Messages for its handlers that are under way.
+    /// Messages for its handlers in progress.
     pub(super) contexts: Cell<u32>,
-    /// Places of the packet buffer that their packets have.
+    /// Packet buffer slots of their packets.
     pub(super) slots: Cell<u32>,
 }
 
@@ -135,8 +134,8 @@ impl Application {
         self.memory.set(self.memory.get() - u64::from(bytes));
     }
 
-    /// The cycle at which a run that begins now is stopped, and why. What other runs use meanwhile does not count: the
-    /// cycles of all can be more than the budget by what the other processors did at the same time.
+    /// The cycle at which a run that begins now is stopped, and the budget that stops it. Concurrent runs do not
+    /// count: in all, an application can exceed its budget by the cycles of its runs on other processors.
     pub(super) fn bound(&self, handler_start: u64, cycle_limit: u64) -> (u64, Bound) {
         let mut bound = (handler_start + cycle_limit, Bound::CycleLimit);
         if let Some(cycles) = self.config.run_cycles.filter(|&cycles| cycles < bound.0) {
@@ -162,7 +161,7 @@ impl Application {
         self.statistics.set(statistics);
     }
 
-    /// A message fails because the budget is used up.
+    /// Counts a message that fails because the budget is used up.
     pub(super) fn refuse(&self) {
         self.refused.set(self.refused.get() + 1);
     }

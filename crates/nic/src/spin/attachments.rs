@@ -1,5 +1,5 @@
-//! What a host has put on its card: applications, their programs, pieces of HPU memory, and handlers attached to a
-//! state, which match entries name.
+//! A host's objects on its card: applications, their programs, pieces of HPU memory, and handlers attached to a
+//! state, which match entries refer to.
 
 use super::application::{Application, ApplicationConfig, ApplicationId, ApplicationReport};
 use super::handlers::{HandlerError, Handlers, Placed, map};
@@ -18,36 +18,36 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HpuMemoryId(pub u64);
 
-/// What handlers find behind `state`.
+/// The state of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
     /// HPU memory of their own with these contents.
     Own(&'a [u8]),
-    /// What the host has allocated; others may have it, too.
+    /// A piece that the host has allocated, possibly shared with others.
     Shared(HpuMemoryId),
 }
 
-/// Handlers to be put on a card.
+/// Handlers to be attached.
 #[derive(Clone, Copy)]
 pub struct Attach<'a> {
     /// The program.
     pub handlers: &'a Handlers,
     /// The application that it belongs to.
     pub application: ApplicationId,
-    /// What `state` points to.
+    /// The target of `state`.
     pub state: State<'a>,
     /// The second host memory region, which only handlers use: address and length.
     pub memory: Option<(u64, u64)>,
 }
 
-/// Why something that a host has put on its card is not there, or cannot be used so.
+/// An error with a host's objects on its card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// Something is wrong with an application.
+    /// The configuration of an application is invalid.
     Application(String),
-    /// There are as many applications as the card has room for.
+    /// The card has no room for another application.
     NoApplications {
-        /// That many.
+        /// The number of applications.
         limit: u32,
     },
     /// There is no such application.
@@ -60,30 +60,30 @@ pub enum AttachError {
         /// Its number.
         number: u64,
     },
-    /// HPU memory of no bytes.
+    /// HPU memory of zero bytes.
     Nothing,
-    /// Bytes beyond the end of HPU memory.
+    /// An access beyond the end of HPU memory.
     Outside {
-        /// Where they begin.
+        /// Its offset.
         offset: u64,
-        /// How many.
+        /// Its length in bytes.
         bytes: u64,
         /// Bytes of the memory.
         length: u64,
     },
-    /// Handlers of one application want another's memory.
+    /// Handlers of one application refer to another's memory.
     Foreign {
-        /// Whose memory.
+        /// The owner of the memory.
         owner: String,
-        /// Whose handlers.
+        /// The application of the handlers.
         handlers: String,
     },
-    /// HPU memory is the state of handlers that are attached.
+    /// HPU memory is the state of attached handlers.
     MemoryInUse {
-        /// How many attached handlers.
+        /// Number of attached handlers.
         users: u32,
     },
-    /// A match entry has the handlers.
+    /// A match entry refers to the handlers.
     HandlersInUse,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for AttachError {
 
 impl std::error::Error for AttachError {}
 
-/// A program of an application. Another application that uses the same program has one of its own.
+/// A program of an application. Another application with the same program has its own copy.
 pub(super) struct Program {
     pub(super) handlers: Handlers,
     pub(super) code: Vec<u8>,
@@ -145,12 +145,12 @@ pub struct Attachment {
     pub(super) state: Rc<Piece>,
     /// The second host memory region: address and length.
     pub(super) handler_memory: Option<(u64, u64)>,
-    /// Appends of match entries with these handlers that are on their way to the card.
+    /// Appends of match entries with these handlers in flight to the card.
     pub(super) appending: Cell<u32>,
 }
 
 impl Attachment {
-    /// Where the state is for handlers.
+    /// The address of the state for handlers.
     pub(super) fn state_address(&self) -> u32 {
         map::STATE + self.state.start
     }
@@ -159,14 +159,14 @@ impl Attachment {
         &self.program.data.application
     }
 
-    /// Where the data of a message goes that no header handler takes elsewhere: to the payload handlers, and to host
-    /// memory where the program has none.
+    /// The default fate of a message's data, unless a header handler decides otherwise: to the payload handlers, or
+    /// to host memory if the program has none.
     pub(super) fn processing(&self) -> Fate {
         if self.program.handlers.payload.is_some() { Fate::Process } else { Fate::Deposit }
     }
 }
 
-/// Everything that a host has put on its card.
+/// All objects of a host on its card.
 pub(super) struct Attachments {
     applications: RefCell<Vec<Rc<Application>>>,
     programs: RefCell<Vec<Rc<Program>>>,
@@ -189,7 +189,7 @@ impl Attachments {
         }
     }
 
-    /// The handlers of this number.
+    /// The handlers with this number.
     pub(super) fn get(&self, cookie: u32) -> Option<Rc<Attachment>> {
         self.attached.borrow().get(cookie as usize).cloned().flatten()
     }
@@ -199,8 +199,8 @@ impl Attachments {
         found.ok_or(AttachError::NoSuchApplication { number: id.0 })
     }
 
-    /// What an application has of so many things that are shared out by weight, among all that have handlers attached;
-    /// one at least.
+    /// An application's share of so many slots, by weight among all applications with attached handlers; at least
+    /// one.
     pub(super) fn share(&self, application: &Application, of: u32) -> u32 {
         let applications = self.applications.borrow();
         let weights =
@@ -225,7 +225,7 @@ impl Attachments {
         })
     }
 
-    /// The program of an application on this card, made at its first use.
+    /// The program of an application on this card, loaded on first use.
     fn program(
         &self,
         application: &Rc<Application>,
@@ -261,7 +261,7 @@ impl Card {
     /// An application with a weight and limits of its own; set-up, takes no virtual time.
     ///
     /// # Errors
-    /// When something is wrong with it, or there are too many.
+    /// When the configuration is invalid, or there are too many.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, CallError> {
         let mut applications = self.attachments.applications.borrow_mut();
         if let Some(problem) = config.problem() {
@@ -280,16 +280,16 @@ impl Card {
         Ok(id)
     }
 
-    /// What each application has used, the unnamed one first.
+    /// The use of resources by each application, the default one first.
     pub fn applications(&self) -> Vec<ApplicationReport> {
         self.attachments.applications.borrow().iter().map(|a| a.report()).collect()
     }
 
-    /// Allocates HPU memory with these contents (`PtlHPUAllocMem`), which handlers of the application may have as
-    /// their state; set-up, takes no virtual time.
+    /// Allocates HPU memory with these contents (`PtlHPUAllocMem`), to which handlers of the application may be
+    /// attached as their state; set-up, takes no virtual time.
     ///
     /// # Errors
-    /// When there is not enough.
+    /// When too little memory is left.
     pub fn hpu_alloc(&self, application: ApplicationId, contents: Vec<u8>) -> Result<HpuMemoryId, CallError> {
         let application = self.attachments.application(application)?;
         if contents.is_empty() {
@@ -305,7 +305,7 @@ impl Card {
     /// Frees HPU memory (`PtlHPUFreeMem`).
     ///
     /// # Errors
-    /// When it is none, or handlers that are attached have it as their state.
+    /// When there is no such memory, or attached handlers use it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), CallError> {
         let mut pieces = self.attachments.pieces.borrow_mut();
         let piece = pieces.get(&memory).ok_or(AttachError::NoSuchMemory { number: memory.0 })?;
@@ -316,8 +316,8 @@ impl Card {
         Ok(())
     }
 
-    /// Puts handlers of the unnamed application on the card with their initial state and, if they use one, a host
-    /// memory region of their own (address and length).
+    /// Attaches handlers of the default application with their initial state and, if they use one, a host memory
+    /// region of their own (address and length).
     ///
     /// # Errors
     /// As [`Card::attach_as`].
@@ -331,8 +331,8 @@ impl Card {
         self.attach_as(&Attach { handlers, application, state, memory })
     }
 
-    /// Puts handlers on the card. The result goes into [`Me::handlers`](nicety_portals::Me) of any number of match
-    /// entries, which then share the state.
+    /// Attaches handlers. The result goes into [`Me::handlers`](nicety_portals::Me) of any number of match entries,
+    /// which then share the state.
     ///
     /// # Errors
     /// When program or state do not fit.
@@ -358,7 +358,7 @@ impl Card {
         Ok(self.attachments.attach(Attachment { program, state, handler_memory, appending }))
     }
 
-    /// What a host has allocated.
+    /// The piece of HPU memory with this number.
     pub(super) fn hpu_piece(&self, id: HpuMemoryId) -> Result<Rc<Piece>, AttachError> {
         let piece = self.attachments.pieces.borrow().get(&id).cloned();
         piece.ok_or(AttachError::NoSuchMemory { number: id.0 })
@@ -374,10 +374,10 @@ impl Card {
         Ok(piece)
     }
 
-    /// Takes handlers off the card, and frees the memory that only they have.
+    /// Detaches handlers, and frees memory that only they use.
     ///
     /// # Errors
-    /// When there are none of this number, or a match entry has them.
+    /// When there are no such handlers, or a match entry refers to them.
     pub fn detach(&self, cookie: u32) -> Result<(), CallError> {
         let attachment = self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
         if attachment.appending.get() > 0 || self.interface.borrow().handlers_in_use(cookie) {
@@ -391,7 +391,7 @@ impl Card {
         Ok(())
     }
 
-    /// Takes a program off the card that no attached handlers are of.
+    /// Unloads a program without attached handlers.
     fn forget(&self, program: &Rc<Program>) {
         let attached = self.attachments.attached.borrow();
         if !attached.iter().flatten().any(|attachment| Rc::ptr_eq(&attachment.program, program)) {

@@ -1,18 +1,17 @@
-//! Words that handlers wait for: locks, tickets, counters that a compare and swap has missed.
+//! Words of memory that handlers wait for: locks, tickets, counters of a failed compare-and-swap.
 //!
-//! Every atomic access of a handler to memory that others share comes by here, and from the first one on every other
-//! access to that word: all of them are ordering points, so each is seen at its own cycle. What is counted follows from
-//! what is seen, whatever the code looks like:
+//! It sees every atomic access of a handler to shared memory, and after the first one every other access to that
+//! word: all of them are ordering points, each at its own cycle. The counts follow from the accesses, for any code:
 //!
-//! - A handler *waits* for a word where it comes to it again from the same place, and found it as it could not use it
-//!   the time before: nothing was changed by that access.
-//! - An *interval* of a word is the time from one change of its value to the next. A place in the code whose change
-//!   others then found in the way takes the word, and the interval until the next change is how long it is *held*. It was
-//!   in the way of an operation that was to change the word and did not, and of a look that was repeated at once.
-//!   Any other place gives it back, and while somebody waits, the interval until the next change is the *hand-over*.
+//! - A handler *waits* for a word when it accesses it again from the same place, and its last access changed nothing.
+//! - An *interval* of a word is the time from one change of its value to the next. A place in the code *takes* the
+//!   word if its change was then found in the way: by an operation that should have changed the word and did not, or
+//!   by a load that was repeated at once. The interval until the next change is the time for which the word is
+//!   *held*. Any other place *releases* it, and while a handler waits, the interval until the next change is the
+//!   *hand-over*.
 //!
-//! What is held cannot be held twice, so a word bounds the rate of all handlers together, however many processors there
-//! are: to one packet in the time for which a packet holds it.
+//! A word is held by one handler at a time, so it bounds the rate of all handlers together, with any number of
+//! processors: to one packet in the time for which a packet holds it.
 
 use super::refusals::place;
 use nicety_hpu::Image;
@@ -20,46 +19,46 @@ use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Most words that are watched and handlers that are known at one, and most places that are told apart at each.
+/// Most words watched, handlers known at one word, and places distinguished at each.
 const WORDS: usize = 4096;
 const PLACES: usize = 64;
 
 /// A word that handlers of several processors can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
-    /// In the card's HPU memory, where it lies there.
+    /// Address in the card's HPU memory.
     Hpu(u32),
-    /// In host memory.
+    /// Address in host memory.
     Host(u64),
 }
 
-/// What handlers waited for a word came to, in a whole run.
+/// The contention for a word in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitedWord {
-    /// Which word: `byte 8 of the state`.
+    /// The word, such as `byte 8 of the state`.
     pub word: String,
-    /// The line that takes it.
+    /// The source line that takes it.
     pub taken_at: String,
-    /// The line that gives it back, where that is another.
+    /// The source line that releases it, if it is another one.
     pub given_back_at: Option<String>,
-    /// The line that waits for it.
+    /// The source line that waits for it.
     pub waited_at: String,
-    /// How many times a handler has waited.
+    /// Number of waits.
     pub waits: u64,
-    /// How long it was held in all.
+    /// Total time held.
     pub held: Duration,
-    /// How long nobody held it though somebody waited, in all.
+    /// Total time for which it was free while a handler waited.
     pub handed_over: Duration,
 }
 
-/// A handler that has come to a word and left it as it was: it cannot use it so, or has only looked at it.
+/// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
 #[derive(Debug)]
 struct Attempt {
     word: Word,
-    /// From where it has come to the word.
+    /// The places from which it has accessed the word.
     places: Vec<u32>,
     since: Time,
-    /// From where the last time, and whose change it has found there.
+    /// The place of its last access, and the place of the change that it found.
     last: u32,
     found: Option<u32>,
     /// Whether it has come back.
@@ -71,52 +70,52 @@ struct Attempt {
 struct Begun {
     place: String,
     all: Duration,
-    /// The parts of them in which somebody waited.
+    /// The parts of them in which a handler waited.
     wanted: Duration,
-    /// How many times it was in the way of somebody who waits.
+    /// Number of times it was in the way of a waiting handler.
     in_the_way: u64,
-    /// Where they ended, how many times.
+    /// The places of the changes that ended them, with their number.
     ended: BTreeMap<u32, u64>,
 }
 
 #[derive(Debug)]
 struct State {
     name: String,
-    /// When its value last changed, and where; nowhere before the first time.
+    /// Time and place of the last change; no place before the first.
     since: Time,
     by: Option<u32>,
     begun: BTreeMap<Option<u32>, Begun>,
-    /// Who waits, and since when.
+    /// Waiting handlers, and since when.
     waiting: Vec<(u64, Time)>,
     waits: u64,
-    /// Where they wait: how many times they came back, and the line.
+    /// Places of waits: their number, and the source line.
     waited_at: BTreeMap<u32, (u64, String)>,
 }
 
 /// An access to a word.
 pub(super) struct Seen<'i> {
     pub(super) word: Word,
-    /// Whose: no two handlers have the same number.
+    /// The handler's run, by a unique number.
     pub(super) run: u64,
     pub(super) image: &'i Image,
     pub(super) pc: u32,
     pub(super) now: Time,
     /// Whether it has changed the word's value.
     pub(super) changed: bool,
-    /// Whether it was to change it, as every atomic operation but LR is.
+    /// Whether it should change it, as every atomic operation except LR does.
     pub(super) changing: bool,
 }
 
-/// The words of a card that handlers may wait for.
+/// The contended words of a card.
 #[derive(Debug, Default)]
 pub(super) struct Contention {
     words: RefCell<BTreeMap<Word, State>>,
-    /// Of each handler that has come to a word the last time that it did.
+    /// By handler, its last access that left a word unchanged.
     attempts: RefCell<BTreeMap<u64, Attempt>>,
 }
 
 impl Contention {
-    /// A handler has come to a word, which is called so.
+    /// Handles an access of a handler to a word with this name.
     pub(super) fn see(&self, seen: &Seen<'_>, name: impl FnOnce() -> String) {
         if self.attempts.borrow().get(&seen.run).is_some_and(|attempt| attempt.word != seen.word) {
             self.goes_on(seen.run);
@@ -153,7 +152,7 @@ impl Contention {
         }
     }
 
-    /// A handler does something else, or has ended: it waits no longer.
+    /// A handler proceeds or has ended, and so waits no longer.
     pub(super) fn goes_on(&self, run: u64) {
         let Some(attempt) = self.attempts.borrow_mut().remove(&run) else { return };
         if attempt.waits
@@ -163,7 +162,7 @@ impl Contention {
         }
     }
 
-    /// Bytes are written to host memory without looking at them: words that are known there have changed.
+    /// A blind write to host memory: watched words there have changed.
     pub(super) fn written(&self, seen: &Seen<'_>, address: u64, length: u64) {
         let last = Word::Host(address.saturating_add(length));
         let words: Vec<Word> =
@@ -173,7 +172,7 @@ impl Contention {
         }
     }
 
-    /// The words that handlers have waited for, those that were occupied longest first.
+    /// The words that handlers have waited for, by the time they were held.
     pub(super) fn list(&self) -> Vec<WaitedWord> {
         let words = self.words.borrow();
         let mut found: Vec<WaitedWord> = words.values().filter_map(State::waited).collect();
@@ -195,7 +194,7 @@ impl State {
         }
     }
 
-    /// A handler that comes back to where it was has waited since it first came.
+    /// A handler that comes back to the same place has waited since it first came.
     fn look_back(&mut self, seen: &Seen<'_>, attempt: &mut Attempt) {
         if !attempt.places.contains(&seen.pc) {
             return;
@@ -209,14 +208,14 @@ impl State {
             let new = || (0, place(seen.image, seen.pc));
             self.waited_at.entry(seen.pc).or_insert_with(new).0 += 1;
         }
-        // A look that is repeated at once has found what it waits for to end; one after which the handler goes elsewhere,
-        // a free lock perhaps.
+        // A repeated load has found its condition to end the wait; a load after which the handler proceeds has
+        // perhaps found a free lock.
         if attempt.last == seen.pc && !seen.changing {
             self.begun.entry(attempt.found).or_default().in_the_way += 1;
         }
     }
 
-    /// Its value changes: an interval ends and another begins.
+    /// The value changes: one interval ends and another begins.
     fn change(&mut self, seen: &Seen<'_>) {
         let wanted = self.waiting.iter().map(|&(_, since)| since).min();
         let begun = self.begun.entry(self.by).or_default();
@@ -231,12 +230,12 @@ impl State {
         }
     }
 
-    /// What it came to, where anybody has waited.
+    /// The contention for the word, if any handler has waited.
     fn waited(&self) -> Option<WaitedWord> {
         let takes = |begun: &Begun| begun.in_the_way > 0;
         let held_most = self.begun.values().filter(|begun| takes(begun)).max_by_key(|begun| begun.all)?;
         let changes = self.begun.iter().filter(|(by, _)| by.is_some()).map(|(_, begun)| begun);
-        // Where every change is in somebody's way, as those of a ticket are, only waiting tells held from free.
+        // If every change is in a handler's way, as with a ticket lock, only waiting distinguishes held from free.
         let told_apart = changes.clone().any(|begun| !takes(begun) && !begun.all.is_zero());
         let held = |begun: &Begun| match told_apart {
             true => begun.all,
@@ -270,7 +269,7 @@ mod tests {
     use nicety_hpu::Core;
     use std::sync::Arc;
 
-    /// Handlers that come to one word.
+    /// Handlers that access one word.
     struct Rig {
         contention: Contention,
         image: Arc<Image>,
@@ -318,7 +317,7 @@ mod tests {
         rig.at(1040, 1, GIVE, true);
         rig.at(1050, 2, TAKE, true);
         rig.at(1090, 2, GIVE, true);
-        // Nobody waits: free, and not handed over. And held all the same.
+        // No handler waits: free, and not in hand-over. Yet it was held.
         rig.at(2000, 1, TAKE, true);
         rig.at(2007, 1, GIVE, true);
         assert_eq!(rig.held(), Some((1, 40 + 40 + 7, 10)));
@@ -340,7 +339,8 @@ mod tests {
         assert_eq!(rig.held(), None);
     }
 
-    /// LR, then SC that another's store has broken: what is in the way is that store, not what LR found.
+    /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
+    /// found.
     #[test]
     fn a_reservation_that_is_lost_was_lost_to_who_took_the_word() {
         let rig = Rig::new();
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(rig.held(), Some((1, 100 + 38 + 4, 6)));
     }
 
-    /// Every change is in somebody's way: what is occupied is what is waited for.
+    /// Every change is in a handler's way: the word counts as held while a handler waits.
     #[test]
     fn a_ticket_is_occupied_while_somebody_waits() {
         let rig = Rig::new();

@@ -1,13 +1,13 @@
-//! Contexts: how many messages for handlers there may be on the card at a time, and what happens to one more.
+//! Contexts: the limit on messages for handlers on the card, and the treatment of further ones.
 //!
-//! A message takes a context when it matches an entry with handlers, and gives it back when it is complete. One that
-//! finds none disables its portal table entry, where that has flow control. Elsewhere it waits in the packet buffer, and
-//! with it what its initiator sends behind it to the same portal table entry. Where nothing but waiting packets is left
-//! in the buffer, and no completion handler is under way, what they wait for could not come in any more: then the last
-//! message to wait is dropped.
+//! A message takes a context when it matches an entry with handlers, and frees it when it is complete. A message that
+//! finds none disables its portal table entry if that has flow control. Otherwise it waits in the packet buffer,
+//! along with all later messages of its initiator to the same portal table entry. If only waiting packets are left in
+//! the buffer, and no completion handler is in progress, the packets that would complete the other messages could not
+//! enter any more: then the last message to wait is dropped.
 //!
-//! Where the processors are shared by weight, contexts and the packet buffer are too: an application has its share of
-//! each and no more.
+//! With scheduling by weight, contexts and the packet buffer are shared by weight too: an application gets its share
+//! of each and no more.
 
 use super::Card;
 use super::application::Application;
@@ -19,14 +19,14 @@ use nicety_types::{MessageId, NodeId, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// A message before the matching unit that waits for a context.
+/// A message in front of the matching unit that waits for a context.
 struct Waiting {
     message: MessageId,
     header: Header,
 }
 
 impl Waiting {
-    /// Messages that match in the order in which they come.
+    /// Messages with equal keys match in the order of their arrival.
     fn key(&self) -> (NodeId, u32) {
         (self.header.source, self.header.pt)
     }
@@ -36,11 +36,11 @@ impl Waiting {
 pub(super) struct Contexts {
     limit: u32,
     live: Cell<u32>,
-    /// Completion handlers that are to run or do, and transfers that handlers have left under way.
+    /// Completion handlers in progress, and transfers that handlers have left in flight.
     completing: Cell<u32>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Packets of these messages, and how many the packet buffer has room for.
+    /// Packets of these messages, and the capacity of the packet buffer.
     held: Cell<u32>,
     buffer: u32,
     changed: Signal,
@@ -66,31 +66,31 @@ impl Contexts {
         self.shared_out
     }
 
-    /// A message has matched an entry with handlers.
+    /// Takes a context for a message that has matched an entry with handlers.
     pub(super) fn take(&self, application: &Application) {
         self.live.set(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
     }
 
-    /// It is complete.
+    /// Frees the context of a complete message.
     pub(super) fn give_back(&self, application: &Application) {
         self.live.set(self.live.get() - 1);
         application.contexts.set(application.contexts.get() - 1);
         self.look();
     }
 
-    /// A completion handler is to run, or a handler has left a transfer under way.
+    /// Counts a completion handler about to run, or a transfer left in flight.
     pub(super) fn completes(&self) {
         self.completing.set(self.completing.get() + 1);
     }
 
-    /// It has ended, or the transfer is done.
+    /// Uncounts it at its end.
     pub(super) fn completed(&self) {
         self.completing.set(self.completing.get() - 1);
         self.look();
     }
 
-    /// Those who wait look again.
+    /// Wakes the waiting messages.
     fn look(&self) {
         if self.held.get() > 0 {
             self.changed.notify_all();
@@ -101,13 +101,13 @@ impl Contexts {
         self.waiting.borrow().iter().position(|waiting| waiting.message == message)
     }
 
-    /// Whether a message that arrived before this one, or before now, has to match before it.
+    /// Whether a message with the same key that arrived earlier has still to match.
     fn behind_another(&self, message: MessageId, key: (NodeId, u32)) -> bool {
         let waiting = self.waiting.borrow();
         waiting.iter().take_while(|waiting| waiting.message != message).any(|waiting| waiting.key() == key)
     }
 
-    /// One more packet waits.
+    /// Counts a waiting packet.
     fn hold(&self) {
         self.held.set(self.held.get() + 1);
         if self.held.get() >= self.buffer {
@@ -121,7 +121,7 @@ impl Contexts {
 }
 
 impl Card {
-    /// Whether an entry's handlers have a context for one more message, by the limit and their application's share.
+    /// Whether an entry's handlers have a context for another message, by the limit and their application's share.
     fn has_context(&self, handlers: u32) -> bool {
         let contexts = &self.contexts;
         contexts.live.get() < contexts.limit
@@ -131,12 +131,12 @@ impl Card {
             })
     }
 
-    /// Whether the packets of an application have taken its share of the packet buffer.
+    /// Whether the packets of an application fill its share of the packet buffer.
     pub(super) fn buffer_is_taken(&self, application: &Application) -> bool {
         application.slots.get() >= self.attachments.share(application, self.contexts.buffer)
     }
 
-    /// Whether a message has to wait, and, where it need not, whether there is a context for it.
+    /// Whether there is a context for a message; none if the message has to wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
         if self.contexts.behind_another(message, (header.source, header.pt)) {
             return None;
@@ -153,7 +153,7 @@ impl Card {
         }
     }
 
-    /// Before a message is matched: whether there is a context for it if it needs one. None where it has to wait.
+    /// Before a message is matched: whether there is a context for it if it needs one; none if it has to wait.
     pub(super) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
@@ -163,7 +163,7 @@ impl Card {
         self.room(header, message)
     }
 
-    /// Waits for a context, or until there is no hope of one; whether there is.
+    /// Waits for a context, or until there can be none; returns whether there is one.
     pub(super) async fn wait_for_context(&self, header: &Header, packet: &mut Packet) -> bool {
         let (contexts, message) = (&self.contexts, packet.message);
         contexts.waiting.borrow_mut().push_back(Waiting { message, header: *header });
@@ -178,7 +178,7 @@ impl Card {
         room
     }
 
-    /// Whether nobody who waits can go on, nothing else is left in the packet buffer, and this message is the last.
+    /// Whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the last.
     fn stuck(&self, message: MessageId) -> bool {
         let contexts = &self.contexts;
         let waiting = contexts.waiting.borrow();
@@ -188,12 +188,12 @@ impl Card {
             && !waiting.iter().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
     }
 
-    /// Whether a message waits for a context: its further packets wait with it.
+    /// Whether a message waits for a context; its further packets wait with it.
     pub(super) fn awaits_context(&self, message: MessageId) -> bool {
         self.contexts.position(message).is_some()
     }
 
-    /// A further packet waits until its message has matched.
+    /// Waits with a further packet until its message has matched.
     pub(super) async fn behind_its_header(&self, packet: &mut Packet) -> usize {
         let message = packet.message;
         self.contexts.hold();
@@ -203,7 +203,7 @@ impl Card {
         self.place_of(message).expect("just seen")
     }
 
-    /// A message has been matched: what waits behind it may go on.
+    /// A message has matched: wakes its waiting packets.
     pub(super) fn after_match(&self) {
         self.contexts.look();
     }

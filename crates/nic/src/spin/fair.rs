@@ -1,27 +1,27 @@
-//! Weighted fair queueing of work whose length nobody knows before it is done.
+//! Weighted fair queueing of work whose length is unknown until it is done.
 //!
-//! Each flow has a virtual time: the time that servers have spent on its work, divided by its weight, what they are
-//! spending on it right now included. A server that is free serves the flow whose virtual time is least. A flow that
-//! had nothing to do takes up again where the others are: it saves nothing up, and owes nothing for what it took while
-//! it was alone. Work is never interrupted, so a flow may be behind its share by what a piece of another's takes.
+//! Each flow has a virtual time: the time that servers have spent on its work, including the work in service, divided
+//! by its weight. A free server serves the flow with the least virtual time. A flow that becomes backlogged resumes
+//! at the virtual time of the others: it has no credit from being idle, and no debt from having been alone. Service
+//! is not preempted, so a flow may lag behind its share by the length of another flow's piece of work.
 
 use nicety_types::Time;
 use std::collections::VecDeque;
 
-/// What virtual times are counted in: a picosecond of a server for a flow of weight 1, finely enough for the heaviest.
+/// The unit of virtual time: a picosecond of a server for a flow of weight 1, fine enough for the largest weight.
 const SCALE: u128 = 1 << 32;
 
 struct Flow<T> {
     waiting: VecDeque<T>,
     weight: u32,
-    /// Virtual time of work that is done.
+    /// Virtual time of completed work.
     done: u128,
-    /// Servers at its work, and the sum of the instants at which they began.
+    /// Servers in use by it, and the sum of the instants at which they began.
     serving: u32,
     begun_ps: u128,
-    /// Pieces of work that were begun and wait to be gone on with.
+    /// Parked pieces of work: begun and suspended.
     parked: u32,
-    /// Pieces that have waited, and how many of these have been begun.
+    /// Pieces queued so far, and those of them begun.
     pushed: u64,
     popped: u64,
 }
@@ -33,10 +33,10 @@ impl<T> Flow<T> {
     }
 }
 
-/// Queues of flows before a number of servers.
+/// Queues of flows in front of a number of servers.
 pub(super) struct FairQueue<T> {
     flows: Vec<Flow<T>>,
-    /// The virtual time at which the last work began.
+    /// The virtual time at which the last service began.
     clock: u128,
 }
 
@@ -45,7 +45,7 @@ impl<T> FairQueue<T> {
         FairQueue { flows: Vec::new(), clock: 0 }
     }
 
-    /// The flow of this number; a flow keeps the weight with which it was first seen.
+    /// The flow with this number; it keeps the weight with which it was first seen.
     fn flow(&mut self, number: usize, weight: u32) -> &mut Flow<T> {
         let clock = self.clock;
         while self.flows.len() <= number {
@@ -69,14 +69,14 @@ impl<T> FairQueue<T> {
         flow
     }
 
-    /// Work waits.
+    /// Queues a piece of work.
     pub(super) fn push(&mut self, number: usize, weight: u32, work: T) {
         let flow = self.flow(number, weight);
         flow.pushed += 1;
         flow.waiting.push_back(work);
     }
 
-    /// A server begins with work that did not wait.
+    /// A server begins a piece that did not queue.
     pub(super) fn begin(&mut self, number: usize, weight: u32, now: Time) {
         self.flow(number, weight);
         self.serve(number, now);
@@ -90,7 +90,7 @@ impl<T> FairQueue<T> {
         self.clock = self.clock.max(virtual_time);
     }
 
-    /// A server has been at a flow's work since `begun`, and is done.
+    /// A server completes a flow's work begun at `begun`.
     pub(super) fn end(&mut self, number: usize, begun: Time, now: Time) {
         let flow = &mut self.flows[number];
         flow.serving -= 1;
@@ -98,8 +98,8 @@ impl<T> FairQueue<T> {
         flow.done += u128::from(now.since(begun).ps()) * SCALE / u128::from(flow.weight);
     }
 
-    /// A server that has been at a flow's work since `begun` leaves it unfinished. Returns the place of this work in its
-    /// flow: how many pieces had come before.
+    /// A server parks a flow's work begun at `begun`. Returns the position of this piece in its flow: the number of
+    /// earlier pieces.
     pub(super) fn park(&mut self, number: usize, begun: Time, now: Time) -> u64 {
         self.end(number, begun, now);
         let flow = &mut self.flows[number];
@@ -107,14 +107,14 @@ impl<T> FairQueue<T> {
         flow.pushed
     }
 
-    /// A server goes on with work of a flow that was left unfinished.
+    /// A server resumes parked work of a flow.
     pub(super) fn resume(&mut self, number: usize, now: Time) {
         self.flows[number].parked -= 1;
         self.serve(number, now);
     }
 
-    /// Which piece of unfinished work, given by flow and place, is before everything that waits; without `begins`, which
-    /// is before the others.
+    /// The parked piece, given by flow and position, that precedes everything queued; without `begins`, the one that
+    /// precedes the other parked pieces.
     pub(super) fn parked_first(
         &self,
         parked: impl Iterator<Item = (usize, u64)>,
@@ -132,25 +132,26 @@ impl<T> FairQueue<T> {
         before.then_some(index)
     }
 
-    /// What orders flows: how far they are; of those equally far, the servers at their work for their weight.
+    /// The order of flows: by virtual time, then by servers in use over weight.
     fn rank(&self, number: usize, now: Time) -> (u128, u128, usize) {
         let flow = &self.flows[number];
         let servers = u128::from(flow.serving) * SCALE / u128::from(flow.weight);
         (flow.virtual_time(now), servers, number)
     }
 
-    /// The first flow for which anything waits.
+    /// The first backlogged flow.
     fn least(&self, now: Time) -> Option<usize> {
         let waiting = (0..self.flows.len()).filter(|&number| !self.flows[number].waiting.is_empty());
         waiting.min_by_key(|&number| self.rank(number, now))
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.flows.iter().all(|flow| flow.waiting.is_empty())
     }
 
-    /// A server begins with what waits; of flows that are equally far, that with the fewest servers for its weight.
+    /// A server begins a queued piece; among flows with equal virtual time, of the one with the fewest servers for
+    /// its weight.
     pub(super) fn pop(&mut self, now: Time) -> Option<(usize, T)> {
         let number = self.least(now)?;
         let flow = &mut self.flows[number];
@@ -166,8 +167,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What `servers` servers do for flows that always have work, of these weights and lengths, up to `end`: for each
-    /// flow, picoseconds, those of work that is not done included.
+    /// Service of `servers` servers for always backlogged flows of these weights and lengths up to `end`: for each
+    /// flow in picoseconds, including unfinished pieces.
     fn backlogged(servers: usize, flows: &[(u32, Vec<u64>)], end: u64) -> Vec<u64> {
         let mut queue = FairQueue::new();
         let mut next = vec![0; flows.len()];
@@ -214,7 +215,7 @@ mod tests {
             order.push(queue.pop(now).unwrap().0);
             queue.end(order[k as usize], now, now + nicety_types::Duration::from_ps(100));
         }
-        // Virtual times: 100 a piece of the first, 33.3 of the second.
+        // Virtual times: 100 for a piece of the first, 33.3 for one of the second.
         assert_eq!(order, [0, 1, 1, 1, 1, 0, 0, 0]);
         assert!(queue.pop(Time::ZERO).is_none());
     }
@@ -263,15 +264,15 @@ mod tests {
         let place = queue.park(0, at(290), at(290));
         assert_eq!(queue.pop(at(290)), Some((1, ())), "150 against 140, with nothing else to begin");
         queue.end(1, at(290), at(300));
-        // Of one flow, what came before goes first.
+        // Within a flow the earlier piece comes first.
         queue.push(0, 1, ());
         assert_eq!(queue.parked_first([(0, place)].into_iter(), at(300), true), Some(0));
         assert_eq!(queue.parked_first([(0, place + 1)].into_iter(), at(300), true), None);
     }
 
     proptest! {
-        // Start-time fair queueing: what two flows that always have work have got, by weight, is never further apart
-        // than a piece of each for every server.
+        // Start-time fair queueing: the services of two always backlogged flows, divided by weight, differ by at most
+        // a piece of each for every server.
         #[test]
         fn shares_follow_weights(
             servers in 1usize..5,

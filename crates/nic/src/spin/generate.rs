@@ -1,7 +1,8 @@
-//! A packet generator: a card that sends what no host posted, as fast as its link takes it, and hears nothing.
+//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops what it
+//! receives.
 //!
-//! It is what a tester is in a laboratory: the wire at its full rate, without a host or a bus behind it that could
-//! be too slow. What it sends goes through the port like any other packet, so the receiver's credits hold it back.
+//! It is the tester of a laboratory: the full line rate, without a host or a bus that could be too slow. Its packets
+//! go through the port like any other, so the receiver's credits throttle it.
 
 use super::Card;
 use nicety_fabric::{Channel, HeaderBytes, Packet};
@@ -9,34 +10,33 @@ use nicety_portals::Header;
 use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
 use std::rc::Rc;
 
-/// Messages alike, one behind the other.
+/// Equal messages, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// Whom they are for.
+    /// Their target.
     pub target: NodeId,
     /// The portal table entry there.
     pub pt: u32,
     /// Their match bits.
     pub match_bits: u64,
-    /// Payload of each packet, in bytes; one at least.
+    /// Payload of each packet in bytes, at least one.
     pub packet_bytes: u64,
-    /// Packets of each message; one at least.
+    /// Packets of each message, at least one.
     pub message_packets: u64,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
 impl Card {
-    /// The time between the starts of packets of this size at the rate of the wire: the gap between messages or that of
-    /// the bytes, whichever is longer.
+    /// The time between the starts of packets of this size at line rate: the gap between messages or the time of the
+    /// bytes, whichever is longer.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
         let link = &self.spec.link;
         link.gap.cover(packet_bytes + link.header).max(self.spec.send_gap)
     }
 
-    /// Sends these messages, packet behind packet at the rate of the wire, or as fast as the receiver gives credits.
-    /// `fill` writes the payload of a packet, given its place in the message. From now on the card takes every packet
-    /// that comes and drops it.
+    /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
+    /// packet, given its index in the message. From now on the card drops every packet that it receives.
     ///
     /// # Panics
     /// When a packet is longer than the card's packets.

@@ -1,17 +1,17 @@
-//! What comes of a network that loses and damages packets, where no transport makes up for it: what cannot be used is
-//! counted and dropped.
+//! Validation of packets from a network that loses and damages packets, when there is no reliable transport: unusable
+//! packets are counted and dropped.
 
 use super::Card;
 use nicety_fabric::Packet;
 use nicety_portals::Header;
 use nicety_types::MessageId;
 
-/// Packets that came and could not be used. A network without faults has none.
+/// Unusable packets received. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Header packets whose header is none, or one of other nodes, or of less than the packet brings.
+    /// Header packets whose header is invalid, for other nodes, or inconsistent with the packet.
     pub headers: u64,
-    /// Packets of messages whose header packet has not come or came before, and packets too many.
+    /// Packets of messages whose header packet has not come, duplicates, and excess packets.
     pub strays: u64,
 }
 
@@ -23,7 +23,7 @@ impl Unusable {
 }
 
 impl Card {
-    /// The header of a header packet; none where it cannot be used, and the packet is dropped.
+    /// The header of a header packet; none if it is unusable and dropped.
     pub(super) fn header_of(&self, packet: &Packet) -> Option<Header> {
         let header = Header::decode(packet.header.as_slice()).ok();
         let header = header.filter(|header| {
@@ -36,8 +36,8 @@ impl Card {
         header
     }
 
-    /// Drops a packet from the link that no card sends there: one of the control channel, which has no place in the buffer, or
-    /// one of this card's own messages.
+    /// Drops a packet from the link that no card sends there: one of the control channel, which has no buffer slot,
+    /// or one of this card's own messages.
     pub(super) fn drop_foreign(&self, packet: &Packet) {
         let mut unusable = self.unusable.get();
         unusable.headers += 1;
@@ -47,7 +47,7 @@ impl Card {
         }
     }
 
-    /// Drops a packet that belongs to no message under way, or begins one that has begun.
+    /// Drops a packet that belongs to no message in progress, or begins one that is in progress.
     pub(super) fn drop_stray(&self, message: MessageId) {
         self.drop_unusable(message, |unusable| unusable.strays += 1);
     }

@@ -1,16 +1,16 @@
-//! HPU memory of a card: pieces of it, allocated and freed, shared out among all applications.
+//! HPU memory of a card: allocation of pieces to all applications.
 
 use super::application::Application;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Pieces begin at multiples of this many bytes and are as many long.
+/// Pieces are aligned to this many bytes, and so are their lengths.
 const ALIGNMENT: u32 = 16;
 
-/// The HPU memory of a card: first fit.
+/// The HPU memory of a card, allocated first fit.
 pub(super) struct HpuMemory {
     size: u32,
-    /// Start and length of what is taken, in the order of addresses.
+    /// Start and length of allocated pieces, by address.
     taken: Vec<(u32, u32)>,
 }
 
@@ -19,12 +19,12 @@ impl HpuMemory {
         HpuMemory { size, taken: Vec::new() }
     }
 
-    /// Bytes that nobody has taken.
+    /// Free bytes.
     pub(super) fn left(&self) -> u64 {
         u64::from(self.size) - self.taken.iter().map(|&(_, len)| u64::from(len)).sum::<u64>()
     }
 
-    /// The gaps: the index of the piece behind, start and length.
+    /// The gaps: index of the next piece, start and length.
     fn gaps(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         let mut from = 0;
         let ends = self.taken.iter().copied().chain([(self.size, 0)]);
@@ -35,12 +35,12 @@ impl HpuMemory {
         })
     }
 
-    /// Bytes of the largest piece that can be had.
+    /// Bytes of the largest free gap.
     pub(super) fn largest(&self) -> u64 {
         self.gaps().map(|(.., len)| u64::from(len)).max().unwrap_or(0)
     }
 
-    /// Takes `len` bytes and what rounding adds; returns where they start, and their length.
+    /// Allocates `len` bytes, rounded up; returns start and length.
     fn allocate(&mut self, len: u64) -> Option<(u32, u32)> {
         let len = u32::try_from(len).ok()?.checked_next_multiple_of(ALIGNMENT)?;
         let (index, start, _) = self.gaps().find(|&(.., gap)| gap >= len)?;
@@ -54,31 +54,31 @@ impl HpuMemory {
     }
 }
 
-/// Why HPU memory cannot be had.
+/// An allocation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short {
-    /// Bytes left to the application, or on the whole card.
+    /// Bytes left to the application or on the whole card.
     pub(super) left: u64,
-    /// Bytes of the largest piece of them.
+    /// Bytes of the largest free gap.
     pub(super) largest: u64,
-    /// Whether it is the application's own limit.
+    /// Whether the application's own limit is the cause.
     pub(super) own: bool,
 }
 
-/// A piece of HPU memory of one application. Dropped, it is free.
+/// A piece of HPU memory of one application. Freed when dropped.
 pub(super) struct Piece {
     pub(super) application: Rc<Application>,
-    /// Where it lies in the card's HPU memory.
+    /// Its offset in the card's HPU memory.
     pub(super) start: u32,
     pub(super) bytes: RefCell<Vec<u8>>,
     taken: u32,
     from: Rc<RefCell<HpuMemory>>,
-    /// How many attached handlers have it as their state.
+    /// Number of attached handlers with this state.
     pub(super) users: Cell<u32>,
 }
 
 impl Piece {
-    /// Takes a piece with these contents. One without bytes takes nothing.
+    /// Allocates a piece with these contents. An empty one takes no memory.
     pub(super) fn new(
         from: &Rc<RefCell<HpuMemory>>,
         application: &Rc<Application>,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        // Whatever is allocated and freed: pieces never overlap, and what is left adds up.
+        // After any sequence of allocations, pieces do not overlap, and the free bytes add up.
         #[test]
         fn pieces_never_overlap(steps in prop::collection::vec((any::<bool>(), 1u64..200), 1..200)) {
             let mut memory = HpuMemory::new(1024);

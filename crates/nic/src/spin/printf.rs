@@ -5,17 +5,17 @@ use super::run::Running;
 use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
 use nicety_hpu::{AddressSpace, TrapKind};
 
-/// What handlers of a card have printed.
+/// Counters of handlers' output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// Lines that the card has handed on, [`LINES_KEPT`] and the rest of one call at most.
+    /// Lines that the card has passed on: at most [`LINES_KEPT`], plus the rest of one call.
     pub lines: u64,
     /// Lines that it has only counted.
     pub left_out: u64,
 }
 
 impl Card {
-    /// A handler prints; returns how many bytes.
+    /// Prints for a handler; returns the number of bytes.
     pub(super) fn print(&self, running: &mut Running, text: u32, arguments: u32) -> Result<u32, TrapKind> {
         let text = self.with_space(running, |space| format(space, text, arguments))?;
         let length = text.len() as u32;
@@ -82,12 +82,12 @@ struct Conversion {
     width: usize,
     precision: Option<usize>,
     long: bool,
-    /// Bits that count of a shorter argument.
+    /// The significant bits of a shorter argument.
     bits: u32,
 }
 
 impl Conversion {
-    /// Puts sign or prefix, digits and padding together.
+    /// Joins sign or prefix, digits and padding.
     fn number(&self, sign: &str, digits: String) -> String {
         let digits = match self.precision {
             Some(0) if digits == "0" => String::new(),
@@ -144,7 +144,7 @@ pub(super) fn format(space: &AddressSpace<'_>, format: u32, arguments: u32) -> R
         let written = convert(&conversion, letter, &mut arguments, space)?;
         match written {
             Some(written) => text.extend(written),
-            // Not a conversion we know: it is printed as it stands.
+            // An unknown conversion is printed as it stands.
             None => {
                 text.push(b'%');
                 text.extend(&rest[..rest.len() - after.len()]);
@@ -201,7 +201,7 @@ fn parse<'f>(
     }
 }
 
-/// A number written out or, for '*', taken from the arguments.
+/// A number in the format or, for '*', from the arguments.
 fn number(
     rest: &mut &[u8],
     arguments: &mut Arguments,
@@ -257,7 +257,7 @@ mod tests {
 
     const BASE: u32 = 0x1000;
 
-    /// Formats with the format at the start of memory and words of arguments from offset 512 on.
+    /// The output with the format at the start of memory and argument words from offset 512 on.
     fn printed(format_text: &str, words: &[u32]) -> String {
         let mut memory = vec![0; 1024];
         memory[..format_text.len()].copy_from_slice(format_text.as_bytes());

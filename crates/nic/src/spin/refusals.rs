@@ -1,15 +1,15 @@
-//! Commands of handlers that the card has refused. A handler may ask for what cannot be, and see what it is told; one that
-//! does not look would go on in silence, so the run's report says what was refused, and where.
+//! Commands of handlers that the card has refused. A handler can see the return code; since one that ignores it
+//! continues without a trace, the run's report lists refusals with their places.
 
 use super::commands::{code, function};
 use crate::programs::RefusedCommand;
 use nicety_hpu::Image;
 use std::cell::RefCell;
 
-/// Most places that are told apart. Refusals at further ones are counted too, by command and code.
+/// Most distinct places. Refusals at further ones are counted by command and code.
 const PLACES_KEPT: usize = 64;
 
-/// Where a refusal was that is none of the places kept.
+/// The place of a refusal beyond the places kept.
 const ELSEWHERE: &str = "elsewhere";
 
 /// The refusals of a card.
@@ -19,7 +19,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts what a command has returned, where that is a refusal. It was given with these registers, at `pc`.
+    /// Counts a command's return code if it is a refusal. The command had these registers, at `pc`.
     #[cold]
     pub(super) fn count(&self, registers: &[u32; 8], returned: u32, image: &Image, pc: u32) {
         let Some(command) = function(registers) else { return };
@@ -49,7 +49,7 @@ impl Refusals {
     }
 }
 
-/// A place in the source, as short as it can be.
+/// A place in the source, in short form.
 pub(super) fn place(image: &Image, pc: u32) -> String {
     let Some(location) = image.locate(pc) else { return format!("pc {pc:#010x}") };
     match (location.file_name(), location.line) {
@@ -83,7 +83,7 @@ mod tests {
                 let counted: u64 = list.iter().filter(|known| known.command == *command).map(|known| known.times).sum();
                 prop_assert_eq!(counted, expected);
             }
-            // Who is listed by place is counted there from the first time on.
+            // A refusal with a place of its own is counted there from its first occurrence on.
             for known in list.iter().filter(|known| known.place != ELSEWHERE) {
                 let here = |(command, code, line): &&(usize, usize, u32)| {
                     (COMMANDS[*command], CODES[*code], format!("a.c:{line}"))

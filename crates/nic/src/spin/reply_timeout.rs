@@ -1,11 +1,11 @@
-//! Answers that do not come. A reply or an acknowledgement that its card has given up, or that a card which is gone would
-//! have sent, fails at the initiator that waits for it.
+//! Timeouts of replies. A reply or an acknowledgement that its card has given up, or that a failed card would have
+//! sent, fails at the initiator that waits for it.
 //!
-//! With reliable transport a card gives up after [`Wire::patience`](crate::transport::Wire::patience). Whoever waits for
-//! answers for as long and hears of none asks the cards they are to come from; what was to come from one that is gone, or
-//! has given up, has failed. A card that is still there may take its time: it is asked again after as long, as often in a row
-//! as timeouts are borne. Where nothing happens at all in between, nothing will, and a run that stands still ends.
-
+//! With reliable transport a card gives up after [`Wire::patience`](crate::transport::Wire::patience). An initiator
+//! that has waited that long without any reply probes the targets; the operations on a target that is gone, or has
+//! given up, have failed. A target that answers the probe may take its time: it is probed again after the same time,
+//! as often in a row as timeouts are borne. If nothing at all happens in between, nothing will, and probing ends, so
+//! that a run without progress can end.
 use super::Card;
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::{FailType, OperationHandle};
@@ -14,12 +14,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What is known of the operations that wait for answers.
+/// The state of waiting for replies.
 pub(super) struct Answers {
     changed: Signal,
-    /// How often there were more or fewer of them.
+    /// Number of changes in the number of pending operations.
     changes: Cell<u64>,
-    /// Whether nobody is asked any more until that changes.
+    /// Whether probing has stopped until the next change.
     resting: Cell<bool>,
 }
 
@@ -28,7 +28,7 @@ impl Answers {
         Answers { changed: Signal::new(sim), changes: Cell::new(0), resting: Cell::new(false) }
     }
 
-    /// There were so many, and are so many now.
+    /// The number of pending operations has changed.
     pub(super) fn count(&self, before: u32, after: u32) {
         if before == after {
             return;
