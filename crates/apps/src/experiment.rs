@@ -202,7 +202,7 @@ fn ended<M: Send + 'static, T: 'static>(
 }
 
 impl Bench {
-    /// A card with this port, among so many nodes.
+    /// A card with this port and its number of nodes.
     fn new(sim: &Sim, spec: &NfpSpec, program: Rc<Program>, port: (Option<Port>, u32)) -> Bench {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));

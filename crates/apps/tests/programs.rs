@@ -121,7 +121,7 @@ fn eight_updates() {
     assert_eq!(error, "257 addresses, and local memory has room for 256; write 1 to 256");
 }
 
-/// A packet of IP version 4, or of version 6 where there are 16 bytes of address, behind so many VLAN tags.
+/// A packet of IP version 4, or of version 6 where there are 16 bytes of address, behind `tags` VLAN tags.
 fn packet(source: &[u8], tags: usize, len: usize) -> Frame {
     let mut payload = Vec::new();
     let kind: u16 = if source.len() == 4 { 0x0800 } else { 0x86dd };

@@ -214,7 +214,7 @@ pub enum Body {
     Direct(Payload),
     /// A direct message of type 'indirect', from the host: pages to read from, or to write to.
     Pages(PageList),
-    /// From the card: an indirect message of so many bytes waits for the host's pages.
+    /// From the card: an indirect message of this size waits for the host's pages.
     Offer(u32),
     /// The sender of this exchange wants to withdraw.
     Cancel,
@@ -270,14 +270,14 @@ pub enum MessageError {
     Padding,
     /// A size of zero.
     ZeroSize,
-    /// A page entry that is no part of one page.
+    /// A page entry that does not lie in one page.
     Page {
         /// The bus address of the first byte.
         address: u64,
         /// How many bytes.
         bytes: u32,
     },
-    /// A list that is no part of its message.
+    /// A list that does not lie in its message.
     List {
         /// Its pages.
         pages: usize,
@@ -362,7 +362,7 @@ impl Message {
     /// The message in a mailbox.
     ///
     /// # Errors
-    /// [`MessageError`] says which bytes are no part of a message.
+    /// [`MessageError`] says which bytes are invalid.
     pub fn decode(bytes: &[u8; MAILBOX_BYTES]) -> Result<Message, MessageError> {
         let [version, kind, length, status, e0, e1, s0, s1, ..] = *bytes;
         if version != VERSION {

@@ -78,7 +78,7 @@ pub struct Buffer {
 /// The message that a receiver takes, or that a sender has. Both ends of an exchange must name the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
-    /// A direct message of so many bytes.
+    /// A direct message of this many bytes.
     Direct(u32),
     /// An indirect message, into (or out of) this memory.
     Indirect(Buffer),

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(ends(SPEC, &[(0, 0..64, 0..0)]).0, [51_000 + 384]);
         // 25 lines are three rounds of ten, of which the first is the latency itself.
         assert_eq!(ends(SPEC, &[(0, 0..1600, 0..0)]).0, [3 * 51_000]);
-        // Computing goes on meanwhile, and here takes longest.
+        // Computing overlaps, and here takes longest.
         assert_eq!(ends(SPEC, &[(200_000, 0..1600, 0..0)]).0, [51_000 + 200_000]);
         // Whole lines that are only written are not waited for.
         assert_eq!(ends(SPEC, &[(0, 0..0, 0..640)]).0, [640 * 6]);

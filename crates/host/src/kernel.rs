@@ -179,7 +179,7 @@ mod tests {
         line_fills: 1,
     };
 
-    /// Runs a program on a host with so many cores.
+    /// Runs a program on a host with `cores` cores.
     fn run<F: Future<Output = ()> + 'static>(cores: usize, program: impl FnOnce(Rc<Kernel>, Sim) -> F) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();

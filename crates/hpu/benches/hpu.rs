@@ -156,7 +156,7 @@ fn float_words() -> Vec<u32> {
     words
 }
 
-/// A program that repeats the loop over 512 words so many times and exits with the low bits of its sum.
+/// A program that runs the loop over 512 words `repeats` times and exits with the low bits of its sum.
 fn whole_program(body: &[u32], repeats: u32) -> Vec<u8> {
     const CODE: u32 = 0x10_0000;
     const DATA: u32 = 0x20_0000;

@@ -17,12 +17,12 @@ const A7: usize = 17;
 pub enum Exit {
     /// The handler returned, with this in a0.
     Return(u32),
-    /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] goes on.
+    /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] resumes.
     Ecall,
     /// The instruction at the pc must wait for its turn: once all other cores have reached
     /// [`Context::cycle`], [`Context::perform`] executes it.
     Order(OrderPoint),
-    /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] goes on.
+    /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] resumes.
     Device(DeviceAccess),
     /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
     Limit,

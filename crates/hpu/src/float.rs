@@ -158,7 +158,7 @@ fn round(number: Number, rounding: Rounding, flags: &mut u32) -> u32 {
     let (kept, inexact) = rounded(significand, DROP + (1 - biased).unsigned_abs(), negative, rounding);
     if inexact {
         *flags |= flag::INEXACT;
-        // Tiny is what would still lie below the normal numbers if its exponent had no limit.
+        // A result is tiny if it would be below the normal numbers with an exponent without limit.
         let becomes_normal = biased == 0 && rounded(significand, DROP, negative, rounding).0 == 1 << 24;
         if !becomes_normal {
             *flags |= flag::UNDERFLOW;
@@ -388,7 +388,7 @@ fn sqrt_slow(a: u32, rounding: Rounding, flags: &mut u32) -> u32 {
     round(Number { negative: false, exponent, significand }, rounding, flags)
 }
 
-/// Orders numbers that are no NaNs, -0 below +0.
+/// Orders numbers other than NaNs, -0 below +0.
 const fn rank(bits: u32) -> u32 {
     if is_negative(bits) { !bits } else { bits | SIGN }
 }

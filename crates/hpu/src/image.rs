@@ -80,7 +80,7 @@ impl fmt::Debug for Segment {
 /// Why a file cannot be used as a handler image, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The bytes are no ELF file.
+    /// The bytes are not an ELF file.
     NotElf,
     /// An ELF file of another word size or byte order.
     NotRv32 {

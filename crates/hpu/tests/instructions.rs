@@ -210,7 +210,7 @@ fn branches() {
     }
 }
 
-/// Where a jump of so many bytes from the middle of the code arrives: 1 at its target, a trap anywhere else.
+/// Whether a jump of `offset` bytes from the middle of the code reaches its target; a trap is anywhere else.
 fn lands(jump: impl Fn(i32) -> u32, offset: i32) -> bool {
     let reach = (offset.unsigned_abs() as usize).div_ceil(4) + 4;
     let mut words = vec![0; 2 * reach];

@@ -1,6 +1,6 @@
 //! Random programs give what QEMU's RISC-V emulator gives: registers of both kinds, `fcsr` and memory.
 //!
-//! Left out is what differs by design: counters; misaligned accesses, which QEMU executes; own stores between LR and
+//! Left out are differences by design: counters; misaligned accesses, which QEMU executes; own stores between LR and
 //! SC, where QEMU's SC fails if they changed the word.
 
 use crate::common;
@@ -199,7 +199,7 @@ enum Item {
     Half(u16),
     /// LR and SC, with nothing between.
     Pair(u32, u32),
-    /// A branch over so many of the items that follow.
+    /// A branch over some of the items that follow.
     Over(fn(u32, u32, i32) -> u32, u32, u32, usize),
 }
 

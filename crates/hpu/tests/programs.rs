@@ -401,7 +401,7 @@ fn segments_are_placed_in_regions() {
 
 #[test]
 fn a_bare_program_may_be_linked_anywhere() {
-    // Counts in its data, uses the stack and returns; the exit code is what it counted.
+    // Counts in its data, uses the stack and returns; the exit code is its count.
     for base in [0, 0x10000, 0x8000_0000, 0xffff_0000] {
         let words = [
             auipc(T0, 1),

@@ -43,7 +43,7 @@ struct Slot {
     future: Option<TaskFuture>,
     generation: u32,
     node: NodeId,
-    /// Whether a wake of it stands in the queue of wakes.
+    /// Whether a wake of it is in the queue of wakes.
     woken: bool,
     /// When it was last polled.
     since: Time,

@@ -1,4 +1,4 @@
-//! Units: they are counted where they stand in the order of arrivals, and are events only where they are waited for.
+//! Units: they count from their place in the order of arrivals, and are events only where a task waits for them.
 
 use nicety_kernel::{Arrived, Config, Handler, RunError, Units, WireTx, World};
 use nicety_types::{Duration, NodeId, Time};

@@ -215,7 +215,7 @@ impl Interface {
         self.change(ct, sum, effects);
     }
 
-    /// Changes a counter, tells the host, and makes due what has reached its threshold.
+    /// Changes a counter, tells the host, and makes operations due that have reached their threshold.
     fn change(&mut self, ct: CtHandle, new: impl FnOnce(CtEvent) -> CtEvent, effects: &mut Effects) {
         let counter = self.counters.get_mut(ct).expect("a counter in use is not freed");
         counter.value = new(counter.value);

@@ -81,7 +81,7 @@ fn a_full_queue_disables_and_loses_nothing() {
     b.ni.pt_enable(1).unwrap();
     b.receive(&message(1));
     b.ni.eq_consumed(eq, 2).unwrap();
-    // A queue that is read tells it again.
+    // Once the queue is read, the notice is posted again.
     assert_eq!(b.arrive(&message(9)), Err(DropReason::NoMatch));
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 1);
     assert_eq!(b.ni.statistics().events_dropped, 0);
@@ -260,7 +260,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
         names.sort_unstable();
         names
     };
-    // Overflow entries are quiet: a message is told of by its priority entry, or when an append finds it.
+    // Overflow entries post no event: a message's event comes from its priority entry, or when an append finds it.
     let mut all = told(&[EventKind::Put, EventKind::PutOverflow]);
     let had = all.len();
     all.dedup();

@@ -101,7 +101,7 @@ fn a_put_has_no_reply() {
     assert_eq!(b.arrive(&put(1, 8)).unwrap().reply(), None);
 }
 
-// One descriptor tells of the data, the other of what came back.
+// One descriptor has the event of the data, the other that of the reply.
 #[test]
 fn a_fetch_atomic_has_a_send_and_a_reply() {
     for early in [false, true] {

@@ -85,7 +85,7 @@ fn searches_are_counted_like_overflow_events() {
     b.ni.ct_free(b.ct).unwrap();
 }
 
-// The bytes of the message are still to come: a search that deletes tells when they are there.
+// The bytes of the message are still to come: a search that deletes posts its event when they are there.
 #[test]
 fn a_search_finds_messages_that_are_not_complete() {
     let mut b = bench();

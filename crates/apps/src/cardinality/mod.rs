@@ -105,7 +105,7 @@ pub struct Report {
     pub estimate: f64,
     /// How far the estimate is from `distinct`, as a part of that.
     pub relative_error: f64,
-    /// The standard error of so many sketches.
+    /// The standard error of this number of sketches.
     pub expected_error: f64,
     /// The trailing ones of all sketches, which the card gives.
     pub trailing_ones: u32,

@@ -183,7 +183,7 @@ enum Phase {
     Committed(usize),
     /// Page lists are going out.
     Moving(usize),
-    /// The card has been told that there will be no more lists.
+    /// The card knows that there will be no more lists.
     GivingUp(usize),
 }
 

@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 /// The `count` of a slot that holds no event to come.
 const GONE: u64 = u64::MAX;
 
-/// Where an event stands in the order: time, node, class, source, count.
+/// The place of an event in the order: time, node, class, source, count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     time: Time,

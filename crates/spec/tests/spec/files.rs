@@ -1,4 +1,4 @@
-//! Files on disk: paths, what they extend, and files that are no specs.
+//! Files on disk: paths, what they extend, and files that are not specs.
 
 use crate::card::CARDS;
 use nicety_spec::{Library, Spec};
