@@ -1,7 +1,7 @@
 //! The commands that a handler gives to the card, numbered as in nicety.h.
 //!
 //! A command takes place at the cycle at which the handler reaches it, so commands of all handlers are ordered by
-//! virtual time. Bytes that a command takes from HPU memory are taken then.
+//! virtual time. A command reads its bytes from HPU memory at that time.
 
 use super::Card;
 use super::run::Running;
@@ -30,7 +30,7 @@ mod number {
     pub const PRINTF: u32 = 0x150;
 }
 
-/// What a command does, as timelines have it.
+/// The name of a command in timelines.
 pub(super) const fn command_name(number: u32) -> &'static str {
     match number {
         number::PUT_FROM_DEVICE => "put from device",
@@ -47,7 +47,7 @@ pub(super) const fn command_name(number: u32) -> &'static str {
     }
 }
 
-/// The function of nicety.h that gives a command, where it returns a code.
+/// The function of nicety.h for a command, if it returns a code.
 pub(super) const fn function(registers: &[u32; 8]) -> Option<&'static str> {
     let [_, _, _, _, handle, _, _, number] = *registers;
     Some(match (number, handle) {
@@ -66,14 +66,14 @@ pub(super) const fn function(registers: &[u32; 8]) -> Option<&'static str> {
         (number::CT_INC, _) => "PtlHandlerCTInc",
         (number::CT_GET, _) => "PtlHandlerCTGet",
         (number::CT_SET, _) => "PtlHandlerCTSet",
-        // These return a truth, a number of bytes, or always PTL_OK.
+        // These return a boolean, a number of bytes, or always PTL_OK.
         _ => return None,
     })
 }
 
 const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 to 0x150";
 
-/// What the functions of nicety.h return.
+/// Return codes of the functions of nicety.h.
 pub(super) mod code {
     pub const OK: u32 = 0;
     pub const ARG_INVALID: u32 = 2;
@@ -93,9 +93,9 @@ pub(super) mod code {
 
 /// Why a handler is stopped in a command.
 pub(super) enum Stop {
-    /// A pointer it may not use, or an unknown number.
+    /// An invalid pointer, or an unknown number.
     Trap(TrapKind),
-    /// Host memory that has a length but no bytes.
+    /// Phantom host memory: it has a length but no bytes.
     PhantomMemory {
         /// Bytes asked for.
         len: u64,
@@ -109,10 +109,10 @@ impl From<TrapKind> for Stop {
 }
 
 impl Card {
-    /// Carries out a command; returns what the function of nicety.h returns.
+    /// Carries out a command; returns the value of its function in nicety.h.
     ///
     /// # Errors
-    /// What the handler is stopped for.
+    /// The reason to stop the handler.
     pub(super) async fn command(
         self: &Rc<Card>,
         running: &mut Running,
@@ -138,7 +138,7 @@ impl Card {
                 self.dma_atomic(running, [a0, a1, a3, a4], change).await
             }
             number::DMA_TEST => match self.transfers(running).state(a0 as usize) {
-                // A handle that was waited for before is of a DMA that is done.
+                // A handle without a transfer has been waited for: its DMA is done.
                 None => Ok(1),
                 Some(false) => Ok(0),
                 Some(true) => {
@@ -197,7 +197,7 @@ impl Card {
         self.write_local(running, address, &value.to_le_bytes())
     }
 
-    /// Writes what a handler may touch, and breaks the reservations of other cores on it.
+    /// Writes memory of a handler, and breaks the reservations of other cores on it.
     pub(super) fn write_local(
         &self,
         running: &mut Running,
@@ -212,7 +212,7 @@ impl Card {
         Ok(())
     }
 
-    /// What is put, and what is counted then; or the code that a handler gets for a put that cannot be.
+    /// The header of a put, and the counter it increments; or the return code for an invalid put.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
         self.with_space(running, |space| {
@@ -222,7 +222,7 @@ impl Card {
         let word = |at: usize| u32::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let long = |at: usize| u64::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let (target, counted, ack) = (word(16), word(24) & 0xffff, word(24) >> 16);
-        // A handler has ended by the time of an acknowledgement: nobody would hear it.
+        // The handler would have ended before an acknowledgement comes, so none can be requested.
         if target >= self.nodes || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
@@ -287,8 +287,8 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Gets bytes of another process' match entry into host memory. What was asked to be counted is counted when they
-    /// are there.
+    /// Gets bytes of another process' match entry into host memory. The counter is incremented when they have
+    /// arrived.
     async fn get_to_host(
         self: &Rc<Card>,
         running: &mut Running,
@@ -313,8 +313,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Bytes that a command takes from a handler's memory. Of a phantom packet the card takes the length: nobody looks at
-    /// the bytes on the way.
+    /// Reads bytes of a handler's memory for a command. Of a phantom packet the card uses the length only.
     pub(super) fn take_local(
         &self,
         running: &mut Running,
@@ -328,7 +327,7 @@ impl Card {
         }
     }
 
-    /// Where a handler's offset lies in host memory: in the match entry's, or in the handlers' own region.
+    /// The host memory at a handler's offset: in the match entry's, or in the handlers' own region.
     pub(super) fn host_range(
         &self,
         running: &Running,
@@ -347,7 +346,7 @@ impl Card {
         (u64::from(offset) + u64::from(length) <= size).then(|| start + u64::from(offset))
     }
 
-    /// The match entry that the handler's message has matched.
+    /// The match entry of the handler's message.
     fn entry_of(&self, running: &Running) -> Me {
         let delivery = self.incoming.borrow_mut().get(running.place).delivery;
         let me = delivery.expect("only matched messages run handlers").me;
@@ -386,7 +385,7 @@ struct Put {
     report: Option<Report>,
 }
 
-/// Atomic operations on HPU memory take multiples of their size.
+/// Atomic operations on HPU memory must be aligned to their size.
 fn aligned(address: u32) -> Result<(), TrapKind> {
     match address.is_multiple_of(8) {
         true => Ok(()),

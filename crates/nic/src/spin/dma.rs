@@ -1,7 +1,8 @@
 //! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or under a handle.
 //!
-//! A handler may end while its transfers are under way. Its processor is free then; its message waits for them, before its
-//! completion handler and before its completion, and the packet keeps its slot until those of its bytes have been read.
+//! A handler may end with transfers in flight. Its processor is then free; its message waits for them before its
+//! completion handler and before its completion, and the packet keeps its slot until those of its bytes have been
+//! read.
 
 use super::attachments::Attachment;
 use super::commands::{Stop, code};
@@ -18,46 +19,46 @@ use nicety_types::{Path, Payload, Resource, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Where the bytes that a DMA brings belong.
+/// Bytes read by a DMA, with their destination.
 struct Arriving {
     local: u32,
     bytes: Payload,
 }
 
-/// A place for a DMA of a handler.
+/// A slot for a DMA of a handler.
 enum Transfer {
     Free,
-    /// Under way; whether it reads or writes bytes of the handler's packet.
+    /// In flight; whether it reads or writes bytes of the handler's packet.
     UnderWay {
         in_packet: bool,
     },
-    /// Done, with the bytes it brings.
+    /// Done, with the bytes it has read.
     Done(Option<Arriving>),
-    /// Under way, and its handler has ended.
+    /// In flight, and its handler has ended.
     Left(Left),
 }
 
-/// What remains of a handler that has ended before its transfer.
+/// The remains of a handler that ended before its transfer.
 struct Left {
     core: usize,
     kind: Kind,
     attachment: Rc<Attachment>,
-    /// Its message's place among the arriving ones.
+    /// Its message's index among the arriving messages.
     place: usize,
     /// The packet that keeps its slot for this, by its offset in the message.
     packet: Option<u64>,
 }
 
-/// The DMAs that the handlers on a thread have under way. Handles are indices of places; a place is free again once its
-/// handle has been waited for or tested as done, or, where its handler has ended, once the DMA is done. The last place
-/// belongs to the blocking forms.
+/// The DMAs in flight of the handlers on a thread. Handles are indices of slots; a slot is free again once its handle
+/// has been waited for or tested as done, or, after its handler's end, once the DMA is done. The last slot belongs to
+/// the blocking forms.
 pub(super) struct Transfers {
     places: RefCell<Vec<Transfer>>,
     changed: Signal,
 }
 
 impl Transfers {
-    /// Places for `handles` non-blocking transfers.
+    /// Slots for `handles` non-blocking transfers.
     pub(super) fn new(sim: &Sim, handles: u32) -> Transfers {
         let places = (0..=handles).map(|_| Transfer::Free).collect();
         Transfers { places: RefCell::new(places), changed: Signal::new(sim) }
@@ -72,12 +73,12 @@ impl Transfers {
         free.filter(|&place| place != self.blocking())
     }
 
-    /// Whether transfers of handlers that have ended have places.
+    /// Whether transfers of ended handlers occupy slots.
     fn some_left(&self) -> bool {
         self.places.borrow().iter().any(|place| matches!(place, Transfer::Left(_)))
     }
 
-    /// Whether this number is the handle of a DMA that is done (`Some(true)`) or under way.
+    /// Whether the DMA with this handle is done (`Some(true)`) or in flight.
     pub(super) fn state(&self, handle: usize) -> Option<bool> {
         match self.places.borrow().get(handle)? {
             Transfer::Free | Transfer::Left(_) => None,
@@ -90,7 +91,7 @@ impl Transfers {
         std::mem::replace(&mut self.places.borrow_mut()[place], transfer)
     }
 
-    /// Waits until a DMA is done, and frees its place.
+    /// Waits until a DMA is done, and frees its slot.
     async fn wait(&self, place: usize) -> Option<Arriving> {
         self.changed.wait_until(|| self.state(place) == Some(true)).await;
         match self.set(place, Transfer::Free) {
@@ -105,9 +106,9 @@ impl Card {
         &running.thread.transfers
     }
 
-    /// A place for one more DMA, and its handle written where the handler wants it; none where the handler itself has too
-    /// many under way. It waits where those of handlers before it have the places, which is accounted as `queued`.
-    /// Handle 0 is that of the blocking forms. `local` is where the DMA reads or writes the handler's memory.
+    /// A slot for another DMA, with its handle written to the handler's memory; none if the handler itself has too
+    /// many in flight. It waits if earlier handlers' DMAs occupy the slots, which is charged as `queued`. Handle 0 is
+    /// that of the blocking forms. `local` is the handler's memory that the DMA reads or writes.
     async fn begin(
         &self,
         running: &mut Running,
@@ -135,7 +136,7 @@ impl Card {
         Ok(place)
     }
 
-    /// With a handle the handler goes on, without one it waits.
+    /// With a handle the handler continues, without one it waits.
     async fn begun(&self, running: &mut Running, place: usize, handle: u32) -> Result<u32, Stop> {
         if handle == 0 {
             self.finished(running, place).await?;
@@ -143,7 +144,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// A DMA is done, at the instant up to which `path` accounts.
+    /// A DMA is done, at the end of `path`.
     fn transferred(self: &Rc<Card>, thread: &Thread, place: usize, arriving: Option<Arriving>, path: &Path) {
         let transfers = &thread.transfers;
         match transfers.set(place, Transfer::Free) {
@@ -191,7 +192,7 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         if length > 0 {
-            // Refused now rather than when the bytes come back.
+            // Refused now rather than when the bytes return.
             self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
         }
         let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
@@ -214,8 +215,8 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// A 64-bit atomic operation on host memory: carried out when the request reaches the host; the value found
-    /// comes back.
+    /// A 64-bit atomic operation on host memory: carried out when the request reaches the host; the old value is
+    /// returned.
     pub(super) async fn dma_atomic(
         self: &Rc<Card>,
         running: &mut Running,
@@ -252,13 +253,13 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// Waits until a DMA is done; what it brings is in the handler's memory then, and its place is free.
+    /// Waits until a DMA is done; the bytes it has read are then in the handler's memory, and its slot is free.
     pub(super) async fn finished(&self, running: &mut Running, place: usize) -> Result<(), Stop> {
         let arriving = self.transfers(running).wait(place).await;
         self.arrived(running, arriving)
     }
 
-    /// What a DMA has brought is written to the handler's memory.
+    /// Writes the bytes of a DMA to the handler's memory.
     fn arrived(&self, running: &mut Running, arriving: Option<Arriving>) -> Result<(), Stop> {
         let Some(Arriving { local, bytes }) = arriving else { return Ok(()) };
         let len = bytes.len();
@@ -266,7 +267,7 @@ impl Card {
         Ok(self.write_local(running, local, &bytes)?)
     }
 
-    /// A handler ends: what is done and was not waited for is written to its memory, and its message waits for the rest.
+    /// A handler ends: bytes of completed DMAs are written to its memory, and its message waits for the others.
     pub(super) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
         for index in 0..self.transfers(running).blocking() {
@@ -285,7 +286,7 @@ impl Card {
         result
     }
 
-    /// A message waits for a transfer that its handler has left under way.
+    /// Makes a message wait for a transfer that its handler leaves in flight.
     fn leave(&self, running: &Running, in_packet: bool) -> Left {
         let packet = running.packet.filter(|_| in_packet);
         self.incoming_of(running, |incoming| {
@@ -304,8 +305,8 @@ impl Card {
         }
     }
 
-    /// A transfer of a handler that has ended is done. What it brings is written where others can see it; stack and packet
-    /// were the handler's own.
+    /// A transfer of an ended handler is done. Bytes for shared memory are written there; stack and packet were the
+    /// handler's own.
     fn transferred_later(self: &Rc<Card>, left: &Left, arriving: Option<Arriving>, path: &Path) {
         let Left { core, kind, ref attachment, place, packet } = *left;
         if let Some(Arriving { local, bytes }) = arriving
@@ -333,10 +334,10 @@ impl Card {
 }
 
 impl Attachment {
-    /// Writes what a DMA has brought to state or data of the program, and breaks reservations there.
+    /// Writes the bytes of a DMA to state or data of the program, and breaks reservations there.
     ///
     /// # Errors
-    /// How many bytes they would be, if they had contents.
+    /// Their number, if they are phantom.
     fn bring(&self, local: u32, bytes: Payload) -> Result<(), u64> {
         let (mut data, mut state) = (self.program.data.bytes.borrow_mut(), self.state.bytes.borrow_mut());
         let mut space = AddressSpace::new()

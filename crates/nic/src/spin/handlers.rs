@@ -1,11 +1,11 @@
-//! Programs with handlers: which there are, and whether they fit on a card.
+//! Programs with handlers, and the check that they fit on a card.
 
 use super::spec::HpuSpec;
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a handler finds what it may touch; programs are linked for these addresses.
+/// The memory map of a handler; programs are linked for these addresses.
 pub mod map {
     /// The arguments of this run; read-only.
     pub const ARGUMENTS: u32 = 0x1b00_0000;
@@ -13,13 +13,13 @@ pub mod map {
     pub const PACKET: u32 = 0x1c40_0000;
     /// HPU memory with a program's own data.
     pub const MEMORY: u32 = 0x1000_0000;
-    /// HPU memory with states: a state is as far behind this as it lies in the card's HPU memory.
+    /// HPU memory with states, at their offsets in the card's HPU memory.
     pub const STATE: u32 = 0x1400_0000;
     /// The program; read-only.
     pub const CODE: u32 = 0x1d00_0000;
     /// The stack of the core.
     pub const STACK: u32 = 0x2000_0000;
-    /// Unmapped bytes below the stack in which an access is an overflow.
+    /// Size of the guard below the stack: an access there is a stack overflow.
     pub const STACK_GUARD: u32 = 64 << 10;
 }
 
@@ -34,7 +34,7 @@ pub struct HandlerNames {
     pub completion: Option<String>,
 }
 
-/// A program with at least one handler, ready for a kind of core. The same one may be given to many match entries.
+/// A program with at least one handler, for one kind of core. It may serve many match entries.
 #[derive(Clone)]
 pub struct Handlers {
     pub(super) image: Arc<Image>,
@@ -43,37 +43,37 @@ pub struct Handlers {
     pub(super) completion: Option<u32>,
 }
 
-/// Why handlers cannot be put on a card.
+/// Why handlers cannot be attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerError {
     /// The program cannot be loaded.
     Load(LoadError),
-    /// A handler that was named does not exist.
+    /// A named handler does not exist.
     NoSuchHandler {
         /// The name.
         name: String,
     },
-    /// The program has none of the handlers.
+    /// The program has no handlers.
     NoHandlers,
-    /// A function is called nearly like a handler.
+    /// A function's name is nearly a handler's.
     Misspelt {
-        /// What it is called.
+        /// The name.
         name: String,
-        /// What it should be called.
+        /// The handler's name.
         meant: &'static str,
     },
-    /// There is not enough HPU memory left on the card.
+    /// The card has too little HPU memory left.
     NoMemory {
-        /// The application that wanted it.
+        /// The application.
         application: String,
         /// Bytes wanted.
         wanted: u64,
         /// Bytes left.
         left: u64,
-        /// Bytes of the largest piece that is left.
+        /// Bytes of the largest free piece.
         largest: u64,
     },
-    /// An application has no more HPU memory of its share.
+    /// An application has used up its share of HPU memory.
     NoShare {
         /// The application.
         application: String,
@@ -136,12 +136,12 @@ impl Handlers {
     /// Loads a program from ELF.
     ///
     /// # Errors
-    /// When it is no RV32 program for this card's cores, or the handlers are not in it.
+    /// When it is not an RV32 program for this card's cores, or the handlers are not in it.
     pub fn load(elf: &[u8], names: &HandlerNames, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
         Handlers::from_image(Image::load(elf, &hpu.core)?, names)
     }
 
-    /// Handlers of a program that is loaded already.
+    /// Handlers of a loaded program.
     ///
     /// # Errors
     /// When the handlers are not in it.
@@ -163,10 +163,10 @@ impl Handlers {
         Handlers::at(image, header, payload, completion)
     }
 
-    /// Handlers at these addresses of a program, for hand-made code without symbols.
+    /// Handlers at these addresses of a program, for hand-assembled code without symbols.
     ///
     /// # Errors
-    /// When there is none at all.
+    /// When there are none.
     pub fn at(
         image: Arc<Image>,
         header: Option<u32>,
@@ -179,7 +179,7 @@ impl Handlers {
         Ok(Handlers { image, header, payload, completion })
     }
 
-    /// Whether packets run a handler of their own.
+    /// Whether packets run a handler.
     pub const fn has_payload_handler(&self) -> bool {
         self.payload.is_some()
     }
@@ -187,20 +187,20 @@ impl Handlers {
     /// Checks that the program fits on a card, before anything runs.
     ///
     /// # Errors
-    /// Names the part that does not fit.
+    /// The part that does not fit.
     pub fn check(&self, hpu: &HpuSpec) -> Result<(), HandlerError> {
         Placed::new(self, hpu).map(|_| ())
     }
 }
 
-/// What handlers are called unless their program says otherwise.
+/// Default names of the handlers.
 const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_handler"];
 
-/// How many letters a misspelt name may be off.
+/// Most edits between a misspelt name and the right one.
 const SLIPS: usize = 2;
 
-/// A handler that is missing, and a function that is called nearly like it, are a misspelling: without the word, the
-/// handler would never run.
+/// A missing handler together with a function of nearly the same name counts as a misspelling: otherwise the handler
+/// would silently never run.
 fn spelling(image: &Image) -> Result<(), HandlerError> {
     for meant in HANDLERS.into_iter().filter(|name| image.symbol(name).is_none()) {
         let near = |name: &&str| {
@@ -213,7 +213,7 @@ fn spelling(image: &Image) -> Result<(), HandlerError> {
     Ok(())
 }
 
-/// A program as it begins on a card: its code, and its data in HPU memory.
+/// A program's initial memory on a card: its code, and its data in HPU memory.
 pub(super) struct Placed {
     pub(super) code: Vec<u8>,
     pub(super) data: Vec<u8>,
@@ -223,7 +223,7 @@ impl Placed {
     /// Lays a program out.
     ///
     /// # Errors
-    /// Names the part that does not fit.
+    /// The part that does not fit.
     pub(super) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
         let segments = program.image.segments().iter();
         let ends = segments.map(|segment| (segment.address(), segment.address() + segment.size()));
@@ -231,10 +231,10 @@ impl Placed {
             let inside = ends.clone().filter(|(start, _)| (base..base + size).contains(start));
             inside.map(|(_, end)| end - base).max().unwrap_or(0).min(size)
         };
-        // What is not the program's is nobody's: an access there is a slip.
+        // Memory beyond the program's own is not mapped: an access there is a bug.
         let own = (end_in(map::CODE, hpu.code), end_in(map::MEMORY, hpu.memory));
         match Placed::within(program, own) {
-            // Where it does not fit, what there is room for is part of the error.
+            // If it does not fit, the error has the room of the whole card.
             Err(_) => Placed::within(program, (hpu.code, hpu.memory)),
             placed => placed,
         }

@@ -1,9 +1,9 @@
-//! A host reads and writes the HPU memory that it has allocated, over the bus, while handlers use it.
+//! Host access to HPU memory that it has allocated, over the bus, while handlers use it.
 //!
-//! Neither waits for the matching unit: HPU memory is behind the bus like any memory of a card. A write is posted, behind
-//! what the host has posted before and before what it posts afterwards. A read is asked for, and the card writes the bytes
-//! to the host as they are when the request comes. Handlers see a write, and a read sees their stores, when it takes place;
-//! of one that takes more than a bus's word at once, there is no order but that of its end.
+//! Neither waits for the matching unit: HPU memory is behind the bus like any memory of a card. A write is posted, in
+//! order with everything else that the host posts. A read sends a request, and the card returns the bytes as they are
+//! when the request arrives. Writes and reads of the host and accesses of handlers are ordered by the time at which
+//! they take place; for one of more bytes than the bus moves at once, that is its end.
 
 use super::attachments::{AttachError, HpuMemoryId};
 use super::handlers::map;
@@ -17,7 +17,7 @@ impl Card {
     /// Posts a write of HPU memory from `offset` on. Returns when it has been posted.
     ///
     /// # Errors
-    /// When there is no such memory, or it ends before the bytes do.
+    /// When there is no such memory, or the write reaches beyond it.
     pub async fn hpu_write(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -42,11 +42,11 @@ impl Card {
         Ok(())
     }
 
-    /// Reads `bytes` of HPU memory from `offset` on: the request crosses the bus, the bytes come back, and the host notices
-    /// them.
+    /// Reads `bytes` of HPU memory from `offset` on: the request crosses the bus, the bytes return, and the host
+    /// notices them.
     ///
     /// # Errors
-    /// When there is no such memory, or it ends before.
+    /// When there is no such memory, or the read reaches beyond it.
     pub async fn hpu_read(
         &self,
         cpus: &Cpus,
@@ -69,7 +69,7 @@ impl Card {
         Ok(found)
     }
 
-    /// A part of HPU memory, and where it begins there.
+    /// A part of HPU memory: the piece, and the offset in it.
     fn part(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<(Rc<Piece>, usize), AttachError> {
         let piece = self.hpu_piece(memory)?;
         let length = piece.bytes.borrow().len() as u64;

@@ -1,4 +1,4 @@
-//! The handler processors: what waits for them, and who runs next.
+//! The handler processors and their queue.
 
 use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
@@ -14,7 +14,7 @@ use std::iter::Sum;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Which handler runs.
+/// The kind of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Header,
@@ -37,29 +37,29 @@ impl Kind {
     }
 }
 
-/// A handler that is ready to run.
+/// A handler ready to run.
 pub(super) struct Run {
-    /// The message's place among the arriving ones.
+    /// Its message's index among the arriving messages.
     pub(super) place: usize,
     pub(super) kind: Kind,
     /// The packet, for header and payload handlers.
     pub(super) packet: Option<Parcel>,
-    /// Accounts for the time until it became ready.
+    /// The path up to when it became ready.
     pub(super) path: Path,
 }
 
-/// What handlers have done.
+/// Statistics of handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerStatistics {
-    /// Handlers run to their end.
+    /// Completed runs.
     pub runs: u64,
-    /// Instructions they executed.
+    /// Instructions executed.
     pub instructions: u64,
-    /// Cycles they held a core, the waiting for commands and the start included.
+    /// Cycles on a core, including the start and waits for commands.
     pub cycles: u64,
-    /// Cycles of these that they waited for commands and transfers.
+    /// Of these, cycles of waits for commands and transfers.
     pub stalled: u64,
-    /// Runs among them that failed: stopped, returned an error or nonsense.
+    /// Failed runs: stopped, or with an error or an invalid return code.
     pub failed: u64,
 }
 
@@ -75,16 +75,16 @@ impl Sum for HandlerStatistics {
     }
 }
 
-/// What one handler works with on a core.
+/// The state of a handler's thread on a core.
 pub(super) struct ThreadState {
     pub(super) context: Context,
     pub(super) stack: Vec<u8>,
-    /// Whose handlers have used the stack.
+    /// The application whose handlers have used the stack.
     stack_of: ApplicationId,
 }
 
 impl ThreadState {
-    /// A handler of this application is next: it finds no other's bytes on the stack.
+    /// Prepares for a handler of this application: it finds no other application's bytes on the stack.
     pub(super) fn begin(&mut self, application: &Application) {
         if self.stack_of != application.id {
             self.stack_of = application.id;
@@ -93,16 +93,16 @@ impl ThreadState {
     }
 }
 
-/// Registers, a stack and transfers: a core has one thread for the handler that it runs, and makes more of them where
-/// handlers yield.
+/// Registers, a stack and transfers: a core has one thread for the handler that it runs, and further ones for parked
+/// handlers.
 pub(super) struct Thread {
-    /// The core it is of.
+    /// Its core.
     pub(super) core: usize,
     pub(super) state: RefCell<ThreadState>,
     pub(super) transfers: Transfers,
-    /// What it is to run.
+    /// The run assigned to it.
     assigned: RefCell<Option<Run>>,
-    /// Whether no handler is on it, neither running nor parked.
+    /// Whether it has no handler, running or parked.
     free: Cell<bool>,
     /// Whether its handler is parked.
     parked: Cell<bool>,
@@ -126,7 +126,7 @@ impl Thread {
         })
     }
 
-    /// The next handler that is given to it.
+    /// Waits for the next run.
     pub(super) async fn next(&self) -> Run {
         self.wake.wait_until(|| self.assigned.borrow().is_some()).await;
         self.assigned.take().expect("just seen")
@@ -144,47 +144,47 @@ impl Thread {
     }
 }
 
-/// A handler that has yielded.
+/// A parked handler: one that has yielded.
 struct Parked {
     thread: Rc<Thread>,
     /// The number of its application.
     flow: usize,
-    /// How many runs of the queue, or of its flow, had become ready before it yielded.
+    /// The number of runs of the queue, or of its flow, that had become ready before it yielded.
     ticket: u64,
 }
 
 /// A handler processor.
 #[derive(Default)]
 pub(super) struct Core {
-    /// Whether no handler is on it.
+    /// Whether it has no handler.
     idle: Cell<bool>,
-    /// Whose handler it has been at since when, where that is of interest.
+    /// The application it serves and since when, if the queue needs that.
     serving: Cell<Option<(usize, Time)>>,
-    /// Which message's handler had it last, and where its time went.
+    /// The message and the path of its last handler.
     pub(super) last: RefCell<Option<(MessageId, Path)>>,
-    /// Made when it first runs a handler, and more of them where handlers yield.
+    /// Made with its first handler; further ones are made when handlers yield.
     threads: RefCell<Vec<Rc<Thread>>>,
-    /// Handlers that have yielded, in the order in which they did.
+    /// Parked handlers, in the order in which they yielded.
     parked: RefCell<VecDeque<Parked>>,
 }
 
-/// The cores and the queue before them. Its length is bounded by the packet buffer: every waiting run holds a slot
-/// of it, but for one completion handler a message.
+/// The cores and their queue. The packet buffer bounds its length: every waiting run holds a slot, except one
+/// completion handler a message.
 pub(super) struct Hpus {
     sim: Sim,
     spec: Arc<SpinSpec>,
-    /// Made with the first handler: a node without handlers has none.
+    /// Made with the first handler, so that a node without handlers has none.
     cores: OnceCell<Box<[Core]>>,
     queue: RefCell<Queue>,
-    /// Handlers that have begun.
+    /// Number of handlers begun.
     begun: Cell<u64>,
 }
 
-/// What waits for a core.
+/// The runs that wait for a core.
 enum Queue {
-    /// In the order in which it became ready, and how many have been taken.
+    /// In the order in which they became ready, with the number of those taken.
     FirstCome(VecDeque<Run>, u64),
-    /// In the order of what applications have used, by weight.
+    /// By weighted fair queueing over applications.
     WeightedFair(FairQueue<Run>),
 }
 
@@ -196,8 +196,8 @@ impl Queue {
         }
     }
 
-    /// Which of these parked handlers goes before everything that waits, if one does. `begins` says whether what waits
-    /// can begin at all.
+    /// The parked handler that precedes everything that waits, if one does. `begins` says whether a waiting run can
+    /// begin at all.
     fn parked_first(&self, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
         match self {
             Queue::FirstCome(queue, taken) => {
@@ -241,7 +241,7 @@ impl Hpus {
         self.cores.get_or_init(|| (0..self.spec.hpu.cores).map(core).collect())
     }
 
-    /// A number for a handler that begins.
+    /// A number for a new run.
     pub(super) fn next_run(&self) -> u64 {
         self.begun.set(self.begun.get() + 1);
         self.begun.get()
@@ -251,8 +251,8 @@ impl Hpus {
         &self.cores()[index]
     }
 
-    /// A handler is ready: the idle core of the lowest number takes it, or it waits. `of` gives its application. Returns a
-    /// thread that is new and has to be served, where there is one.
+    /// A handler becomes ready: the idle core with the lowest number takes it, or it waits. `of` is its application.
+    /// Returns a new thread to be served, if there is one.
     pub(super) fn ready(
         &self,
         run: Run,
@@ -276,7 +276,7 @@ impl Hpus {
                     core.serving.set(Some((number, now)));
                 }
                 core.idle.set(false);
-                // Nothing is parked on an idle core.
+                // An idle core has no parked handlers.
                 if let Some(first) = core.threads.borrow().first() {
                     first.assign(run);
                     return None;
@@ -289,15 +289,14 @@ impl Hpus {
         None
     }
 
-    /// One more thread for a core.
+    /// Makes another thread for a core.
     fn new_thread(&self, index: usize) -> Rc<Thread> {
         let thread = Thread::new(&self.sim, index, &self.spec.hpu);
         self.core(index).threads.borrow_mut().push(thread.clone());
         thread
     }
 
-    /// The handler on a thread has ended: its core takes up one that is parked, takes what waits, or is idle from now
-    /// on.
+    /// The handler on a thread has ended: its core resumes a parked one, takes a waiting one, or becomes idle.
     pub(super) fn release(&self, thread: &Rc<Thread>, now: Time) {
         let core = self.core(thread.core);
         let mut queue = self.queue.borrow_mut();
@@ -308,14 +307,14 @@ impl Hpus {
         self.take_up(thread.core, &mut queue, now, true, || thread.clone());
     }
 
-    /// Whether a handler that yields on this core would let anybody go first.
+    /// Whether a handler that yields on this core would let another one run first.
     pub(super) fn others_wait(&self, index: usize) -> bool {
         let parked = self.core(index).parked.borrow().len();
         parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty())
     }
 
-    /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a thread that is new
-    /// and that somebody has to serve, where there is one.
+    /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a new thread to
+    /// be served, if there is one.
     pub(super) fn park(
         &self,
         thread: &Rc<Thread>,
@@ -347,8 +346,8 @@ impl Hpus {
         fresh
     }
 
-    /// A core without a handler takes up the next one: of those parked and, where one of them `begins`, of those waiting
-    /// the first in the order of the queue. `on` gives the thread for one that begins.
+    /// A core without a handler takes the next one: the first in the order of the queue among those parked and, if
+    /// one can begin (`begins`), those waiting. `on` gives the thread for one that begins.
     fn take_up(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! What follows from a handler's result.
+//! The effects of a handler's result.
 
 use super::hpus::{Kind, Run};
 use super::receive::Fate;
@@ -9,7 +9,7 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-/// What a handler may return, as numbered in nicety.h.
+/// Return codes of handlers, as numbered in nicety.h.
 mod returned {
     pub const SUCCESS: u32 = 0;
     pub const SUCCESS_PENDING: u32 = 1;
@@ -23,12 +23,12 @@ mod returned {
     pub const SEGV: u32 = -2i32 as u32;
 }
 
-/// How a handler ended.
+/// The end of a handler.
 pub(super) enum Ended {
     Returned(u32),
-    /// Stopped, and why.
+    /// Stopped: the reason.
     Stopped(String),
-    /// Stopped because a budget of its application was used up: which, and where.
+    /// Stopped because a budget of its application was used up: the budget and the place.
     OutOfBudget(String),
 }
 
@@ -55,14 +55,14 @@ impl Ended {
     }
 }
 
-/// Whether a handler wants its message to leave the match entry open.
+/// Whether a handler wants its message to leave the match entry linked.
 const fn leaves_open(value: u32) -> bool {
     use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
     matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
 }
 
 impl Card {
-    /// What follows from a handler's result.
+    /// Applies a handler's result.
     pub(super) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
         let Run { place, kind, packet, .. } = run;
         let offset = packet.as_ref().map(|packet| packet.offset);
@@ -124,14 +124,14 @@ impl Card {
         }
     }
 
-    /// A handler failed: the rest of its message is dropped, and the host gets an event that says so.
+    /// A handler failed: the rest of its message is dropped, and the host gets an event with the failure.
     fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Parcel>, path: Path, fail: FailType) {
         let attachment = self.attachment_of(place).expect("its handler ran");
         attachment.application().count(|statistics| statistics.failed += 1);
         self.drop_rest(place, kind, packet, path, fail);
     }
 
-    /// A handler is not run because its application's budget is used up; its message fails for that.
+    /// A handler does not run because its application's budget is used up; its message fails.
     pub(super) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path } = run;
         if kind == Kind::Completion {
@@ -144,7 +144,7 @@ impl Card {
         self.drop_rest(place, kind, packet, path, FailType::HandlerBudget);
     }
 
-    /// A message has failed at a handler that ran, or was to run.
+    /// Fails a message at one of its handlers, and drops the rest of it.
     fn drop_rest(
         self: &Rc<Card>,
         place: usize,
@@ -171,7 +171,7 @@ impl Card {
         }
     }
 
-    /// Keeps a fault for the run's report, once with how many times it was.
+    /// Keeps a failure for the run's report; equal ones are counted.
     pub(super) fn fault(&self, kind: FaultKind, hpu: Option<usize>, text: String) {
         if let (FaultKind::Trap | FaultKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
             alarm.store(true, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 //! given up, have failed. A target that answers the probe may take its time: it is probed again after the same time,
 //! as often in a row as timeouts are borne. If nothing at all happens in between, nothing will, and probing ends, so
 //! that a run without progress can end.
+
 use super::Card;
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::{FailType, OperationHandle};

@@ -1,4 +1,4 @@
-//! One handler's run, from its start to its result.
+//! One run of a handler, from its start to its result.
 
 use super::Card;
 use super::application::{Application, Bound};
@@ -14,17 +14,17 @@ use nicety_portals::HeaderKind;
 use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
 use std::rc::Rc;
 
-/// Cycles of a slice at most: so late may a load that no one orders see what another handler has stored, and so can a run
-/// be interrupted whatever its handlers do.
+/// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
+/// run can be interrupted.
 const SLICE: u64 = 1000;
 
-/// Most words of an application whose accesses are ordered since atomic operations work on them.
+/// Most words of an application with ordered accesses, because atomic operations use them.
 const ATOMIC_WORDS: usize = 4096;
 
-/// The bytes that a run may look at beside HPU memory.
+/// The memory of a run beside HPU memory.
 pub(super) struct RunMemory {
     pub(super) packet: Buffer,
-    /// The payload where it has no bytes: there is nothing to map, and a handler that touches it is stopped.
+    /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
     phantom: Option<Payload>,
     arguments: [u8; 64],
 }
@@ -39,7 +39,7 @@ impl RunMemory {
         }
     }
 
-    /// Whether all of these addresses are those of a packet without bytes.
+    /// Whether all of these addresses are in a phantom payload.
     pub(super) fn is_phantom(&self, address: u32, len: u32) -> bool {
         let phantom = self.phantom.as_ref().map_or(0, Payload::len);
         let end = u64::from(address) + u64::from(len);
@@ -59,7 +59,7 @@ pub(super) fn space<'a>(
     stack: &'a mut [u8],
     run: &'a mut RunMemory,
 ) -> AddressSpace<'a> {
-    // Pushed in place: a space is large to move, and there is one for each slice.
+    // Pushed in place: moving a space is slow, and each slice has one.
     let mut space = AddressSpace::new();
     space.push(Region::memory("the state", attachment.state_address(), state));
     space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
@@ -76,7 +76,7 @@ impl Running {
     }
 }
 
-/// A handler under way: what its commands need to know.
+/// A running handler: the context of its commands.
 pub(super) struct Running {
     pub(super) thread: Rc<Thread>,
     pub(super) kind: Kind,
@@ -86,19 +86,19 @@ pub(super) struct Running {
     pub(super) message: MessageId,
     pub(super) attachment: Rc<Attachment>,
     pub(super) memory: RunMemory,
-    /// When its cycle 0 began, had it never been parked.
+    /// The start of its cycle 0, shifted by the times for which it was parked.
     pub(super) started: Time,
     /// Since when it has the core.
     pub(super) since: Time,
     pub(super) path: Path,
-    /// Cycles that a command has kept the core at work, beside issuing it and waiting.
+    /// Cycles for which a command has used the core, beside issuing and waiting.
     pub(super) busy: u64,
     /// Its number on this card.
     pub(super) number: u64,
 }
 
 impl Card {
-    /// A thread of a core: runs one handler after another.
+    /// The task of a core's thread: runs one handler after another.
     pub(super) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
         loop {
             let run = thread.next().await;
@@ -151,24 +151,24 @@ impl Card {
             packet.payload = running.memory.into_payload();
             packet.path = running.path.clone();
         }
-        // Before what follows from its result, which may be one more handler for this very core.
+        // Before the effects of its result, which may include another handler for this very core.
         self.hpus.release(thread, self.sim.now());
         self.ended(thread.core, run, ended, running.path);
     }
 
-    /// A path that waited for this core goes on.
+    /// Continues a path that waited for this core.
     fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
         let now = self.sim.now();
         if now > path.at() {
             match &*self.hpus.core(core).last.borrow() {
-                // A handler of the same message kept the core: its path is the critical one.
+                // A handler of the same message occupied the core: its path is the critical one.
                 Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
                 _ => path.advance(Stage::HandlerQueued, now),
             }
         }
     }
 
-    /// A handler is not on its core any more, for now or for good. Its path is up to now.
+    /// A handler leaves its core, for now or for good. Its path is up to now.
     fn leave_core(&self, running: &Running) {
         let core = running.thread.core;
         self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
@@ -176,10 +176,10 @@ impl Card {
         self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
     }
 
-    /// A handler yields: its core runs what waits, and then goes on with it. It keeps its stack and its packet, and what
-    /// it has reserved is lost.
+    /// A handler yields: its core runs other handlers, and then resumes it. It keeps its stack and its packet, and
+    /// loses its reservation.
     pub(super) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
-        // Whoever becomes ready at this instant waits, too.
+        // Handlers that become ready at this instant compete, too.
         self.sim.yield_now().await;
         let (thread, asked) = (running.thread.clone(), self.sim.now());
         if !self.hpus.others_wait(thread.core) {
@@ -194,7 +194,7 @@ impl Card {
         thread.resumed().await;
         running.since = self.sim.now();
         self.queued(thread.core, running.message, &mut running.path);
-        // Its cycles stand still meanwhile; `time` goes on.
+        // Its cycles do not advance meanwhile; `time` does.
         running.started += running.since.since(asked);
         let base = self.spec.hpu.clock.cycles_in(running.started.since(Time::ZERO));
         thread.state.borrow_mut().context.set_time_base(base);
@@ -219,7 +219,7 @@ impl Card {
         }
     }
 
-    /// Lays out what a handler sees, and where it begins with which arguments.
+    /// The memory of a run, the entry point and the arguments.
     fn arguments(&self, run: &mut Run) -> (RunMemory, u32, [u32; 3]) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(run.place);
@@ -264,7 +264,7 @@ impl Card {
         (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
     }
 
-    /// Runs a handler's instructions in slices; between them time passes and commands are carried out.
+    /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
     async fn execute(
         self: &Rc<Card>,
         thread: &Thread,
@@ -284,7 +284,7 @@ impl Card {
             state.context = Context::new(thread.core as u32);
             state.context.call(image, entry, stack_top, &arguments, limit);
             state.context.set_cycle(spec.handler_start);
-            // `time` goes on between handlers, `cycle` begins with each.
+            // `time` runs on between handlers, `cycle` restarts with each.
             state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
         }
         let ended = loop {
@@ -345,7 +345,7 @@ impl Card {
                                 self.refusals.count(&registers, result, image, state.context.pc());
                             }
                             state.context.finish_ecall(result, 0);
-                            // The command itself began at `cycle`; what it waited for is over at `over`.
+                            // The command was issued at `cycle`; its wait ends at `over`.
                             let cycle = state.context.cycle();
                             stalled += over.saturating_sub(cycle);
                             let busy = std::mem::take(&mut running.busy);
@@ -384,7 +384,7 @@ impl Card {
         ended
     }
 
-    /// The word of shared memory whose turn an access waits for, if it is one.
+    /// The shared word for which an access must wait its turn, if it has one.
     fn ordered_word(&self, running: &Running, point: &OrderPoint) -> Option<u32> {
         let (address, atomic) = match *point {
             OrderPoint::Atomic { address, .. } => (address & !3, true),
@@ -398,7 +398,7 @@ impl Card {
         shared.then_some(address)
     }
 
-    /// Behind a fence comes an atomic store, perhaps: from now on accesses to its word are ordered.
+    /// An atomic store may follow a fence: from now on accesses to its word are ordered.
     fn orders_next(&self, running: &Running) {
         let attachment = &running.attachment;
         let stored = running.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
@@ -407,19 +407,21 @@ impl Card {
         }
     }
 
-    /// What is in a word that a handler may touch.
+    /// The value of a word of the handler's memory.
     fn peek(&self, running: &mut Running, word: u32) -> Option<[u8; 4]> {
         self.with_space(running, |space| space.read(word, 4).ok()?.first_chunk().copied())
     }
 
-    /// A handler has come to a word of its own memory, and whether it has changed it, and was to.
+    /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
+    /// have.
     fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
         let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
         let seen = self.seen(running, Word::Hpu(place), pc, how);
         self.contention.see(&seen, || format!("byte {offset} of {of}"));
     }
 
-    /// A command works on 8 bytes of a handler's own memory as one: `act` does, and says whether their value changed.
+    /// A command works on 8 bytes of a handler's own memory atomically: `act` does, and returns whether their value
+    /// changed.
     pub(super) fn atomically<R>(
         &self,
         running: &mut Running,
@@ -436,7 +438,7 @@ impl Card {
         Ok(result)
     }
 
-    /// A handler comes to a word at this instant, from there; whether it changes it, and is to.
+    /// A handler's access to a word at this instant and place: whether it changes the word, and whether it should.
     pub(super) fn seen<'r>(
         &self,
         running: &'r Running,
@@ -448,7 +450,7 @@ impl Card {
         Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
     }
 
-    /// Calls `act` on what a running handler may touch.
+    /// Calls `act` on a running handler's address space.
     pub(super) fn with_space<R>(
         &self,
         running: &mut Running,
@@ -462,16 +464,16 @@ impl Card {
     }
 }
 
-/// A word of HPU memory that handlers on other processors can reach too.
+/// A word of HPU memory shared between processors.
 struct SharedWord {
-    /// Where it lies in the card's HPU memory.
+    /// Its offset in the card's HPU memory.
     place: u32,
     of: &'static str,
-    /// Where in that.
+    /// Its offset in `of`.
     offset: u32,
 }
 
-/// Where a word of HPU memory lies that handlers on other processors can reach too, and what it is called there.
+/// The shared word at an address.
 fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
     let (state, data) = (&attachment.state, &attachment.program.data);
     let inside = |piece: &Piece, base: u32| {
@@ -485,7 +487,7 @@ fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
     Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
 }
 
-/// From now on accesses to this word are ordered: an atomic operation works on it.
+/// Makes accesses to this word ordered, from now on: an atomic operation uses it.
 fn order_word(attachment: &Attachment, address: u32) {
     let mut words = attachment.application().atomic_words.borrow_mut();
     if let Err(at) = words.binary_search(&address)
@@ -532,7 +534,7 @@ fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> End
     }
 }
 
-/// Why a handler is stopped that has fetched what has no contents.
+/// Why a handler is stopped that has fetched phantom memory.
 pub(super) fn phantom_memory(len: u64) -> String {
     format!(
         "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry real \
@@ -540,7 +542,7 @@ pub(super) fn phantom_memory(len: u64) -> String {
     )
 }
 
-/// What a message asks for, as numbered in nicety.h.
+/// The request type of a message, as numbered in nicety.h.
 const fn request_type(kind: HeaderKind) -> u32 {
     match kind {
         HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack => 0,

@@ -1,4 +1,4 @@
-//! The way out: one send engine, one message after another, packet behind packet.
+//! The transmit path: one send engine, one message after another, packet after packet.
 
 use super::Card;
 use nicety_fabric::{Channel, HeaderBytes, Packet};
@@ -11,7 +11,7 @@ use nicety_types::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The send engine: it begins a message at max(start of the one before + gap, end of its bytes).
+/// The send engine: it begins a message at max(start of the previous one + gap, end of its bytes).
 pub(super) struct SendEngine {
     turn: Pool,
     gap: Duration,
@@ -24,27 +24,27 @@ impl SendEngine {
     }
 }
 
-/// Where a message's bytes come from.
+/// The source of a message's bytes.
 pub(super) enum Bytes {
     /// Host memory, streaming over the bus.
     Host { memory: HostPart, transfer: Transfer },
-    /// The card, there since the instant the path accounts for.
+    /// The card; available since the end of the path.
     Card { payload: Payload, path: Path },
 }
 
-/// What a message takes from host memory.
+/// The part of host memory that a message reads.
 #[derive(Clone, Copy)]
 pub(super) struct HostPart {
     /// Address of the first byte.
     pub(super) start: u64,
     /// Bytes.
     pub(super) length: u64,
-    /// The operand of a conditional or masked swap, which comes first and with the command.
+    /// The operand of a conditional or masked swap, which precedes the bytes and comes with the command.
     pub(super) operand: Operand,
 }
 
 impl HostPart {
-    /// What an operation of the interface sends.
+    /// The memory read by an operation of the interface.
     pub(super) const fn of(out: &Outgoing) -> HostPart {
         let sends = out.header.payload_bytes() > 0;
         HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
@@ -69,37 +69,37 @@ impl Bytes {
     }
 }
 
-/// A message on its way out.
+/// A message in the transmit path.
 pub(super) struct Leaving {
     pub(super) message: MessageId,
     pub(super) header: Header,
     pub(super) bytes: Bytes,
-    /// What to report when it has been sent.
+    /// The report for when it has been sent.
     pub(super) report: Option<Report>,
-    /// Its place among the messages that handlers have waiting.
+    /// Its slot in the send queue of handlers.
     pub(super) place: Option<Permit>,
 }
 
-/// What is to be told when the last byte of a message has been handed to the link.
+/// The report for when the last byte of a message has been handed to the link.
 #[derive(Clone, Copy)]
 pub(super) enum Report {
     /// The end of one of the interface's own operations.
     Sent(OperationHandle),
     /// A success on a counter.
     Count(CtHandle),
-    /// The reply to a message that has arrived, at this place.
+    /// The reply to an arriving message, by its index.
     Replied(usize),
 }
 
 impl Card {
-    /// A name for the next message or command of this node.
+    /// A number for the next message or command of this node.
     pub(super) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
         MessageId { source: self.node, sequence }
     }
 
-    /// A message's row begins: its sender's path `base` is that before the post.
+    /// Begins a message's record; `base` is its sender's path before the post.
     pub(super) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
         let (kind, bytes) = match header.kind {
             HeaderKind::Put => ("put", header.length),
@@ -113,7 +113,7 @@ impl Card {
         self.recorder.sent(message, header.target, bytes, kind, by, base);
     }
 
-    /// The card starts an operation of the interface's by itself.
+    /// The card starts an operation of the interface by itself.
     pub(super) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
         let report = Some(Report::Sent(out.operation));
         if out.header.kind == HeaderKind::Get {
@@ -123,7 +123,7 @@ impl Card {
         self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
     }
 
-    /// Sends what the card has already.
+    /// Sends bytes that are on the card.
     pub(super) fn send_from_card(
         self: &Rc<Card>,
         header: Header,
@@ -139,8 +139,8 @@ impl Card {
         self.sim.spawn(self.clone().send(leaving));
     }
 
-    /// The card fetches a message from host memory and sends it: a triggered operation, a reply, or a put from host by
-    /// a handler.
+    /// Fetches a message from host memory and sends it: a triggered operation, a reply, or a handler's put from host
+    /// memory.
     pub(super) async fn fetch_and_send(
         self: Rc<Card>,
         header: Header,
@@ -153,7 +153,7 @@ impl Card {
         let message = self.next_message();
         self.record_sent(message, &header, by, &path);
         let HostPart { start, length, operand } = memory;
-        // A swap is one item, and fetched at once whatever packets it leaves in.
+        // A swap is one item, and fetched in one piece, whatever packets it is sent in.
         let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
         let transfer = self.bus.read(message, start, length, packet_bytes, path.clone()).await;
         let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
@@ -168,7 +168,7 @@ impl Card {
         self.send(Leaving { message, header, bytes, report, place }).await;
     }
 
-    /// Sends a message: takes its turn at the engine, then puts packet behind packet on the link.
+    /// Sends a message: takes its turn at the engine, then puts its packets on the link.
     pub(super) async fn send(self: Rc<Card>, leaving: Leaving) {
         let Leaving { message, header, mut bytes, report, place } = leaving;
         let total = header.payload_bytes();
@@ -237,14 +237,14 @@ impl Card {
             Report::Count(ct) => {
                 let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
                 self.with_effects_of(Some(message), handed, |interface, effects| {
-                    // Where the host has unlinked the entry and freed its counter since, nobody is told.
+                    // If the host has unlinked the entry and freed its counter since, there is nothing to count.
                     let _ = interface.ct_inc(ct, by, effects);
                 });
             }
         }
     }
 
-    /// A packet's bytes of what a message takes from host memory.
+    /// The bytes of a packet, from the host memory of its message.
     fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
         let operand = memory.operand.as_slice();
         if operand.is_empty() {
@@ -256,7 +256,7 @@ impl Card {
         whole.part(offset, length)
     }
 
-    /// Bytes of host memory that a checked descriptor or match entry names.
+    /// Bytes of the host memory of a checked descriptor or match entry.
     pub(super) fn read_host(&self, address: u64, length: u64) -> Payload {
         self.land_due();
         self.memory.read(address, length).expect("descriptors and entries are checked when they are made")

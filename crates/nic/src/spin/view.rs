@@ -1,5 +1,4 @@
-//! What the host can see of its card: counters and event queues in host memory, each with the path that tells how
-//! it came there.
+//! The host's view of its card: counters and event queues in host memory, each change with its path.
 
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
@@ -8,25 +7,25 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// How something came into the host's view.
+/// The origin of a change in the host's view.
 #[derive(Clone)]
 pub(super) struct Seen {
-    /// Where the time went until the host could see it.
+    /// The path up to when the host could see it.
     pub(super) path: Path,
-    /// The message it is of, where it is of one.
+    /// Its message, if it has one.
     pub(super) message: Option<MessageId>,
 }
 
-/// What comes next in a queue.
+/// An entry of a queue.
 pub(super) enum Slot {
     Event(Event, Seen),
-    /// That many events were lost here because the queue was full.
+    /// The number of events lost here because the queue was full.
     Lost(u64),
 }
 
 type Queue = VecDeque<Slot>;
 
-/// The host's copy of counters and event queues. Waiting programs are told at every change.
+/// The host's copy of counters and event queues. Waiting programs are notified at every change.
 pub struct HostView {
     counters: RefCell<FxHashMap<CtHandle, (CtEvent, Seen)>>,
     queues: RefCell<FxHashMap<EqHandle, Queue>>,
@@ -60,22 +59,22 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    /// A counter as the host sees it, and how its last change came.
+    /// A counter as the host sees it, and the origin of its last change.
     pub(super) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
         self.counters.borrow().get(&ct).cloned()
     }
 
-    /// A counter that was freed is seen no more.
+    /// Removes a freed counter.
     pub(super) fn forget_counter(&self, ct: CtHandle) {
         self.counters.borrow_mut().remove(&ct);
     }
 
-    /// A queue that was freed is seen no more.
+    /// Removes a freed queue.
     pub(super) fn forget_queue(&self, eq: EqHandle) {
         self.queues.borrow_mut().remove(&eq);
     }
 
-    /// Takes the first event that `wanted` accepts out of a queue, or the first loss where that comes before it.
+    /// Takes the first event that `wanted` accepts from a queue, or the first loss if it comes earlier.
     pub(super) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<Slot> {
         let mut queues = self.queues.borrow_mut();
         let queue = queues.get_mut(&eq)?;
@@ -89,7 +88,7 @@ impl HostView {
     }
 }
 
-/// Whether somebody who wants these events goes no further.
+/// Whether a program that waits for these events stops at this entry.
 fn next(slot: &Slot, wanted: impl Fn(&Event) -> bool) -> bool {
     match slot {
         Slot::Event(event, _) => wanted(event),
