@@ -1,4 +1,4 @@
-//! A Portals 4 card with packet handlers as everything outside sees it.
+//! The implementation of the card design seam by a Portals 4 card with packet handlers.
 
 use super::hints::hints;
 use super::spec::read_spin;
@@ -17,20 +17,20 @@ pub(crate) const DESIGN: &dyn Design = &Portals;
 
 struct Portals;
 
-/// What a Portals 4 card with packet handlers has counted.
+/// Counters of a Portals 4 card with packet handlers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What the Portals interface counted.
+    /// Counters of the Portals interface.
     pub portals: Statistics,
-    /// What the handlers did.
+    /// Statistics of the handlers.
     pub handlers: HandlerStatistics,
-    /// What each application used, the unnamed one first.
+    /// The use of resources by each application, the default one first.
     pub applications: Vec<ApplicationReport>,
     /// Lines that handlers printed.
     pub printed: Printed,
-    /// What reliable transport did.
+    /// Counters of reliable transport.
     pub transport: TransportStatistics,
-    /// Packets that came damaged or out of place, where there is no such transport.
+    /// Packets that came damaged or out of place, without reliable transport.
     pub unusable: Unusable,
 }
 

@@ -1,5 +1,5 @@
-//! A host's side of its card that takes no time: allocating and freeing counters, queues, descriptors, portal table
-//! entries and handlers is the library's work before a program is measured.
+//! A host's calls to its card that take no time: allocating and freeing counters, queues, descriptors, portal table
+//! entries and handlers is the library's set-up before a program is measured.
 
 use super::attachments::AttachError;
 use super::{Card, HandlerError};
@@ -19,14 +19,14 @@ pub enum CallError {
     Rank {
         /// The rank asked for.
         rank: u32,
-        /// How many there are.
+        /// Number of ranks.
         ranks: u32,
     },
-    /// Operations that a counter counts have failed.
+    /// Operations counted by a counter have failed.
     Failures {
         /// How many.
         failures: u64,
-        /// The first of this host's own among them.
+        /// The host's own first failed operation among them.
         first: Option<FailedOperation>,
     },
     /// No handlers have this number.
@@ -125,7 +125,7 @@ impl Card {
     /// A counter (`PtlCTAlloc`).
     ///
     /// # Errors
-    /// When there are no more.
+    /// When none is free.
     pub fn ct_alloc(&self) -> Result<CtHandle, CallError> {
         Ok(self.interface.borrow_mut().ct_alloc()?)
     }
@@ -133,17 +133,17 @@ impl Card {
     /// Frees a counter (`PtlCTFree`).
     ///
     /// # Errors
-    /// When it is in use, or none.
+    /// When it is in use, or does not exist.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), CallError> {
         self.interface.borrow_mut().ct_free(ct)?;
         self.view.forget_counter(ct);
         Ok(())
     }
 
-    /// Frees an event queue, and what is in it (`PtlEQFree`).
+    /// Frees an event queue with its events (`PtlEQFree`).
     ///
     /// # Errors
-    /// When it is in use, or none.
+    /// When it is in use, or does not exist.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), CallError> {
         self.interface.borrow_mut().eq_free(eq)?;
         self.view.forget_queue(eq);
@@ -153,7 +153,7 @@ impl Card {
     /// An event queue of `depth` events (`PtlEQAlloc`).
     ///
     /// # Errors
-    /// When there are no more, or not of that depth.
+    /// When none is free, or the depth is beyond the limit.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, CallError> {
         Ok(self.interface.borrow_mut().eq_alloc(depth)?)
     }
@@ -161,16 +161,16 @@ impl Card {
     /// A memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
-    /// When there are no more, or the memory is not the host's.
+    /// When none is free, or the memory is not the host's.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, CallError> {
         self.memory.check(md.start, md.length)?;
         Ok(self.interface.borrow_mut().md_bind(md)?)
     }
 
-    /// Gives a memory descriptor back (`PtlMDRelease`).
+    /// Releases a memory descriptor (`PtlMDRelease`).
     ///
     /// # Errors
-    /// When it is in use, or none.
+    /// When it is in use, or does not exist.
     pub fn md_release(&self, md: MdHandle) -> Result<(), CallError> {
         Ok(self.interface.borrow_mut().md_release(md)?)
     }
@@ -178,15 +178,15 @@ impl Card {
     /// A portal table entry (`PtlPTAlloc`).
     ///
     /// # Errors
-    /// When the index is taken or past the table.
+    /// When the index is taken or beyond the table.
     pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, CallError> {
         Ok(self.interface.borrow_mut().pt_alloc(index, eq)?)
     }
 
-    /// The same with options: flow control for one.
+    /// The same with options, such as flow control.
     ///
     /// # Errors
-    /// As there, and when flow control has no queue of four events or more to tell of it.
+    /// As there, and when flow control has no queue of four events or more for its events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -199,7 +199,7 @@ impl Card {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// When match entries are linked, or referred to; or there is none.
+    /// When match entries are linked or referred to, or it does not exist.
     pub fn pt_free(&self, pt: u32) -> Result<(), CallError> {
         Ok(self.interface.borrow_mut().pt_free(pt)?)
     }

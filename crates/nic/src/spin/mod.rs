@@ -17,8 +17,8 @@
 //! | a generator of packets in place of a host | `generate.rs` |
 //! | the card as others see it, the numbers of its parts | `design.rs`, `spec.rs` |
 //!
-//! Which entry a message matches and which events it leaves is decided by the `portals` crate; how instructions run,
-//! by the `hpu` crate. Here they get time.
+//! The `portals` crate decides which entry a message matches and which events it generates; the `hpu` crate how
+//! instructions run. Here they take time.
 
 mod application;
 mod attachments;
@@ -90,7 +90,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use view::{HostView, Seen};
 
-/// How long parts of a card have been occupied.
+/// Busy times of parts of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
     /// The matching unit.
@@ -103,15 +103,15 @@ pub struct Busy {
     pub bus_to_host: Duration,
 }
 
-/// Most different faults a card keeps; further ones are counted by kind.
+/// Most different failures that a card keeps; further ones are counted by kind.
 const FAULTS_KEPT: usize = 100;
 
-/// Bytes on their way over the bus.
+/// Bytes in flight over the bus.
 struct Landing {
     /// When they are in host memory.
     landed: Time,
     address: u64,
-    /// How many of the payload's bytes; the rest is cut.
+    /// The number of the payload's bytes to keep; the rest is cut.
     keep: u64,
     payload: Payload,
 }
@@ -125,18 +125,18 @@ pub struct Card {
     memory: Rc<Memory>,
     bus: Bus,
     port: Rc<Wire>,
-    /// Packets that came and could not be used.
+    /// Unusable packets received.
     unusable: Cell<Unusable>,
     interface: RefCell<Interface>,
     effects: RefCell<Effects>,
     engine: SendEngine,
-    /// Places for messages that handlers have given to the card to send.
+    /// Slots for messages that handlers have given to the card to send.
     staging: Credits,
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
-    /// One atomic operation after another works on host memory.
+    /// Serializes atomic operations on host memory.
     atomics: Atomics,
-    /// Messages under way that are answered by a reply.
+    /// Messages in progress that are answered by a reply.
     replies: Cell<u32>,
     answers: Answers,
     hpus: Hpus,
@@ -148,11 +148,11 @@ pub struct Card {
     /// Bytes handed to the bus, in the order in which they will be in host memory.
     landing: RefCell<VecDeque<Landing>>,
     handed: Signal,
-    /// What is on its way to the host's view, in the order in which it will be seen.
+    /// Changes in flight to the host's view, in the order in which it will see them.
     posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
     posting: Signal,
     messages: Cell<u64>,
-    /// Whether the card generates packets, and drops all that come.
+    /// Whether the card generates packets, and drops those received.
     discards: Cell<bool>,
     faults: RefCell<Vec<Fault>>,
     /// Set when a handler is stopped.
@@ -165,7 +165,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card on its bus and its link, its services started. `nodes` is how many hosts there are to talk to.
+    /// Installs a card on its bus and its link, and starts its tasks. `nodes` is the number of hosts.
     pub fn install(
         sim: &Sim,
         spec: Arc<SpinSpec>,
@@ -227,43 +227,43 @@ impl Card {
         card
     }
 
-    /// Says on behalf of which user this node's operations are, which match entries may ask for; of user 0 without this
-    /// call. Set-up: operations that are under way keep theirs.
+    /// Sets the user of this node's operations, which match entries may require; user 0 by default. Set-up:
+    /// operations in flight keep theirs.
     pub fn set_uid(&self, uid: u32) {
         self.interface.borrow_mut().set_uid(uid);
     }
 
-    /// On behalf of which user this node's operations are (`PtlGetUid`).
+    /// The user of this node's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.interface.borrow().uid()
     }
 
-    /// What the Portals interface has counted.
+    /// Counters of the Portals interface.
     pub fn statistics(&self) -> Statistics {
         *self.interface.borrow().statistics()
     }
 
-    /// What the card's reliable transport has done.
+    /// Counters of the card's reliable transport.
     pub fn transport_statistics(&self) -> TransportStatistics {
         self.port.statistics()
     }
 
-    /// Messages that this card could not bring to their targets, the first hundred.
+    /// Messages that this card failed to deliver, the first hundred.
     pub fn undelivered(&self) -> Vec<Undelivered> {
         self.port.undelivered()
     }
 
-    /// Packets that came and could not be used.
+    /// Unusable packets received.
     pub fn unusable(&self) -> Unusable {
         self.unusable.get()
     }
 
-    /// Operations that this card has started or will start, and that have not ended.
+    /// Number of operations started or triggered by this card that have not ended.
     pub fn pending_operations(&self) -> usize {
         self.interface.borrow().pending_operations()
     }
 
-    /// One of the triggered operations that wait on this card, and how many there are.
+    /// One of the card's waiting triggered operations, and their number.
     pub fn waiting_triggered(&self) -> Option<(WaitingTriggered, u32)> {
         let interface = self.interface.borrow();
         Some((interface.waiting_triggered()?, interface.pending_triggered()))
@@ -274,49 +274,50 @@ impl Card {
         self.port.packets().0
     }
 
-    /// What the handlers of this card have done, added up.
+    /// Statistics of this card's handlers, added up.
     pub fn handler_statistics(&self) -> HandlerStatistics {
         self.attachments.statistics()
     }
 
-    /// How long parts of this card have been occupied so far.
+    /// Busy times of parts of this card so far.
     pub fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.bus.busy();
         Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
     }
 
-    /// Handlers that failed, for the first hundred reasons; what failed for others is counted by kind.
+    /// Failed handlers, for the first hundred reasons; failures for other reasons are counted by kind.
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.borrow().clone()
     }
 
-    /// Sets `alarm` as soon as a handler is stopped: by a trap, or for its application's budget. It may be what ends the
-    /// run.
+    /// Sets `alarm` as soon as a handler is stopped by a trap or by its application's budget: that may be what ends
+    /// the run.
     pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
         self.alarm.replace(Some(alarm));
     }
 
-    /// Words of memory that handlers have waited for: locks, mostly.
+    /// Words of memory that handlers have waited for, mostly locks.
     pub fn waited_words(&self) -> Vec<WaitedWord> {
         self.contention.list()
     }
 
-    /// Commands of handlers that this card has refused, in the order in which each was the first time.
+    /// Commands of handlers that this card has refused, in the order of their first refusals.
     pub fn refused_commands(&self) -> Vec<RefusedCommand> {
         self.refusals.list()
     }
 
-    /// What handlers of this card have printed.
+    /// Counters of handlers' output.
     pub fn printed(&self) -> Printed {
         self.printed.get()
     }
 
-    /// Lets the interface do something at the instant `path` accounts for, and carries out what follows from it.
+    /// Acts on the interface at the end of `path`, and carries out the effects.
     fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
         self.with_effects_of(None, path, act);
     }
 
-    /// The same, where what the host sees of it is of this message. Returns the path up to when the host sees it.
+    /// The same, with changes in the host's view attributed to this message. Returns the path up to when the host
+    /// sees them.
     fn with_effects_of(
         self: &Rc<Card>,
         message: Option<MessageId>,
@@ -358,7 +359,7 @@ impl Card {
                 None
             }
             seen_by_host => {
-                // A posted write behind all that were posted before.
+                // A posted write, after all earlier ones.
                 let mut posted = self.posted.borrow_mut();
                 let behind = posted.back().map_or(Time::ZERO, |(time, ..)| *time);
                 let notice = match seen_by_host {
@@ -375,7 +376,7 @@ impl Card {
         }
     }
 
-    /// A payload, cut to `keep` bytes, crosses the bus to host memory.
+    /// Writes a payload, cut to `keep` bytes, to host memory over the bus.
     fn write_behind(&self, landed: Time, address: u64, keep: u64, payload: Payload) {
         let mut landing = self.landing.borrow_mut();
         debug_assert!(landing.back().is_none_or(|before| before.landed <= landed), "writes keep their order");
@@ -383,7 +384,7 @@ impl Card {
         self.handed.notify_one();
     }
 
-    /// Writes bytes to host memory when they have crossed the bus.
+    /// The task that writes bytes to host memory when they have crossed the bus.
     async fn land(self: Rc<Card>) {
         loop {
             self.handed.wait_until(|| !self.landing.borrow().is_empty()).await;
@@ -393,7 +394,7 @@ impl Card {
         }
     }
 
-    /// Writes every byte that has crossed the bus by now: reads and events never pass a write.
+    /// Writes the bytes that have crossed the bus by now: reads and events never pass a write.
     fn land_due(&self) {
         let mut landing = self.landing.borrow_mut();
         while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
@@ -402,13 +403,13 @@ impl Card {
         }
     }
 
-    /// Writes the first `keep` bytes of a payload into memory that a match entry or a handlers' region names.
+    /// Writes the first `keep` bytes of a payload to the memory of a match entry or a handlers' region.
     fn write_host(&self, address: u64, keep: u64, payload: &Payload) {
         let written = self.memory.deposit(address, keep, payload);
         written.expect("entries and regions are checked when they are made");
     }
 
-    /// Makes events and counts visible to the host when they have crossed the bus.
+    /// The task that makes events and counts visible to the host when they have crossed the bus.
     async fn publish(self: Rc<Card>) {
         loop {
             self.posting.wait_until(|| !self.posted.borrow().is_empty()).await;

@@ -1,8 +1,8 @@
-//! What a host posts to its card: operations, and commands that change what matches.
+//! Operations and commands that a host posts to its card; commands change what matches.
 //!
-//! Posting costs the CPU o; the command then crosses the bus. An operation goes to the send engine from there. A
-//! command waits for the matching unit like a packet, takes effect at the end of its service, and where it has an
-//! answer the host sees that one crossing later.
+//! Posting costs the CPU o; then the command crosses the bus. An operation goes on to the send engine. A command
+//! waits for the matching unit like a packet and takes effect at the end of its service; if it has a reply, the host
+//! sees that one crossing later.
 
 use super::send::{Bytes, HostPart, Leaving, Report};
 use super::{CallError, Card, FaultKind};
@@ -15,16 +15,16 @@ use nicety_types::{MessageId, Path, Stage, Starter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the card answers to a command, and the path until the host sees it.
+/// The card's reply to a command, with the path up to when the host sees it.
 type Answer<T> = (Result<T, Error>, Path);
 
-/// The result of a command that is on its way to the card.
+/// The result of a command in flight to the card.
 pub struct Pending<T> {
     pub(super) result: Rc<RefCell<Option<Answer<T>>>>,
 }
 
 impl<T> Pending<T> {
-    /// Why the card refused the command; none where it did not, or has not seen it yet.
+    /// Why the card refused the command; none if it did not, or has not served it yet.
     pub(super) fn refused(&self) -> Option<Error> {
         match &*self.result.borrow() {
             Some((Err(error), _)) => Some(*error),
@@ -33,7 +33,7 @@ impl<T> Pending<T> {
     }
 }
 
-/// An append that is on its way to the card.
+/// An append in flight to the card.
 pub type Appending = Pending<MeHandle>;
 
 impl Card {
@@ -55,10 +55,10 @@ impl Card {
     }
 
     /// Starts an operation (`PtlPut`, `PtlGet`, `PtlAtomic`, `PtlFetchAtomic`, `PtlSwap`). Returns when it has been
-    /// posted: the command has been given to the bus, and behind it what it sends.
+    /// posted: the command has been handed to the bus, followed by the bytes that it sends.
     ///
     /// # Errors
-    /// When the request is not valid; nothing has been sent then.
+    /// When the request is not valid; it then has no effect.
     pub async fn post(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -71,7 +71,7 @@ impl Card {
         self.record_sent(message, &out.header, Starter::Host, path);
         cpus.post(path, message).await;
         let bytes = out.header.payload_bytes();
-        // A swap with its operand is there as a whole, whatever packets it leaves in.
+        // A swap with its operand is available as a whole, whatever packets it is sent in.
         let whole = !out.operand.as_slice().is_empty();
         let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
         let transfer = self.bus.push(message, bytes, packet_bytes, path.clone());
@@ -106,7 +106,7 @@ impl Card {
     /// Returns when it has been posted.
     ///
     /// # Errors
-    /// When the rank is not valid. What the card refuses when the command reaches it is among its faults.
+    /// When the rank is not valid. A refusal by the card, when the command reaches it, is among its faults.
     pub async fn post_triggered(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -199,8 +199,7 @@ impl Card {
         Ok(())
     }
 
-    /// Forgets the triggered operations that wait on a counter (`PtlCTCancelTriggered`). Returns when it has been
-    /// posted.
+    /// Cancels the triggered operations of a counter (`PtlCTCancelTriggered`). Returns when it has been posted.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -218,7 +217,7 @@ impl Card {
     /// Appends a match entry (`PtlMEAppend`). Returns when it has been posted.
     ///
     /// # Errors
-    /// When the memory is not the host's; what the card refuses, [`Card::answered`] tells.
+    /// When the memory is not the host's; [`Card::answered`] reports refusals by the card.
     pub async fn me_append(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -257,7 +256,8 @@ impl Card {
         self.answered(cpus, path, appending, "append a match entry").await
     }
 
-    /// Unlinks a match entry (`PtlMEUnlink`), one that handlers have left open too. Returns when it has been posted.
+    /// Unlinks a match entry (`PtlMEUnlink`), even one that handlers have left linked. Returns when it has been
+    /// posted.
     pub async fn me_unlink(self: &Rc<Card>, cpus: &Cpus, path: &mut Path, me: MeHandle) -> Pending<()> {
         let card = self.clone();
         let unlink = move |interface: &mut Interface, effects: &mut Effects| {
@@ -267,13 +267,13 @@ impl Card {
             let Some(place) = open.filter(|_| refused.is_err()) else { return refused };
             interface.me_release(me, effects)?;
             let unlinked = match interface.me_unlink(me) {
-                // Used once, it has gone with the last hold.
+                // A use-once entry has been unlinked with the last hold.
                 Err(Error::Stale(_)) => Ok(()),
                 result => result,
             };
             match unlinked {
                 Ok(()) => _ = held.swap_remove(place),
-                // Messages refer to it: it stays open as it was.
+                // Messages refer to it: it stays linked.
                 Err(_) => interface.me_hold(me)?,
             }
             unlinked
@@ -281,7 +281,7 @@ impl Card {
         self.ask(cpus, path, unlink).await
     }
 
-    /// Searches the unexpected headers (`PtlMESearch`). Returns when it has been posted; what is found comes as events.
+    /// Searches the unexpected headers (`PtlMESearch`). Returns when it has been posted; results come as events.
     pub async fn me_search(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -293,8 +293,7 @@ impl Card {
         self.ask(cpus, path, move |interface, effects| interface.me_search(pt, me, op, effects)).await
     }
 
-    /// Lets messages in to a portal table entry (`PtlPTEnable`), or keeps them out (`PtlPTDisable`). Returns when it has
-    /// been posted.
+    /// Enables (`PtlPTEnable`) or disables (`PtlPTDisable`) a portal table entry. Returns when it has been posted.
     pub async fn pt_enable(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -309,8 +308,7 @@ impl Card {
         self.ask(cpus, path, act).await
     }
 
-    /// Waits until atomic operations that work on host memory by now have written it, and the host has noticed
-    /// (`PtlAtomicSync`).
+    /// Waits until the present atomic operations have written host memory and the host has noticed (`PtlAtomicSync`).
     ///
     /// # Errors
     /// As [`Card::answered`].
@@ -319,7 +317,7 @@ impl Card {
         cpus.post(path, command).await;
         let crossing = self.bus.push(command, 0, 1, path.clone());
         *path = self.command_served(command, crossing).await;
-        // Its answer is a write behind theirs.
+        // Its reply is a write that follows theirs.
         self.atomics.idle().await;
         path.advance(Stage::AtomicQueued, self.sim.now());
         *path = self.bus.post(Notice::Event, path.clone());
@@ -328,8 +326,8 @@ impl Card {
         Ok(())
     }
 
-    /// Waits until the card has answered a command, and the host has noticed. `what` the card was to do says in a
-    /// deadlock's report what it waits for.
+    /// Waits until the card has replied to a command and the host has noticed. `what` names the command in a
+    /// deadlock's report.
     ///
     /// # Errors
     /// When the card refused it.
@@ -348,7 +346,7 @@ impl Card {
         Ok(result?)
     }
 
-    /// Posts a command that has no answer: what the card refuses is among its faults.
+    /// Posts a command without a reply: a refusal is among the card's faults.
     async fn tell(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -385,7 +383,7 @@ impl Card {
             let path = card.command_served(command, crossing).await;
             let mut answer = None;
             card.with_effects(path.clone(), |interface, effects| answer = Some(act(interface, effects)));
-            // The host sees the answer one crossing later.
+            // The host sees the reply one crossing later.
             let seen = card.bus.post(Notice::Event, path);
             card.sim.until(seen.at()).await;
             *result.borrow_mut() = answer.map(|answer| (answer, seen));
@@ -394,7 +392,7 @@ impl Card {
         pending
     }
 
-    /// A command's way from the bus, on which it was pushed when it was posted, to the end of its service in the matching
+    /// A command's path from the bus, where it was pushed when posted, to the end of its service in the matching
     /// unit.
     async fn command_served(&self, command: MessageId, crossing: Transfer) -> Path {
         let crossing = crossing.packet(0).await;

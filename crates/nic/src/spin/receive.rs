@@ -1,8 +1,8 @@
-//! The way in: matching, deposit, and the messages under way between the two.
+//! The receive path: matching, deposit, and the messages in progress.
 //!
-//! A packet rests in the packet buffer from its last byte until it has been handed to the bus or its handler has
-//! ended. Matching serves packets and host commands one after another; what a match decides takes effect at the
-//! end of its service.
+//! A packet stays in the packet buffer from its last byte until it has been handed to the bus or its handler has
+//! ended. Matching serves packets and host commands one after another; the result of a match takes effect at the end
+//! of its service.
 
 use super::Card;
 use super::attachments::Attachment;
@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-/// The outcome of a message of which nobody knows yet what it will be.
+/// The outcome of a message still in progress.
 const UNDER_WAY: &str = "under way";
 
-/// How a message ended, as tables have it.
+/// The outcome of a message in tables.
 pub(super) fn outcome(fail: FailType) -> &'static str {
     match fail {
         FailType::Ok => "ok",
@@ -28,16 +28,16 @@ pub(super) fn outcome(fail: FailType) -> &'static str {
     }
 }
 
-/// What becomes of a message's packets.
+/// The fate of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nobody knows until the header handler has ended; packets wait.
+    /// Unknown until the header handler has ended; packets wait.
     Undecided,
-    /// To host memory; of a get or an atomic, the card does what it asks.
+    /// To host memory; for a get or an atomic, the card carries it out.
     Deposit,
-    /// To payload handlers, of which there is one.
+    /// To payload handlers, which exist.
     Process,
-    /// Nowhere.
+    /// Dropped.
     Drop,
 }
 
@@ -45,49 +45,49 @@ pub(super) enum Fate {
 pub(super) struct Incoming {
     pub(super) message: MessageId,
     pub(super) header: Header,
-    /// Where it goes; none where nothing matched.
+    /// Its destination; none if nothing matched.
     pub(super) delivery: Option<Delivery>,
-    /// Where it goes if it is a reply.
+    /// The destination of a reply.
     pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
     pub(super) fate: Fate,
-    /// Packets that came before the header handler ended, at offsets from the message's first byte.
+    /// Packets that came before the header handler ended, by offset in the message.
     waiting: VecDeque<Parcel>,
-    /// Bytes of the message that have come.
+    /// Bytes received.
     received: u64,
-    /// Packets that have come and are not settled: deposited, handled or dropped; a reply that is not sent; transfers that
-    /// handlers have left under way.
+    /// Packets received and not settled (deposited, handled or dropped); a reply not yet sent; transfers that
+    /// handlers have left in flight.
     pub(super) unsettled: u32,
-    /// Packets whose bytes such transfers have yet to read or write.
+    /// Packets whose bytes such transfers have still to read or write.
     lent: Vec<Lent>,
     pub(super) dropped_bytes: u64,
-    /// Flow control has disabled its portal table entry while it was under way.
+    /// Whether flow control has disabled its portal table entry while it was in progress.
     pub(super) flow_control: bool,
     pub(super) fail: FailType,
-    /// A handler has asked to leave the match entry open.
+    /// Whether a handler has asked to leave the match entry linked.
     pub(super) pending: bool,
-    /// What has come of an atomic operation in several packets, with its offsets.
+    /// Received pieces of an atomic operation in several packets, with their offsets.
     pub(super) pieces: Vec<(u64, Payload)>,
-    /// The last thing that happened to the message.
+    /// The path of the message's latest step.
     pub(super) path: Path,
     completion_started: bool,
-    /// The message is done and waits only for those before it.
+    /// Whether the message is done and waits only for those before it.
     done: bool,
-    /// The message that completes next after it, where one has matched.
+    /// The next message to complete after it, if one has matched.
     behind: Option<usize>,
 }
 
-/// A packet that transfers of ended handlers still work on.
+/// A packet in use by transfers of ended handlers.
 struct Lent {
-    /// Where its bytes begin in the message's.
+    /// Its offset in the message.
     offset: u64,
     transfers: u32,
-    /// Nothing else keeps its slot.
+    /// Whether it is settled, so that only the transfers keep its slot.
     settled: bool,
 }
 
 impl Incoming {
-    /// One more transfer works on the packet at this offset.
+    /// Counts another transfer on the packet at this offset.
     pub(super) fn lend(&mut self, offset: u64) {
         match self.lent.iter_mut().find(|lent| lent.offset == offset) {
             Some(lent) => lent.transfers += 1,
@@ -95,27 +95,27 @@ impl Incoming {
         }
     }
 
-    /// A packet is settled; whether its slot is free, since no transfer works on it.
+    /// Settles a packet; returns whether its slot is free, because no transfer uses it.
     fn settles(&mut self, offset: u64) -> bool {
         let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
         lent.map(|lent| lent.settled = true).is_none()
     }
 
-    /// A transfer is done with the packet at this offset; whether its slot is free, since the packet is settled and this was
-    /// the last one.
+    /// A transfer is done with the packet at this offset; returns whether its slot is free, because the packet is
+    /// settled and this was the last transfer.
     fn returns(&mut self, offset: u64) -> bool {
         let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
         self.lent[index].transfers -= 1;
         self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
     }
 
-    /// Where its bytes go in host memory, and how many of them; nowhere where nothing matched.
+    /// The host memory for its bytes, as address and length; none if nothing matched.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
         delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
     }
 
-    /// How many of `len` bytes of payload from `offset` on are left after truncation.
+    /// The part of `len` bytes of payload from `offset` on that is left after truncation.
     pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
         let left = self.memory().map_or(0, |(_, mlength)| mlength);
         // The payload of a swap may begin with an operand.
@@ -124,13 +124,13 @@ impl Incoming {
         len.min(left.saturating_sub(offset))
     }
 
-    /// Whether a further packet with so many bytes may be one of its own: bytes that have not come.
+    /// Whether it still lacks so many bytes, so that a further packet may be its own.
     fn awaits(&self, bytes: u64) -> bool {
         let left = self.header.payload_bytes().saturating_sub(self.received);
         bytes > 0 && bytes <= left
     }
 
-    /// Its reply is on its way.
+    /// Its reply has been sent.
     pub(super) fn replied(&mut self) {
         if let Some(delivery) = &mut self.delivery {
             delivery.replied = true;
@@ -138,14 +138,14 @@ impl Incoming {
     }
 }
 
-/// The messages arriving at a card. Places are used again, with the memory their queues have grown to.
+/// The messages arriving at a card. Entries are reused, with the capacity of their queues.
 #[derive(Default)]
 pub(super) struct IncomingTable {
     places: Vec<Incoming>,
     free: Vec<usize>,
     by_message: FxHashMap<MessageId, usize>,
-    /// Messages of one initiator at one portal table entry complete in the order in which they matched: the first and the
-    /// last of those that have not, where there are any.
+    /// Messages of one initiator at one portal table entry complete in matching order: the first and the last of
+    /// those in progress, if there are any.
     order: FxHashMap<(NodeId, u32), (usize, usize)>,
 }
 
@@ -182,7 +182,7 @@ impl IncomingTable {
         place
     }
 
-    /// Takes the first message of those that complete in order out of their line, if it is done. Returns its place.
+    /// Takes the first message of an order, if it is done. Returns its index.
     fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
         let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
         let first = line.get().0;
@@ -196,7 +196,7 @@ impl IncomingTable {
         Some(first)
     }
 
-    /// The reply to this operation ends where it is, and has failed. Returns its place.
+    /// Fails the reply to this operation at its present length. Returns its index.
     pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
         let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
         let place = self.by_message.values().copied().find(is_its)?;
@@ -216,19 +216,19 @@ impl IncomingTable {
         self.free.push(place);
     }
 
-    /// Flow control has disabled this portal table entry: the messages under way there are told.
+    /// Marks the messages in progress at a portal table entry that flow control has disabled.
     pub(super) fn flow_controlled(&mut self, pt: u32) {
-        // Free places are told too, which nobody notices: they are filled anew.
+        // Free entries are marked too, without effect: they are filled anew.
         self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
     }
 }
 
 impl Card {
-    /// Serves the link: every packet that has come whole begins its way through the card.
+    /// The task of the link: every complete packet starts on the receive path.
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
-            // What the card sends to itself comes another way.
+            // Packets of the card to itself come by the loopback path.
             if packet.is_control() || packet.message.source == self.node {
                 self.drop_foreign(&packet);
                 continue;
@@ -237,7 +237,7 @@ impl Card {
         }
     }
 
-    /// Serves what the card sends to itself, in the same way.
+    /// The task of the loopback path, likewise.
     pub(super) async fn listen_to_itself(self: Rc<Card>) {
         loop {
             let packet = self.port.receive_own().await;
@@ -253,7 +253,7 @@ impl Card {
         self.sim.spawn(self.clone().receive(packet));
     }
 
-    /// A packet's way from the packet buffer on.
+    /// The receive path of a packet, from the packet buffer on.
     async fn receive(self: Rc<Card>, mut packet: Parcel) {
         self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
         let is_header = packet.offset == 0;
@@ -264,7 +264,7 @@ impl Card {
         if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
             return self.acknowledged(header, packet).await;
         }
-        // A reply finds its operation by number, like a further packet its message.
+        // A reply finds its operation by number, as a further packet finds its message.
         let searches = header.is_some_and(|h| h.kind != HeaderKind::Reply);
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
         self.matched(packet.message, service, &mut packet.path).await;
@@ -275,7 +275,7 @@ impl Card {
             (Some(header), None) => {
                 let room = match self.room_at_once(&header, packet.message) {
                     Some(room) => room,
-                    // In a box: it is rare, and the task of every packet would be larger for it.
+                    // Boxed: it is rare, and the task of every packet would be larger for it.
                     None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
                 };
                 self.admit(header, &packet, room)
@@ -311,7 +311,7 @@ impl Card {
         }
     }
 
-    /// An acknowledgement: it finds its operation by number, like a further packet its message.
+    /// An acknowledgement: it finds its operation by number, as a further packet finds its message.
     async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Parcel) {
         self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
         let (message, now) = (packet.message, self.sim.now());
@@ -332,19 +332,19 @@ impl Card {
         self.sim.until(start + service).await;
     }
 
-    /// Whether there is room on the card for a message that matches an entry with these handlers.
+    /// Whether the card has room for a message that matches an entry with these handlers.
     fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
         (context || handlers.is_none())
             && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
     }
 
-    /// Where a message is that has been matched.
+    /// The index of a matched message.
     pub(super) fn place_of(&self, message: MessageId) -> Option<usize> {
         self.incoming.borrow().by_message.get(&message).copied()
     }
 
-    /// Counts a packet for its application's share of the packet buffer. Where that is used up, a further packet for
-    /// handlers is shed if its portal table entry has flow control, which is disabled then.
+    /// Counts a packet for its application's share of the packet buffer. If the share is used up, a further packet
+    /// for handlers is shed if its portal table entry has flow control, which then disables the entry.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
         let (attachment, fate, pt, path) = {
             let mut table = self.incoming.borrow_mut();
@@ -430,7 +430,7 @@ impl Card {
         })
     }
 
-    /// The header handler, which ran on the first packet, has decided: the packets go their way.
+    /// The header handler, which ran on the first packet, has decided the packets' fate.
     pub(super) fn decide(self: &Rc<Card>, place: usize, first: Parcel, fate: Fate, path: &Path) {
         let mut waiting = {
             let mut table = self.incoming.borrow_mut();
@@ -447,7 +447,7 @@ impl Card {
         self.incoming.borrow_mut().get(place).waiting = waiting;
     }
 
-    /// Brings a packet where its message goes, and frees its slot of the packet buffer.
+    /// Applies the fate to a packet, and frees its slot of the packet buffer.
     async fn settle(self: Rc<Card>, place: usize, packet: Parcel, fate: Fate) {
         match fate {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
@@ -456,7 +456,7 @@ impl Card {
                 self.settled(place, packet.offset, &packet.path);
             }
             Fate::Process | Fate::Deposit if self.asks(place) => {
-                // In a box: it is rarer than puts, and the task of every packet would be larger for it.
+                // Boxed: it is rarer than puts, and the task of every packet would be larger for it.
                 Box::pin(self.serve(place, packet)).await;
             }
             Fate::Process => {
@@ -471,18 +471,18 @@ impl Card {
         }
     }
 
-    /// Whether a message asks the card for more than to write what it brings.
+    /// Whether a message asks the card for more than a write of its bytes.
     fn asks(&self, place: usize) -> bool {
         let kind = self.incoming.borrow_mut().get(place).header.kind;
         !matches!(kind, HeaderKind::Put | HeaderKind::Reply)
     }
 
-    /// How many of a packet's bytes are left after truncation.
+    /// The number of a packet's bytes left after truncation.
     pub(super) fn kept(&self, place: usize, packet: &Packet) -> u64 {
         self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }
 
-    /// A packet's bytes go nowhere.
+    /// Counts a packet's bytes as dropped.
     pub(super) fn count_dropped(&self, place: usize, packet: &Packet) {
         let dropped = self.kept(place, packet);
         self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
@@ -497,8 +497,8 @@ impl Card {
         let (message, address) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            let (start, _) = incoming.memory().expect("only what belongs somewhere is deposited");
-            // What lies beyond is not kept.
+            let (start, _) = incoming.memory().expect("only bytes with a destination are deposited");
+            // Bytes beyond the end are cut.
             (incoming.message, start.saturating_add(packet.offset))
         };
         if keep == 0 {
@@ -514,21 +514,20 @@ impl Card {
         self.settled(place, offset, &handover.path);
     }
 
-    /// A packet is done with: its slot is free, and perhaps its message complete.
-    /// `offset` is where its bytes begin in the message's.
+    /// Settles a packet: its slot is free, and perhaps its message complete. `offset` is the packet's in the message.
     pub(super) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.release_slot(place, offset);
         self.finish(place, path);
     }
 
-    /// A packet is settled: its slot is free, unless a transfer still works on it.
+    /// Settles a packet: its slot is free, unless a transfer uses it.
     pub(super) fn release_slot(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).settles(offset) {
             self.free_slot(place, offset);
         }
     }
 
-    /// A transfer that a handler has left under way is done with its packet.
+    /// A transfer that a handler left in flight is done with its packet.
     pub(super) fn slot_returned(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).returns(offset) {
             self.free_slot(place, offset);
@@ -548,7 +547,7 @@ impl Card {
         self.recorder.packet_settled(incoming.message, offset, self.sim.now());
     }
 
-    /// Something that a message waited for is done.
+    /// A step that a message waited for is done.
     pub(super) fn finish(self: &Rc<Card>, place: usize, path: &Path) {
         {
             let mut table = self.incoming.borrow_mut();
@@ -559,13 +558,13 @@ impl Card {
         self.advance(place);
     }
 
-    /// Completes a message of which every byte has come and is settled: completion handler, then events in order.
+    /// Completes a message whose bytes have all come and are settled: completion handler, then events in order.
     pub(super) fn advance(self: &Rc<Card>, place: usize) {
         let completion = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
-            // Its header's packet is settled once the header handler has decided.
+            // The header packet is settled once the header handler has decided.
             debug_assert!(!whole || incoming.fate != Fate::Undecided);
             if !whole {
                 return;
@@ -598,7 +597,7 @@ impl Card {
         }
     }
 
-    /// Completes this message and those behind it that were only waiting for it.
+    /// Completes this message and later ones that waited only for it.
     fn complete_in_order(self: &Rc<Card>, place: usize) {
         let key = {
             let mut table = self.incoming.borrow_mut();
@@ -612,13 +611,13 @@ impl Card {
                 let incoming = &table.places[first];
                 let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
                 if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
-                    // What asks for more than a deposit has no part that could be left out.
+                    // An operation beyond a deposit cannot be done in part.
                     fail = fail.or(FailType::Dropped);
                 }
                 let pending = incoming.pending && fail.is_ok();
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
-                // Handlers' writes are over by now, and the bus takes what is given to it in order: the event is behind them.
+                // Handlers' writes have been handed to the bus, which keeps order: the event follows them.
                 path.advance(Stage::InOrder, self.sim.now());
                 (first, message, delivery, fail, pending, path)
             };

@@ -1,18 +1,18 @@
-//! Gets and atomic operations: what the card does for them in host memory, and the replies that answer them.
+//! Gets and atomic operations: their work in host memory, and their replies.
 //!
-//! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads host
-//! memory, computes, and writes back. One at a time does so on a card, in the order in which their bytes came: the
-//! next begins when the result before it has been handed to the bus, which a read does not overtake. A handler's
-//! own DMA atomics wait for one on the same memory. So no operation of this card is lost in between; the host's CPUs are not held
-//! off.
+//! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads
+//! host memory, computes, and writes back. A card carries out one at a time, in the order in which their bytes
+//! arrived: the next begins when the previous result has been handed to the bus, which a read does not overtake. A
+//! handler's own DMA atomics wait for one on the same memory. So operations of this card are atomic to each other,
+//! but not to the host's CPUs.
 //!
-//! # Who waits for whom
-//! A get leaves the packet buffer when it has matched, an answer when it is in host memory, which waits for nobody else's
+//! # Freedom from deadlock
+//! A get leaves the packet buffer when it has matched, a reply when it is in host memory; neither waits for other
 //! packets. So gets and their replies, puts and their acknowledgements never block each other, however full the
-//! buffers of both cards are. What waits is bounded: messages that are answered by a reply by `limits.replies`, beyond
-//! which the card refuses them; acknowledgements by the operations of their initiators. The last packet of an
-//! atomic operation keeps its place in the buffer until its turn comes, which needs the bus only. Handlers
-//! that send before they end can block each other across cards: a payload handler keeps its packet.
+//! buffers of both cards are. Waiting messages are bounded: those with a reply by `limits.replies`, beyond which the
+//! card refuses them; acknowledgements by the operations of their initiators. The last packet of an atomic operation
+//! keeps its slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can
+//! block each other across cards: a payload handler keeps its packet.
 
 use super::send::{HostPart, Report};
 use super::{Card, FaultKind};
@@ -26,7 +26,7 @@ use std::rc::Rc;
 /// The unit that carries out atomic operations.
 pub(super) struct Atomics {
     turn: Pool,
-    /// The host memory that the operation under way works on: address and bytes.
+    /// The host memory of the operation in progress: address and bytes.
     held: Cell<Option<(u64, u64)>>,
     released: Signal,
 }
@@ -36,12 +36,12 @@ impl Atomics {
         Atomics { turn: Pool::new(sim, 1), held: Cell::new(None), released: Signal::new(sim) }
     }
 
-    /// Waits for the end of the operations that are under way, and wait to be.
+    /// Waits until the operations in progress and in the queue have ended.
     pub(super) async fn idle(&self) {
         drop(self.turn.acquire().await);
     }
 
-    /// Waits until no operation under way works on this memory.
+    /// Waits until no operation in progress uses this memory.
     pub(super) async fn clear_of(&self, address: u64, bytes: u64) {
         let held = || self.held.get().is_some_and(|(at, len)| at < address + bytes && address < at + len);
         if held() {
@@ -51,7 +51,7 @@ impl Atomics {
 }
 
 impl Card {
-    /// Does what a message asks for that is more than to write what it brings.
+    /// Carries out an operation beyond a write.
     pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Parcel) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
@@ -81,7 +81,7 @@ impl Card {
         self.fetch_and_send(reply, memory, report, None, path, by).await;
     }
 
-    /// Carries out an atomic operation when all of it has come.
+    /// Carries out an atomic operation once all of its bytes have arrived.
     async fn operate(
         self: Rc<Card>,
         place: usize,
@@ -124,7 +124,7 @@ impl Card {
         self.settled(place, offset, &path);
     }
 
-    /// Sends what an atomic operation found, if it is one that is told.
+    /// Sends the old value of an atomic operation, if the initiator wants it.
     fn reply_with(self: &Rc<Card>, place: usize, delivery: &Delivery, old: Payload, path: Path) {
         let Some(reply) = delivery.reply() else { return };
         {
@@ -135,7 +135,7 @@ impl Card {
         self.send_from_card(reply, old, Some(Report::Replied(place)), None, path, Starter::Card);
     }
 
-    /// The payload of an atomic operation, when its last packet has come. The others leave the packet buffer meanwhile.
+    /// The payload of an atomic operation, once its last packet has come. The others leave the packet buffer before.
     fn gather(&self, place: usize, offset: u64, payload: Payload, path: &mut Path) -> Option<Payload> {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -156,7 +156,7 @@ impl Card {
         Some(whole)
     }
 
-    /// Every byte of a reply is handed to the bus.
+    /// All bytes of a reply have been handed to the bus.
     pub(super) fn replied(self: &Rc<Card>, message: MessageId, reply: &Reply, path: Path) {
         let seen = self.with_effects_of(Some(message), path, |interface, effects| {
             interface
@@ -171,7 +171,7 @@ impl Card {
     }
 }
 
-/// What an atomic operation leaves in memory. Where contents are missing on either side, they are missing in the result.
+/// The result of an atomic operation in memory. It is phantom if either operand is.
 fn computed(delivery: &Delivery, old: &Payload, payload: Payload) -> Payload {
     let atomic = delivery.header.atomic.expect("only atomic operations are computed");
     let missing = || Payload::phantom(delivery.mlength);

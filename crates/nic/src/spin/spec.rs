@@ -19,19 +19,19 @@ pub struct SpinSpec {
     pub bus: BusSpec,
     /// The link.
     pub link: LinkSpec,
-    /// The switches of topologies that have any.
+    /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
     /// The gap between the starts of messages.
     pub send_gap: Duration,
-    /// Messages that handlers may have waiting to be sent.
+    /// Messages of handlers that the send queue holds.
     pub send_queue: u64,
-    /// Most payload that a packet carries, in bytes.
+    /// Most payload of a packet, in bytes.
     pub packet_payload: u64,
     /// Matching a header packet.
     pub match_first: Duration,
     /// Matching each further packet.
     pub match_further: Duration,
-    /// Serving a host's command.
+    /// Serving a command of the host.
     pub match_command: Duration,
     /// Computing an atomic operation, between reading host memory and writing it back.
     pub atomic: Duration,
@@ -43,43 +43,43 @@ pub struct SpinSpec {
     pub transport: TransportSpec,
     /// The handler processors.
     pub hpu: HpuSpec,
-    /// One way to or from the job launcher.
+    /// One-way time to or from the job launcher.
     pub barrier: Duration,
 }
 
-/// Which handler a free processor runs next.
+/// The scheduling of handler processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The one that has waited longest.
+    /// The handler that has waited longest.
     FirstCome,
-    /// One of the application that has used least for its weight.
+    /// A handler of the application with the least use for its weight.
     WeightedFair,
 }
 
 /// The handler processors of a card.
 #[derive(Clone, Debug)]
 pub struct HpuSpec {
-    /// How many.
+    /// Number of processors.
     pub cores: usize,
     /// Their clock.
     pub clock: Frequency,
     /// Instruction set and cycle costs.
     pub core: Core,
-    /// The isa as the spec writes it.
+    /// The ISA as the spec writes it.
     pub isa: String,
     /// HPU memory of all applications together, in bytes.
     pub memory: u32,
     /// Program memory of one program, in bytes.
     pub code: u32,
-    /// Applications that the card keeps apart.
+    /// Most applications on the card.
     pub applications: u32,
     /// Stack of a handler, in bytes.
     pub stack: u32,
-    /// Handlers that each core may have parked where they yielded.
+    /// Handlers parked per core after a yield.
     pub parked: u32,
-    /// Messages for handlers that may be under way at a time.
+    /// Message contexts: messages for handlers in progress at a time.
     pub contexts: u32,
-    /// Which handler a free one runs next.
+    /// The order in which handlers get a processor.
     pub scheduling: Scheduling,
     /// Cycles to start a handler.
     pub handler_start: u64,
@@ -89,9 +89,9 @@ pub struct HpuSpec {
     pub cycle_limit: u64,
     /// Cycles of a call of `printf`.
     pub printf: u64,
-    /// Cycles of each byte that it prints.
+    /// Cycles of each byte printed.
     pub printf_byte: u64,
-    /// DMA transfers that one handler may have under way.
+    /// DMA transfers of one handler in flight.
     pub dma_handles: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a host waits for: counters and events, as far as it can see them. Noticing costs the CPU o.
+//! A host's waits for counters and events, in its own view. Noticing costs the CPU o.
 
 use super::post::Appending;
 use super::view::{Seen, Slot};
@@ -8,7 +8,7 @@ use nicety_kernel::{describe, timeout};
 use nicety_portals::{Counted, CtEvent, CtHandle, EqHandle, Event};
 use nicety_types::{Duration, Path, Stage, Time};
 
-/// What there is to say of a counter that stays where it is.
+/// A hint for a counter that does not advance.
 const fn counting(counted: Counted) -> &'static str {
     match counted {
         Counted::Yes => "",
@@ -32,7 +32,7 @@ impl Card {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
     }
 
-    /// When the host could see a counter's last change; none where it has not changed.
+    /// The time when the host could see a counter's last change; none if it has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.view.counter(ct).map(|(_, seen)| seen.path.at())
     }
@@ -70,8 +70,8 @@ impl Card {
         }
     }
 
-    /// Waits until one of these counters has reached its threshold, or counts a failure, or `limit` is over, and notices
-    /// it (`PtlCTPoll`). Returns which of them, and its value; none when the time is over.
+    /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed,
+    /// and notices it (`PtlCTPoll`). Returns the counter and its value; none after `limit`.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -104,7 +104,7 @@ impl Card {
         Ok(Some((index, value)))
     }
 
-    /// Waits until `over`, or until `limit` is over; says which. The time of a wait in vain is spent looking.
+    /// Waits for `over`, at most until `limit`; returns which came first. A wait in vain is charged as polling.
     async fn wait_for(
         &self,
         path: &mut Path,
@@ -128,11 +128,11 @@ impl Card {
     }
 
     /// Waits for the first event in a queue that `wanted` accepts, and notices it; events before it stay
-    /// (`PtlEQWait`). `what` says in a deadlock's report what it waits for.
+    /// (`PtlEQWait`). `what` names it in a deadlock's report.
     ///
     /// # Errors
-    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is told once; a further
-    /// call goes on behind it.
+    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once; a
+    /// further call continues after it.
     pub async fn eq_wait(
         &self,
         cpus: &Cpus,
@@ -145,7 +145,7 @@ impl Card {
         self.take(cpus, path, eq, wanted).await
     }
 
-    /// The next event of a queue, if there is one (`PtlEQGet`). Looking costs the CPU o, whatever it finds.
+    /// The next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -159,8 +159,8 @@ impl Card {
         Ok(found.map(|(_, event)| event))
     }
 
-    /// Waits until one of these queues has an event, or `limit` is over, and notices it (`PtlEQPoll`). The first of them
-    /// that has one goes first. Returns which of them, and the event; none when the time is over.
+    /// Waits until one of these queues has an event, or until `limit` has passed, and notices it (`PtlEQPoll`). The
+    /// first queue with an event is taken. Returns the queue and the event; none after `limit`.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -190,7 +190,7 @@ impl Card {
         Ok(Some((index, self.take(cpus, path, queues[index], |_| true).await?)))
     }
 
-    /// Takes what [`HostView::has`](super::view::HostView::has) has seen, and notices it.
+    /// Takes the entry that [`HostView::has`](super::view::HostView::has) has found, and notices it.
     async fn take(
         &self,
         cpus: &Cpus,
@@ -208,7 +208,7 @@ impl Card {
         }
     }
 
-    /// The host's CPU notices what it can see.
+    /// The host's CPU notices a change in its view.
     async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &Seen) {
         path.follow(&seen.path);
         cpus.notice(path, seen.message).await;
@@ -217,8 +217,8 @@ impl Card {
         }
     }
 
-    /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where the
-    /// card refused it.
+    /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where
+    /// the card refused it.
     ///
     /// # Errors
     /// When the card refused the entry, or the queue overflowed.
