@@ -10,9 +10,9 @@ static int forward(const broadcast_t *s, const void *bytes, ptl_size_t length, p
     return PTL_OK;
 }
 
-/* What a card sends from its own memory is a message of one packet, so below the root's children every packet is a
- * message. Where its bytes belong stands in its header only, and several such messages share this state while they are
- * under way: so the header handler forwards them, which has all of the message before it, and leaves the deposit to
+/* A card sends only messages of one packet from its own memory, so below the root's children every packet is a message.
+ * The offset of its bytes is in its header only, and several such messages in flight share this state: so the header
+ * handler forwards them, since it sees the whole message, and leaves the deposit to
  * the card. */
 __handler int header_handler(const ptl_header_t h, void *state) {
     if (h.length > h.packet_length)
@@ -21,7 +21,7 @@ __handler int header_handler(const ptl_header_t h, void *state) {
 }
 
 __handler int payload_handler(const ptl_payload_t p, void *state) {
-    /* The children first: the host waits for the last byte anyway, and others wait for this packet. */
+    /* The children first: the host waits for the last byte anyway, and the children wait for this packet. */
     if (forward(state, p.base, p.length, p.offset) != PTL_OK)
         return FAIL;
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == PTL_OK ? SUCCESS : FAIL;

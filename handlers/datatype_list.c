@@ -1,4 +1,4 @@
-/* Scattered receive: a message of blocks of any lengths goes to any places of host memory, as a list in HPU memory says. */
+/* Scattered receive: a message of blocks of any lengths goes to any places of host memory, by a list in HPU memory. */
 #include <datatype.h>
 
 /* The block of the list that holds the byte at an offset of the message. */

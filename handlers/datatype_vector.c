@@ -3,7 +3,7 @@
 
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     const vector_t *v = state;
-    /* The packet may begin in the middle of a block: one division tells, and from there on it is steps. */
+    /* The packet may begin in the middle of a block: one division finds it, and the rest are steps. */
     const ptl_size_t block = p.offset / v->block_bytes;
     ptl_size_t within = p.offset - block * v->block_bytes;
     ptl_size_t to = block * v->stride_bytes + within;

@@ -1,8 +1,8 @@
-/* RAID-5: a data server stores what a client writes and sends what that changes to the parity server, packet by packet,
- * and the parity server changes the parity. The servers' CPUs have no part in it. */
+/* RAID-5: a data server stores a client's write and sends the difference to the parity server, packet by packet, and
+ * the parity server updates the parity. The servers' CPUs have no part in it. */
 #include <storage.h>
 
-/* Packets and the rooms for them begin at whole words. */
+/* Packets and their buffers begin at whole words. */
 static void xor_into(uint8_t *restrict to, const uint8_t *restrict with, ptl_size_t length) {
     uint32_t *restrict a = (uint32_t *)to;
     const uint32_t *restrict b = (const uint32_t *)with;
@@ -72,7 +72,7 @@ __handler int data_payload(const ptl_payload_t p, void *state) {
 
 static void lock(uint64_t *lock) {
     while (!PtlHandlerCAS(lock, 0, 1))
-        PtlHandlerYield(); /* who has it may wait for this very processor */
+        PtlHandlerYield(); /* its owner may wait for this very processor */
 }
 
 /* Reads, changes and writes host memory while no other handler does so there. */
@@ -80,7 +80,7 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
     uint8_t *old = s->old + PtlHandlerHPU() * s->packet_bytes;
     uint32_t one = offset / s->packet_bytes % STORAGE_LOCKS;
     uint32_t other = (offset + length - 1) / s->packet_bytes % STORAGE_LOCKS;
-    if (one > other) { /* in one order always, or two handlers could have one each and wait for the other's */
+    if (one > other) { /* always in one order, or two handlers could deadlock with one each */
         const uint32_t swap = one;
         one = other, other = swap;
     }
@@ -93,13 +93,13 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
         code = PtlHandlerDMAToHostB(old, offset, length, PTL_ME_HOST_MEM);
     }
     s->lock[one] = 0;
-    if (other != one) /* a lock that is given back twice is given back for somebody else */
+    if (other != one) /* released twice, it would be released for another handler */
         s->lock[other] = 0;
     return code;
 }
 
-/* A part of a write is a message of one packet. Where it belongs stands in its header only, and many such messages share
- * this state: so the header handler does everything. A rebuilt server gets whole blocks, which belong where they begin. */
+/* A part of a write is a message of one packet. Its offset is in its header only, and many such messages share this
+ * state: so the header handler does everything. A rebuilt server gets whole blocks, at the offset of the message. */
 __handler int parity_header(const ptl_header_t h, void *state) {
     parity_t *s = state;
     if (h.match_bits == STORAGE_READ)

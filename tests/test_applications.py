@@ -98,10 +98,10 @@ def test_states_are_shared_on_request_and_globals_by_an_application(handlers: Ca
     result = run(receiver, [0, 1, 2, 3, 4, 3])
     # The state's count before, and the program's: that of the other application is one of its own.
     assert result.results[1] == [[5, 0], [6, 1], [0, 2], [0, 0], [7, 3], [1, 1]]
-    main, other = result.nodes[1].applications
+    main, other = result.nodes[1].portals.applications
     assert (main.name, main.handler_runs, other.name, other.handler_runs) == ("default", 4, "other", 2)
     assert (main.handlers_failed, main.messages_refused) == (0, 0)
-    assert main.handler_cycles + other.handler_cycles == result.nodes[1].handler_cycles
+    assert main.handler_cycles + other.handler_cycles == result.nodes[1].portals.handler_cycles
     # A word of data and two states of one word, in pieces of 16 bytes; nobody has freed any.
     assert (main.hpu_memory_bytes, main.hpu_memory_most_bytes, other.hpu_memory_bytes) == (48, 48, 32)
 
@@ -119,14 +119,15 @@ def test_a_budget_stops_a_handler_and_harms_nobody_else(handlers: Callable) -> N
     result = run(receiver, [0, 1, 0, 0, 1], allow_failures="budget")
     over = "PTL_NI_HANDLER_BUDGET"
     assert result.results[1] == [(0, over), (1, "PTL_NI_OK"), (0, over), (0, over), (1, "PTL_NI_OK")]
-    main, looping = result.nodes[1].applications
+    main, looping = result.nodes[1].portals.applications
     assert (looping.handler_runs, looping.handlers_failed, looping.messages_refused) == (2, 2, 1)
     assert 4000 <= looping.handler_cycles < 4010
     assert (main.handler_runs, main.handlers_failed) == (2, 0)
-    first, second = result.nodes[1].faults
+    first, second, unserved = (failure.text for failure in result.nodes[1].failures)
     assert "the budget of application 'looping' is used up, 3000 cycles for a run, in payload_handler at " in first
     assert ".c:4 (pc 0x1d0000" in first
     assert "is used up, 4000 cycles in all, in payload_handler" in second
+    assert unserved == "messages refused: the budget of application 'looping' is used up"
 
 
 def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
@@ -151,7 +152,7 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
         with pytest.raises(nicety.InputError, match="asked for 1048577 bytes"):
             host.portals.attach(count, state=bytes((1 << 20) + 1))
 
-    report = nicety.Cluster(2, "spin-discrete").run({1: receiver}).nodes[1].applications[0]
+    report = nicety.Cluster(2, "spin-discrete").run({1: receiver}).nodes[1].portals.applications[0]
     assert (report.hpu_memory_bytes, report.hpu_memory_most_bytes) == (0, 716800 + 16)
 
 
@@ -280,5 +281,5 @@ def test_messages_that_wait_for_a_context_cannot_block_the_one_that_has_it(handl
     # The long message has the only context, and the buffer fills with short ones: some are dropped, so that the rest of
     # the long one comes through.
     assert report.results[0] == [(1, 1 << 16)]
-    assert 0 < report.nodes[0].messages_dropped < 20
-    assert report.nodes[0].messages_matched + report.nodes[0].messages_dropped == 21
+    assert 0 < report.nodes[0].portals.messages_dropped < 20
+    assert report.nodes[0].portals.messages_matched + report.nodes[0].portals.messages_dropped == 21

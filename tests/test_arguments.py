@@ -111,7 +111,7 @@ def test_a_run_without_messages_says_that_there_is_nothing_to_draw() -> None:
         await host.compute(ns=1)
 
     run = package.Cluster(2, "spin-discrete").run(main)
-    assert repr(run).startswith("<Run of 2 nodes, 1.000 ns: 0 messages, ")
+    assert repr(run).startswith("<Run of 2 nodes, 1.000 ns: ")
     with pytest.raises(package.InputError, match="no message"):
         run.plot()
 

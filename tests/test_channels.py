@@ -151,7 +151,7 @@ def test_neither_end_goes_on_before_the_other_has_come(program: nicety.Processes
     assert message == bytes(range(1, 9))
     assert (late, slow) == (0, 0)
     assert received_ns > 100_000, "the host waits for the process"
-    [_, reader] = run.nodes[0].microengines
+    [_, reader] = run.nodes[0].channels.microengines
     assert reader.processes[0].cycles_asleep > sent_ns * 0.6, "the process waits for the host"
 
 
@@ -440,7 +440,7 @@ def test_a_host_sends_itself_messages() -> None:
         run = nicety.Cluster(nodes, "nfp-4000").run(main)
         assert list(run.results.values()) == [True] * nodes
         assert run.messages.column("outcome") == ["received"] * 2 * nodes
-        assert run.nodes[0].port.frames_sent == 0
+        assert run.nodes[0].channels.port.frames_sent == 0
 
 
 def test_messages_between_hosts_are_one_row_each() -> None:

@@ -42,7 +42,7 @@ def test_a_message_arrives_when_the_contract_says() -> None:
     run = cluster().run({0: ping, 1: pong})
     # post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250, notice 65
     assert run.results[1] == (693.685, nicety.Received(source=0, tag=5, length_bytes=8), list(range(8)))
-    assert run.nodes[1].messages_matched == 1
+    assert run.nodes[1].portals.messages_matched == 1
     assert run.nodes[0].host_memory_read_bytes == run.nodes[1].host_memory_written_bytes == 8
 
 
@@ -136,7 +136,7 @@ __handler int twice(const ptl_payload_t p, void *state) {
 
     run = cluster().run({0: sender, 1: receiver})
     assert run.results[1] == [3 * i for i in range(words)]
-    assert run.nodes[1].handler_runs == 3
+    assert run.nodes[1].portals.handler_runs == 3
 
 
 def test_a_wait_that_fails_names_the_trap(tmp_path: Path) -> None:

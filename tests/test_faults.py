@@ -51,8 +51,8 @@ def test_a_message_arrives_whatever_the_network_does(faults: Any) -> None:
     assert len(run.links) == 6
     assert run.links[0].link == "hosts.0 -> switch.0"
     assert sum(link.lost for link in run.links) > 0
-    assert run.nodes[0].transport.retransmitted > 0
-    assert run.nodes[1].transport.acknowledgements > 0
+    assert run.nodes[0].portals.transport.retransmitted > 0
+    assert run.nodes[1].portals.transport.acknowledgements > 0
     stages = {stage.stage for stage in run.breakdown().stages}
     assert "transport, retransmit" in stages
 
@@ -60,7 +60,7 @@ def test_a_message_arrives_whatever_the_network_does(faults: Any) -> None:
 def test_a_run_without_faults_has_no_reports_of_links() -> None:
     run = Cluster(2, "spin-discrete").run(_message)
     assert run.links == []
-    assert run.nodes[0].transport.retransmitted == run.nodes[1].transport.acknowledgements == 0
+    assert run.nodes[0].portals.transport.retransmitted == run.nodes[1].portals.transport.acknowledgements == 0
 
 
 def test_what_fails_is_named() -> None:

@@ -74,3 +74,21 @@ def test_a_host_itself_has_what_every_card_has() -> None:
         "ranks", "recv", "send", "vni",
     }  # fmt: skip
     assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
+
+
+async def nothing(host: nicety.Host) -> None:
+    await host.compute(ns=1)
+
+
+@pytest.mark.parametrize("nic", CARDS.values())
+def test_a_nodes_report_has_what_its_card_did_by_the_same_name(nic: str) -> None:
+    kinds = {"portals": nicety.PortalsReport, "channels": nicety.ChannelReport, "vni": nicety.InterfaceReport}
+    node = nicety.Cluster(1, nic).run(nothing).nodes[0]
+    (own,) = (handle for handle in CARDS if CARDS[handle] == nic)
+    assert isinstance(getattr(node, own), kinds[own])
+    assert node.card is getattr(node, own)
+    for handle in CARDS.keys() - {own}:
+        with pytest.raises(nicety.InputError) as raised:
+            getattr(node, handle)
+        text = f"node.{handle}: {nic} is of another design; what it did is in node.{own}"
+        assert str(raised.value) == text

@@ -59,7 +59,7 @@ def test_processes_exchange_messages_in_every_way() -> None:
     result = run(main)
     assert result.results[0] == [[0, 1000, 5000, 5000, 70_000]] * 8
     node = result.nodes[0]
-    assert (node.interfaces.sends, node.interfaces.programmed, node.interfaces.strays) == (40, 16, 0)
+    assert (node.vni.sends, node.vni.programmed, node.vni.strays) == (40, 16, 0)
     assert (node.kernel.interrupts, node.kernel.wakes) == (0, 0)
     # To open, to close, for the pool, and for the two buffers that are translated; the first receive copies nothing.
     assert node.kernel.calls == 8 * 5
@@ -95,7 +95,7 @@ def test_what_is_not_ones_own_is_refused() -> None:
         with pytest.raises(nicety.InputError, match="what send and receive give"):
             await interface.test(3)  # type: ignore[arg-type]
 
-    assert run(main).nodes[0].interfaces.refused == 3
+    assert run(main).nodes[0].vni.refused == 3
 
 
 def test_other_cards_have_no_interfaces() -> None:

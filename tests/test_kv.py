@@ -145,7 +145,7 @@ def test_refused_requests_are_told_and_fail_the_command(nicety: Callable, tmp_pa
     result = nicety(*command, "--clients", "2", "--mode", "spin", "--json")
     assert result.status == 1
     assert result.json()["rows"][0]["refused"] == 4
-    (failure,) = result.json()["failures"]
+    (failure,) = result.json()["incomplete"]
     assert (failure["nic"], failure["mode"], failure["point"]["clients"]) == ("spin-discrete", "spin", 2)
     assert "4 requests were refused" in failure["text"]
     result = nicety(*command, "--clients", "2", "--percentiles")

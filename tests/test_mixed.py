@@ -75,7 +75,7 @@ def test_a_program_of_handlers_costs_on_each_card_what_that_card_says(tmp_path: 
         await host.portals.ct_wait(count, 1)
 
     def cycles(*nics: str | Path) -> list[int]:
-        return [node.handler_cycles for node in nicety.Cluster(2, nics).run(main).nodes]
+        return [node.portals.handler_cycles for node in nicety.Cluster(2, nics).run(main).nodes]
 
     fast, slow = cycles("spin-discrete", tmp_path / "slow.toml")
     assert slow == fast + 49

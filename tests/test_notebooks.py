@@ -96,7 +96,7 @@ def test_a_run_of_many_ranks_shows_the_first() -> None:
     assert shown(replace(run, nodes=[])).tables == [[["rank", "result"]]]
 
 
-def test_a_run_shows_its_faults(tmp_path: Path) -> None:
+def test_a_run_shows_its_failures(tmp_path: Path) -> None:
     source = tmp_path / "fails.c"
     source.write_text(
         "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { return FAIL; }\n"
@@ -113,9 +113,9 @@ def test_a_run_shows_its_faults(tmp_path: Path) -> None:
         await host.barrier()
 
     run = nicety.Cluster(2, "spin-discrete", allow_failures="fail").run({0: sender, 1: receiver})
-    (fault,) = shown(run).items
-    assert "payload handler returned FAIL" in fault
-    assert run.nodes[1].faults == [fault]
+    (failure,) = shown(run).items
+    assert "payload handler returned FAIL" in failure
+    assert [f"rank 1: {each.text}" for each in run.nodes[1].failures] == [failure]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)

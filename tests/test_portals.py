@@ -307,7 +307,7 @@ def test_an_entry_of_a_user_refuses_others() -> None:
     cluster = nicety.Cluster(3, "spin-discrete", topology="star", uids=[1, 7, 8])
     run = cluster.run({0: answer, 1: ask, 2: ask})
     assert run.results == {0: 7, 1: (7, "PTL_NI_OK"), 2: (8, "PTL_NI_PERM_VIOLATION")}
-    assert run.nodes[0].messages_dropped == 1
+    assert run.nodes[0].portals.messages_dropped == 1
 
 
 @pytest.mark.parametrize(
@@ -452,7 +452,7 @@ def test_a_handler_gets_what_a_message_offers(length: int, tmp_path: Path) -> No
     run = nicety.Cluster(2, "spin-discrete").run({0: offers, 1: takes})
     assert run.results[0] == "PTL_EVENT_GET"
     assert run.results[1] == (np.arange(8, length + 8) % 251).astype(np.uint8).tobytes()
-    assert run.nodes[1].faults == []
+    assert run.nodes[1].failures == []
 
 
 def test_a_failure_sets_off_what_waits_for_a_counter() -> None:

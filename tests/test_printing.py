@@ -84,12 +84,15 @@ def test_lines_of_handlers_are_bounded_and_escaped(tmp_path: Path, capfd: pytest
     # A line that looks like another's stands behind its origin, too.
     assert all(line.count("node 1 HPU") == 1 for line in shown[:-1])
     assert shown[-1] == "[node 1] 400 more lines of handlers are not shown; a card shows 1000"
-    assert [(node.handler_lines_shown, node.handler_lines_left_out) for node in run.nodes] == [(0, 0), (1000, 400)]
+    assert [(node.portals.handler_lines_shown, node.portals.handler_lines_left_out) for node in run.nodes] == [
+        (0, 0),
+        (1000, 400),
+    ]
 
 
 def test_what_printing_costs(tmp_path: Path) -> None:
     # A line of 42 bytes and one digit: 60 and 20 a byte.
-    one, two = (run_printing(tmp_path, lines).nodes[1].handler_cycles for lines in (1, 2))
+    one, two = (run_printing(tmp_path, lines).nodes[1].portals.handler_cycles for lines in (1, 2))
     text = b"0 \x1b[31m\xc2\x9b\xe2\x80\xae\xef\xbf\xbd 8\n[0 ns node 0 HPU 0] mine\n"
     assert 0 < two - one - 60 - 20 * len(text) < 60
 

@@ -69,7 +69,7 @@ def test_a_process_computes_on_memory_that_the_host_wrote(program: nicety.Proces
     run = alone(main)
     total, took, head = run.results[0]
     assert (total, head) == (55, b"\x01\0\0\0\x02\0\0\0")
-    [microengine] = run.nodes[0].microengines
+    [microengine] = run.nodes[0].channels.microengines
     [process] = microengine.processes
     assert (microengine.microengine, process.context, process.name, process.returned) == (3, 2, "sum", 55)
     assert process.references == 10
@@ -91,7 +91,7 @@ def test_processes_wait_for_each_other_and_are_started_during_the_run(program: n
 
     run = alone(main)
     assert run.results[0] == (5, 0, 5)
-    [first, last] = run.nodes[0].microengines
+    [first, last] = run.nodes[0].channels.microengines
     assert first.processes[0].cycles_asleep >= 600
     assert [process.context for process in last.processes] == [7]
 
@@ -125,10 +125,10 @@ def test_a_trap_is_told_with_its_line(program: nicety.Processes) -> None:
     with pytest.raises(nicety.HandlerFailure, match="process stray"):
         alone(main)
     run = alone(main, allow_failures="trap")
-    [fault] = run.nodes[0].faults
+    [fault] = [failure.text for failure in run.nodes[0].failures]
     assert "process stray on microengine 4, context 1" in fault
     assert f"processes.c:{STRAY_LINE}" in fault
-    trapped = run.nodes[0].microengines[0].processes[0].trapped
+    trapped = run.nodes[0].channels.microengines[0].processes[0].trapped
     assert trapped is not None
     assert f"processes.c:{STRAY_LINE}" in trapped
 
@@ -363,14 +363,14 @@ def test_frames_belong_to_who_receives_from_their_queue(tmp_path: Path, messages
 
     run = nicety.Cluster(2, "nfp-4000").run(main)
     assert run.results[1] == [2, 0, 1, 0, 0, 0]
-    port = run.nodes[1].port
+    port = run.nodes[1].channels.port
     seen = {q.queue: (q.frames_received, q.frames_unclaimed, q.frames_waiting) for q in port.queues}
     assert seen.pop(255)[1:] == (0, 0)
     assert seen == {0: (2, 0, 0), 1: (0, 1, 0), 2: (1, 0, 0), 3: (0, 1, 0), 4: (0, 0, 1), 5: (0, 1, 0)}
     assert (port.frames_unclaimed, port.frames_waiting, port.frames_damaged) == (3, 1, 0)
     # The frame of the program's that is no message between hosts.
     assert (port.frames_refused, port.envelopes_refused) == (1, 0)
-    assert run.nodes[0].port.frames_sent >= 8
+    assert run.nodes[0].channels.port.frames_sent >= 8
 
 
 DEEP = """\

@@ -179,9 +179,9 @@ def test_packets_and_handler_runs(sink: nicety.Run) -> None:
     assert runs.filter(pl.col("handler") == "completion")["offset_bytes"].to_list() == [None]
     node = sink.nodes[1]
     assert (len(runs), runs["instructions"].sum(), runs["cycles"].sum()) == (
-        node.handler_runs,
-        node.handler_instructions,
-        node.handler_cycles,
+        node.portals.handler_runs,
+        node.portals.handler_instructions,
+        node.portals.handler_cycles,
     )
     assert all(ready <= start < end for ready, start, end in runs.select("ready_ps", "start_ps", "end_ps").rows())
     # 2.5 GHz.

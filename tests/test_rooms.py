@@ -18,6 +18,7 @@ MOST = 14
 def rooms() -> dict[str, list[str]]:
     """What each folder of the package shows, in its order, by the tables of ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
+    text = text.partition("\n## The rooms of the Python package\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `python/(nicety[\w/]*)` \| (.*) \|$", text, re.MULTILINE)
     return {folder.replace("/", "."): re.findall(r"`(\w+)`", shown.rpartition("|")[2]) for folder, shown in rows}
 

@@ -40,7 +40,7 @@ async def main(host: nicety.Host) -> float:
 
 
 run = nicety.Cluster(2, "spin-discrete").run(main)
-reveal_type(run.nodes[0].messages_matched)
+reveal_type(run.nodes[0].portals.messages_matched)
 report = nicety.run_benchmark("latency", nics=["spin-discrete"], sizes=[8])
 reveal_type(report["rows"][0]["size_bytes"])
 nicety.run_benchmark("speed", nics=["spin-discrete"], sizes=[8])

@@ -95,7 +95,7 @@ def test_a_use_case_whose_handlers_are_refused_is_no_success(nicety: Callable, t
     assert failure["text"].startswith("PtlHandlerDMAToHostB refused: PTL_SEGV, mine.c:")
     asked = nicety(*command, "--json", "--allow-failures", "refused")
     assert asked.status == 0, asked.stderr
-    assert [failure["text"] for failure in asked.json()["handler_failures"]] == [failure["text"]]
+    assert [failure["text"] for failure in asked.json()["failures"]] == [failure["text"]]
 
 
 @pytest.mark.parametrize("shards", [1, 2])

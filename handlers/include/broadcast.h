@@ -10,10 +10,10 @@ typedef struct {
     ptl_process_t processes;
     ptl_process_t half;          /* this process's children are `half`, `half / 2`, ... 1 ranks further */
     ptl_size_t packet_bytes;     /* most payload that a packet carries on this card */
-    ptl_size_t length;           /* of the message under way; for the handlers' own use, 0 at first */
+    ptl_size_t length;           /* of the message in progress; for the handlers' own use, 0 at first */
 } broadcast_t;
 
-/* The children in the binomial tree, the one with the most below it first, since its way is the longest. The tree
+/* The children in the binomial tree, the one with the most below it first, since its path is the longest. The tree
  * need not be full: ranks past the last process are left out. */
 #define FOR_EACH_CHILD(s, child) \
     for (ptl_process_t half_ = (s)->half, child; child = (s)->rank + half_, half_ > 0; half_ /= 2) \

@@ -4,7 +4,7 @@
 
 #include <nicety.h>
 
-/* What a message is, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
+/* The kind of a message, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
 enum {
     KV_INSERT = 1,
     KV_LOOKUP = 2,

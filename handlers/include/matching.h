@@ -1,4 +1,4 @@
-/* matching.h: what messages of `nicety bench matching` carry. */
+/* matching.h: the messages of `nicety bench matching`. */
 #ifndef NICETY_MATCHING_H
 #define NICETY_MATCHING_H
 

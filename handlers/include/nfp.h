@@ -1,17 +1,17 @@
-/* nfp.h: what a process on a network flow processor sees of the card.
+/* nfp.h: the interface of a process on a network flow processor to its card.
  *
  * A process is a function that runs on one context of a microengine until it returns, which may be never:
  *
  *     __process uint32_t worker(uint32_t argument, ...);
  *
  * A microengine runs the processes of its contexts in turn. One that loads from or stores to a memory outside the
- * microengine, waits for a signal or yields gives up the core until it can go on; nothing else takes the core from
- * it. So processes of a microengine may change variables they share without locks, as long as nothing in between
+ * microengine, waits for a signal or yields gives up the core until it can go on; it is not preempted otherwise.
+ * So processes of a microengine may change variables they share without locks, as long as nothing in between
  * gives up the core.
  *
  * Variables and stacks lie in the microengine's local memory, a few kilobytes that its contexts share: a global
  * variable is one for each microengine. Code and constants lie in the code store. The memories outside are ranges of
- * addresses, reached through pointers, `volatile` ones, since others change what is there:
+ * addresses, reached through pointers, `volatile` ones, since others change the contents:
  *
  *     volatile uint32_t *counters = nfp_cls(64);
  *     nfp_fetch_add(&counters[3], 1);
@@ -103,7 +103,7 @@ NFP_INLINE uint32_t nfp_fetch_clear(volatile uint32_t *word, uint32_t bits) {
 NFP_INLINE uint32_t nfp_swap(volatile uint32_t *word, uint32_t value) {
     return __atomic_exchange_n(word, value, __ATOMIC_RELAXED);
 }
-/* Makes the word `value` where that is less. */
+/* Sets the word to `value` where that is less. */
 NFP_INLINE uint32_t nfp_fetch_min(volatile uint32_t *word, uint32_t value) {
     uint32_t before;
     __asm__ volatile("amominu.w %0, %2, (%1)" : "=r"(before) : "r"(word), "r"(value) : "memory");
@@ -125,9 +125,9 @@ NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
 NFP_INLINE void nfp_signal(uint32_t microengine, uint32_t context, uint32_t signal) {
     nfp_call(NFP_CALL_SIGNAL, microengine, context, signal);
 }
-/* Waits until all signals of the set have come; bit n is signal n. They are used up, and returned. */
+/* Waits until all signals of the set have come; bit n is signal n. They are consumed, and returned. */
 NFP_INLINE uint32_t nfp_wait_all(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ALL, signals, 0, 0); }
-/* Waits until one of them has come at least. Those that have are used up, and returned. */
+/* Waits until at least one of them has come. Those that have are consumed, and returned. */
 NFP_INLINE uint32_t nfp_wait_any(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ANY, signals, 0, 0); }
 
 /* Lets the other contexts of the microengine that are ready go first. */
@@ -234,7 +234,7 @@ NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) 
 }
 
 /* The Ethernet port. A frame has 1 to 1500 bytes of payload, of which the first, its head, come from and go to local
- * memory, and the others a memory of the card (CTM, IMEM or EMEM). Calls give an error below zero, or what they say.
+ * memory, and the others a memory of the card (CTM, IMEM or EMEM). Calls return an error below zero, or their result.
  *
  * A frame is for a queue of the port that it goes to: the second byte of its destination address. Each process says which
  * queue it takes frames from, and several that name one queue share its frames: each frame goes to one of them, the first
@@ -243,7 +243,7 @@ NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) 
  * it, and its sender waits where the port has no room for it; a frame for a queue that is not open is dropped. The report
  * of a run counts both. The last queue is that of messages between hosts, which processes of your own cannot receive from.
  *
- * What comes was written by somebody else, and may be anything: a process checks what it takes. */
+ * Received bytes are untrusted: a process must check them. */
 enum {
     NFP_ETH_NO_PEER = -1,     /* there is no such rank, or it is this one */
     NFP_ETH_TOO_LARGE = -2,   /* more bytes than a frame, or than its head; or none */

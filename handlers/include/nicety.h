@@ -1,4 +1,4 @@
-/* nicety.h: what a packet handler sees of the card.
+/* nicety.h: the interface of a packet handler to its card.
  *
  * Three functions, each of them optional, handle a message whose match entry names this program:
  *
@@ -9,10 +9,10 @@
  * The header handler runs once, before any other handler of its message starts; payload handlers run once for
  * each packet that carries payload, any number of them at the same time and in any order; the completion handler
  * runs once, after all the others and before the host sees the completion. Data for which there is no payload
- * handler is deposited in host memory. A handler may end while DMA transfers that it has started are under way: the
- * completion handler and the completion wait for them, and the packet keeps its place meanwhile. All of them
- * share `state`, which lies in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor: sizes and
- * offsets are 32 bits wide, match bits and header data 64.
+ * handler is deposited in host memory. A handler may end while DMA transfers that it has started are in flight: the
+ * completion handler and the completion wait for them, and the packet keeps its slot meanwhile. All of them
+ * share `state`, which lies in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor:
+ * sizes and offsets are 32 bits wide, match bits and header data 64.
  */
 #ifndef NICETY_H
 #define NICETY_H
@@ -29,10 +29,10 @@ typedef uint32_t ptl_process_t;      /* rank of a process */
 typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
 
-/* What a handler returns. */
+/* Return codes of handlers. */
 enum {
     SUCCESS = 0,              /* payload and completion handlers: done */
-    SUCCESS_PENDING = 1,      /* completion handlers: done, and the host hears nothing yet: the match entry stays open */
+    SUCCESS_PENDING = 1,      /* completion handlers: done, and the host is not told yet: the match entry stays open */
     PROCESS_DATA = 2,         /* header handlers: run the payload handlers */
     PROCESS_DATA_PENDING = 3, /* this and the other two: the same, and the match entry stays open */
     PROCEED = 4,              /* header handlers: skip the payload handlers, deposit the data in host memory */
@@ -43,7 +43,7 @@ enum {
     SEGV = -2                 /* an error, reported to the host */
 };
 
-/* What a function of the card returns. */
+/* Return codes of the card's functions. */
 enum {
     PTL_OK = 0,
     PTL_FAIL = 1,
@@ -58,10 +58,10 @@ enum {
     PTL_HANDLER_HOST_MEM = 1  /* the second region, which only handlers use */
 };
 
-/* Nobody on the card would hear an acknowledgement: a put that asks for one returns PTL_ARG_INVALID. */
+/* A handler cannot receive an acknowledgement: a put that asks for one returns PTL_ARG_INVALID. */
 typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
 
-/* What a message asks for. The card itself does gets and atomics, when the header handler lets it: no payload handler
+/* The operation of a message. The card itself does gets and atomics, when the header handler lets it: no payload handler
  * runs for them, PROCESS_DATA and PROCEED are one, and with DROP the initiator is told PTL_NI_DROPPED. */
 enum {
     PTL_TYPE_PUT = 0,
@@ -73,7 +73,7 @@ enum {
 
 /* The header of the message; read-only. */
 typedef struct {
-    uint32_t type;            /* what the message asks for: PTL_TYPE_PUT, ... */
+    uint32_t type;            /* the operation: PTL_TYPE_PUT, ... */
     ptl_size_t length;        /* bytes that the initiator sent, or asks for */
     ptl_process_t source_id;
     ptl_process_t target_id;
@@ -92,7 +92,7 @@ typedef struct {
     ptl_size_t offset;        /* of its first byte in the message */
 } ptl_payload_t;
 
-typedef uint32_t ptl_dma_h;   /* a DMA under way */
+typedef uint32_t ptl_dma_h;   /* a DMA in flight */
 
 /* The three handlers by their usual names; a program has those that it needs. */
 int header_handler(const ptl_header_t h, void *state);
@@ -132,7 +132,7 @@ NICETY_INLINE int nicety_command(uint32_t number, uint32_t x0, uint32_t x1, uint
     return (int)a0;
 }
 
-/* What a put carries to the card; in memory, because it is more than the argument registers hold. */
+/* The arguments of a put; in memory, because they are more than the argument registers hold. */
 typedef struct {
     ptl_match_bits_t match_bits;
     ptl_hdr_data_t hdr_data;
@@ -245,8 +245,8 @@ NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t inc
 }
 
 /* Lets other work that waits for this core go first: handlers that are ready by now and those that have yielded before.
- * Meanwhile the handler keeps its stack and its packet, its cycles stand still, and an LR is forgotten. Returns at once where
- * nothing waits, or where the card cannot park one more handler on this core (hpu.parked). */
+ * Meanwhile the handler keeps its stack and its packet, its cycles stand still, and an LR is dropped. Returns at once
+ * where nothing waits, or where the card cannot park one more handler on this core (hpu.parked). */
 NICETY_INLINE int PtlHandlerYield(void) { return nicety_command(NICETY_YIELD, 0, 0, 0, 0, 0); }
 
 /* The core that runs the handler. */

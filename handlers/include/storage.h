@@ -4,21 +4,21 @@
 
 #include <nicety.h>
 
-/* What a message is, in its match bits; and what its header data says. */
+/* The kind of a message, in its match bits; and its header data. */
 enum {
     STORAGE_READ = 1,  /* to any server: send a block; offset << 32 | length */
     STORAGE_WRITE = 2, /* to a data server: store a block; its offset */
-    STORAGE_DIFF = 3,  /* to the parity server: a part of what a write changes; the length of the whole write */
+    STORAGE_DIFF = 3,  /* to the parity server: a part of a write's difference; the length of the whole write */
     STORAGE_ACK = 4,   /* from the parity server: all of the write is in the parity */
     STORAGE_DONE = 5,  /* to the client: the write is stored, and in the parity */
-    STORAGE_BLOCK = 6  /* a block that was asked for */
+    STORAGE_BLOCK = 6  /* a requested block */
 };
 
-/* A data server. A client has one write at a time under way to each, so a write's place can be kept here. */
+/* A data server. A client has one write at a time in progress at each, so a write's place can be kept here. */
 typedef struct {
     ptl_process_t parity;    /* the parity server's rank */
     ptl_size_t packet_bytes; /* most payload that a packet carries on this card, rounded up to 16 */
-    ptl_process_t client;    /* whose write is under way; from here on for the handlers' own use */
+    ptl_process_t client;    /* the writer in progress; from here on for the handlers' own use */
     ptl_size_t offset;
     ptl_size_t length;
     uint32_t unused[3];
@@ -28,12 +28,12 @@ typedef struct {
 #define STORAGE_SOURCES 64
 #define STORAGE_LOCKS 64
 
-/* The parity server, and a server that is rebuilt: what arrives is XORed into host memory. Parts of the same place may
+/* The parity server, and a server that is rebuilt: arriving bytes are XORed into host memory. Parts of the same place may
  * come from several servers at once, so each place of a packet's length has a lock. */
 typedef struct {
     ptl_size_t packet_bytes; /* as above */
     uint32_t unused[3];
-    uint64_t received[STORAGE_SOURCES]; /* bytes of the write under way at each data server, by its rank; 0 at first */
+    uint64_t received[STORAGE_SOURCES]; /* bytes of the write in progress at each data server, by its rank; 0 at first */
     uint64_t lock[STORAGE_LOCKS];       /* 1 while a handler is there, 0 otherwise */
     uint8_t old[];                      /* room for a packet on each processor */
 } parity_t;

@@ -1,5 +1,5 @@
 /* The processes of the channel benchmarks. Each registers `target`, moves `count` messages of `size` bytes, and returns how
- * the last one ended. What came is stored, and what goes is loaded, so that the host can check every byte. */
+ * the last one ended. Received bytes are stored, and sent ones are loaded, so that the host can check every byte. */
 #include <nfp.h>
 
 #define DIRECT_WORDS (CHANNEL_DIRECT / 4)
@@ -16,7 +16,7 @@ __process int32_t bench_read(uint32_t target, uint32_t size, uint32_t count, vol
     return result;
 }
 
-/* Writes direct messages: what lies in a memory, and one is added to its first word for each message. */
+/* Writes direct messages from a memory, and adds one to its first word for each message. */
 __process int32_t bench_write(uint32_t target, uint32_t size, uint32_t count, const volatile uint8_t *first) {
     uint32_t message[DIRECT_WORDS];
     int32_t result = channel_register(target);

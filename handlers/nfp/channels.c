@@ -10,7 +10,7 @@ __process int32_t channels_read(uint32_t target, uint32_t size, uint32_t count) 
     return result;
 }
 
-/* Writes `count` direct messages of `size` bytes; the bytes of each are its number and what follows on it. */
+/* Writes `count` direct messages of `size` bytes; the bytes of each count up from its number. */
 __process int32_t channels_write(uint32_t target, uint32_t size, uint32_t count) {
     uint8_t message[CHANNEL_DIRECT];
     int32_t result = channel_register(target);
@@ -80,7 +80,7 @@ __process int32_t channels_alternate(uint32_t target, uint32_t size, uint32_t co
     return CHANNEL_OK;
 }
 
-/* What a list in a memory says, step by step, until one that says nothing. */
+/* Performs the steps of a list in a memory, up to its end. */
 struct step {
     uint32_t call;       /* 0 end, 1 register, 2 write, 3 read, 4 write_ind, 5 read_ind, 6 compute */
     uint32_t target, size, timeout_ns;

@@ -1,10 +1,10 @@
 /* Messages from host to host: processes that take them from their host by channels, send them through the card's port, and
  * hand them to the other host by channels.
  *
- * A message's envelope is one direct message of 56 bytes, whose first word is the rank it goes to on the way out, and
- * the rank it comes from on the way in. What does not fit an envelope follows through a lane, in chunks, once the
- * receiving host has said where: it keeps a lane for it, so that nothing ever waits in here for a host that does not
- * come.
+ * A message's envelope is one direct message of 56 bytes, whose first word is the target's rank on the transmit path,
+ * and the source's rank on the receive path. The bytes that do not fit an envelope follow through a lane, in chunks, once
+ * the receiving host has granted it: the host reserves a lane for them, so that nothing ever waits in here for a host
+ * that does not come.
  *
  *     host -> forward_out  -> frame -> forward_port -> forward_in  -> host      envelopes
  *     host -> forward_load -> forward_send -> frame -> forward_port -> forward_hand -> host     chunks, a lane each
@@ -13,11 +13,11 @@
  * forward_port never waits for its host. It has room for every envelope that may come, as the hosts count them, and for
  * every chunk, since a lane sends a chunk only into a slot that is free.
  *
- * What comes from the network is believed only as far as this card has asked for it: a chunk is the next one of the lane
- * that its sender was given, and a slot is freed by whom it was filled for. Anything else is counted and dropped.
+ * Frames from the network are accepted only where this card expects them: a chunk must be the next one of the lane that
+ * its sender was given, and a slot is freed only by the rank it was filled for. All others are counted and dropped.
  *
- * A transfer between host and card may fail, at both ends of its channel. Then the message is given up and its lane goes on
- * with the next: a sender tells the other card, whose host is told; a receiver takes what is left and throws it away. */
+ * A transfer between host and card may fail, at both ends of its channel. Then the message is abandoned and its lane
+ * goes on with the next: a sender tells the other card, which tells its host; a receiver takes the rest and discards it. */
 #include <nfp.h>
 
 #define LANES 8u
@@ -26,9 +26,9 @@
 #define ENVELOPE CHANNEL_DIRECT
 #define ENTRY 64u
 
-/* What every process is told: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM (LANES x SLOTS
- * chunks that come, as many that go, what is told of either, the ring of envelopes, and what is shared); entries of the
- * ring, a power of two; the first of four microengines, with port, out and in; those who load; who send; who hand over. */
+/* Arguments of every process: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM (LANES x
+ * SLOTS chunks to receive, as many to send, a struct chunk for each, the ring of envelopes, and struct shared); entries
+ * of the ring, a power of two; the first of four microengines: port, out and in; loaders; senders; those that hand over. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
 
 /* Signals: of a slot, that it has been filled, or may be filled again; that a slot of the other end's lane is free; that
@@ -38,7 +38,7 @@
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
 
-/* The word of an envelope that says what it is, and that of one that gives a lane: the lane, and the message's bytes. */
+/* The word of an envelope with its kind, and those of one that gives a lane: the lane, and the message's bytes. */
 enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_READY = 3 };
 
 /* The head of every frame; an envelope has its bytes behind the first word. */
@@ -48,8 +48,8 @@ struct head {
     uint32_t chunk;                 /* bytes of the chunk */
 };
 
-/* What a process is told of a chunk: how many bytes, from or to which rank, the lane there, and whether it is the last of its
- * message, or its message is given up instead. */
+/* The description of a chunk: how many bytes, from or to which rank, the lane there, and whether it is the last of its
+ * message, or its message is abandoned instead. */
 struct chunk {
     uint32_t bytes, rank, lane, last;
 };
@@ -74,7 +74,7 @@ NFP_INLINE volatile uint8_t *ring(uint32_t memory, uint32_t entry) {
     return (volatile uint8_t *)told(memory, 2 * LANES, 0) + entry * ENTRY;
 }
 
-/* What the microengines share, zero at first: frames that were refused, and to which rank each lane sends, and one. */
+/* State that the microengines share, zero at first: refused frames, and the rank that each lane sends to, plus one. */
 struct shared {
     uint32_t refused;
     uint32_t receiver[LANES];
@@ -86,13 +86,13 @@ NFP_INLINE volatile struct shared *shared(uint32_t memory, uint32_t entries) {
 /* Envelopes that have come, and those of them that forward_in has taken. One for the microengine, which all three run on. */
 static uint32_t come, taken;
 
-/* What is to come through a lane: from which rank, how many bytes of the message from the chunk on that is coming, how many of
- * that have come, and into which slot. */
+/* The state of a receiving lane: from which rank, how many bytes of the message from the current chunk on, how many of
+ * the chunk have come, and into which slot. */
 static struct {
     uint32_t rank, left, at, slot;
 } due[LANES];
 
-/* Takes every frame from the port. */
+/* Receives every frame from the port. */
 __process void forward_port(PLAN_ARGUMENTS) {
     (void)targets;
     union {
@@ -147,7 +147,7 @@ __process void forward_port(PLAN_ARGUMENTS) {
     }
 }
 
-/* Sends the host's envelopes. One that gives a lane away says what is to come through it. */
+/* Sends the host's envelopes. One that gives a lane away describes the message to come through it. */
 __process int32_t forward_out(PLAN_ARGUMENTS) {
     (void)memory, (void)entries, (void)first;
     uint32_t envelope[ENVELOPE / 4];
@@ -182,7 +182,7 @@ __process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries;
     uint32_t target = targets + 2 + lane, used = 0;
     for (uint32_t slot = 0;;) {
-        uint32_t order[4]; /* to whom, its lane, how many bytes */
+        uint32_t order[4]; /* the target's rank, its lane, how many bytes */
         int32_t result = channel_read(target, order, sizeof order);
         if (result == CHANNEL_CLOSED) return result;
         if (result != CHANNEL_OK) continue;
@@ -206,7 +206,7 @@ __process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
 /* Sends a lane's chunks. */
 __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
     (void)targets;
-    uint32_t used = 0; /* slots of the other end's lane that it has not given back */
+    uint32_t used = 0; /* slots of the other end's lane that it has not freed */
     bool begun = false;
     struct head head = {FRAME_CHUNK, 0, (uint8_t)lane, 0, 0, 0};
     for (uint32_t slot = 0;; slot ^= 1) {
@@ -215,7 +215,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_read(&chunk, loaded(memory, lane, slot), sizeof chunk);
         if (!begun) {
             begun = true;
-            /* A signal that the last message's receiver sent too often is none of this one's. */
+            /* Signals that the last message's receiver sent too often do not count for this one. */
             for (uint32_t other = 0; other < SLOTS; other++) nfp_signal(first + 2, lane, SIGNAL_FREE + other);
             nfp_wait_all(((1u << SLOTS) - 1) << SIGNAL_FREE);
             shared(memory, entries)->receiver[lane] = chunk.rank + 1;
@@ -250,7 +250,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
     }
 }
 
-/* Hands the chunks that come through a lane to the host. After one that failed it throws the others of its message away, and
+/* Hands the chunks that come through a lane to the host. After one that failed it discards the others of its message, and
  * tells the host when there are no more. */
 __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries, (void)first;

@@ -1,12 +1,12 @@
-/* How many distinct addresses went by? Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985).
+/* Counts distinct addresses. Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985).
  *
  * Each island keeps SKETCHES words in its CLS. An address is hashed by a CRC-32; the low bits of the hash choose a
  * sketch, and the run of ones that the others end with sets a bit of it: bit 0 for every second address, bit 1 for
  * every fourth, and so on. With R the trailing ones of a sketch, about SKETCHES / 0.77351 x 2^(mean of R)
- * distinct addresses have set them. The card sends the sum of all R, and whoever divides does so on the host.
+ * distinct addresses have set them. The card sends the sum of all R; the division is the host's.
  *
  * Any number of contexts count at the same time. Addresses come
- *   - out of packets: contexts take frames from the port, and look for the source themselves (pcsa_packets);
+ *   - out of packets: contexts take frames from the port, and find the source themselves (pcsa_packets);
  *   - from the host: on each island one context, the feeder, reads blocks of addresses by a channel, and has the others
  *     count them while the next block comes (pcsa_feeder, pcsa_worker);
  *   - out of a memory (pcsa_count), or out of local memory, shared by the contexts of a microengine (pcsa_share). */
@@ -19,7 +19,7 @@
 
 #define sketches ((volatile uint32_t *)NFP_CLS)
 
-/* Counts one address: two references, the second only where the bit is new. A set bit stays set, so that a look
+/* Counts one address: two references, the second only where the bit is new. A set bit stays set, so that a test
  * beforehand is safe, and the atomic operation loses no bit that another context sets in between. */
 NFP_INLINE void update(uint32_t address) {
     uint32_t hash = nfp_crc32(0, address);
@@ -97,7 +97,7 @@ __process uint32_t pcsa_sum(const volatile uint32_t *from) {
 /* Most addresses of a block: 24 pages of the host, which travel as four lists of six. */
 #define BLOCK 24576u
 
-/* An island's CTM: what there is to do, and two blocks, one to count while the other is read. */
+/* An island's CTM: the work at hand, and two blocks, one to count while the other is read. */
 typedef struct {
     uint32_t taken;    /* addresses of the block that have been taken */
     uint32_t finished; /* workers that found no more */
@@ -109,11 +109,11 @@ typedef struct {
 
 #define island ((volatile island_t *)NFP_CTM)
 
-#define START 0  /* the signal to workers that there is something to do */
-#define DONE 1   /* to the feeder, that they have done it */
+#define START 0  /* the signal to workers that there is work */
+#define DONE 1   /* to the feeder, that it is done */
 #define MERGED 2 /* to the first feeder, that all islands are merged */
 
-/* Counts what the feeder of the island says, for ever. */
+/* Counts the blocks of the island's feeder, for ever. */
 __process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, volatile uint32_t *merged) {
     uint32_t block[NFP_TRANSFER / 4];
     for (;;) {
@@ -130,7 +130,7 @@ __process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, v
     }
 }
 
-/* Has the workers do something: all other contexts of the island's `members` microengines, the first of which is the
+/* Starts the workers: all other contexts of the island's `members` microengines, the first of which is the
  * feeder's. */
 static void start(uint32_t members, uint32_t contexts, uint32_t which, uint32_t count) {
     island->taken = 0;
@@ -165,8 +165,8 @@ __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contex
     return channel_write(target, &sum, sizeof sum);
 }
 
-/* Packets of the port. Behind the merged sketches and `arrived` in IMEM are what has come, by kind, and a word for the frame
- * behind the last: how many went before it. */
+/* Packets of the port. Behind the merged sketches and `arrived` in IMEM are the counts by kind, and a word for the end
+ * frame: how many packets went before it. */
 enum { IPV4, IPV6, OTHER, KINDS };
 #define ENDED 4 /* the signal to the first collector that that frame has come */
 #define MERGE 5 /* to the other collectors, that all packets are counted */

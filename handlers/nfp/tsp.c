@@ -6,7 +6,7 @@
  * The manager reads jobs from the host, by a channel: coordinates, and how many climbs to make. Climbers take the numbers
  * of climbs from a counter in IMEM until there are none left; each has a place there for the shortest tour that it has
  * found. In the end the manager chooses from these, and sends the tour to the host. Of equally short tours it takes the one
- * with the lowest number, so that who made which climb does not matter. One climber a microengine: its cities and
+ * with the lowest number, so that it does not matter which climber made it. One climber a microengine: its cities and
  * tour fill much of the local memory.
  *
  * Distances are those of TSPLIB's EUC_2D, rounded to the nearest whole number. The processor has no square root:
@@ -73,7 +73,7 @@ static void shuffle(void) {
     }
 }
 
-/* Turns the cities from `from` to `to` round. */
+/* Reverses the cities from `from` to `to`. */
 static void reverse(uint32_t from, uint32_t to) {
     for (; from < to; from++, to--) {
         uint8_t kept = tour[from];

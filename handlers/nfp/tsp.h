@@ -9,7 +9,7 @@
 
 #define TSP_MANAGER 0     /* the manager's microengine; those of the climbers follow */
 
-/* What the host sends: a bulk message. */
+/* The host's order: a bulk message. */
 typedef struct {
     uint32_t cities;      /* 5 at least */
     uint32_t climbs;      /* to be made in all */

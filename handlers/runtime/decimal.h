@@ -20,7 +20,7 @@ typedef struct {
 
 static const uint32_t powers_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* The word that has a digit, and what a one in its place adds to it. */
+/* The word that has a digit, and the value of a one in its place. */
 static inline int word_of(int place) { return place > 0 ? UNITS + (place + DIGITS - 1) / DIGITS : UNITS - -place / DIGITS; }
 static inline uint32_t weight_of(int place) {
     return powers_of_ten[place > 0 ? (DIGITS - place % DIGITS) % DIGITS : -place % DIGITS];
@@ -54,7 +54,7 @@ static void make_decimal(decimal *number, uint64_t bits) {
         }
         if (carry) number->words[--number->first] = carry;
     }
-    /* 10^9 is a multiple of 2^9, so what falls out of a word is a whole number of the next. */
+    /* 10^9 is a multiple of 2^9, so the bits shifted out of a word are a whole number of the next. */
     for (; exponent < 0; exponent += exponent > -DIGITS ? -exponent : DIGITS) {
         int by = exponent > -DIGITS ? -exponent : DIGITS;
         uint32_t out = 0;

@@ -43,7 +43,7 @@ static void repeat(output *out, char character, int times) {
     }
 }
 
-/* Padding and sign in front of `length` characters; what follows on the right is what it returns. */
+/* Padding and sign in front of `length` characters; returns the padding to follow on the right. */
 static int lead(output *out, const conversion *as, const char *sign, int length, bool zeros) {
     int padding = as->width - (int)strlen(sign) - length;
     if (!as->left && !zeros) repeat(out, ' ', padding);
@@ -227,7 +227,7 @@ static void put_signed(output *out, conversion *as, uint64_t value) {
     put_integer(out, as, value, 10, false, sign_of(as, negative));
 }
 
-/* One conversion; false where it is none that there is. */
+/* One conversion; false where it is unknown. */
 static bool convert(output *out, conversion *as, char letter, argument_list *arguments) {
     uint64_t value;
     switch (letter) {

@@ -17,7 +17,7 @@
 #pragma weak strcmp
 #pragma weak strncmp
 
-/* Words that alias whatever the caller keeps there. */
+/* Words that may alias objects of any type. */
 typedef uint32_t __attribute__((may_alias)) word;
 
 #define WORD sizeof(word)

@@ -1,5 +1,5 @@
-/* output.c: what of stdio.h prints, through the system call that `nicety hpu run` serves. Linked into programs that call
- * one of these functions. */
+/* output.c: the printing functions of stdio.h, through the system call that `nicety hpu run` serves. Linked into
+ * programs that call one of these functions. */
 #include "format.h"
 #include <errno.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ static size_t write_bytes(FILE *stream, const void *bytes, size_t count) {
     return a0 < 0 ? 0 : (size_t)a0;
 }
 
-/* Text on its way: one system call for a line, not one for each conversion. */
+/* Buffered text: one system call for a line, not one for each conversion. */
 typedef struct {
     FILE *stream;
     size_t held;

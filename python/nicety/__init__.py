@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.program.buffers import Buffer
     from nicety.program.channels.card import Channels
-    from nicety.program.channels.channel import Alternative, Channel, ChannelReport, Device
-    from nicety.program.channels.processes import (
-        CardMemory,
+    from nicety.program.channels.channel import Alternative, Channel, Device
+    from nicety.program.channels.processes import CardMemory, Process
+    from nicety.program.channels.reports import (
+        ChannelReport,
         MicroengineReport,
         PortReport,
-        Process,
         ProcessReport,
         QueueReport,
     )
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from nicety.program.host import Host, PendingRecv, Received
     from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
-    from nicety.program.portals.handlers import Application, ApplicationReport, HpuMemory
+    from nicety.program.portals.handlers import Application, HpuMemory
+    from nicety.program.portals.reports import ApplicationReport, PortalsReport
     from nicety.program.reports import KernelReport, NodeReport
     from nicety.program.run import Run
     from nicety.program.vni import Completed, Interface, InterfaceReport, Operation, Vni, VniProcess
@@ -86,6 +87,7 @@ __all__ = [
     "PendingRecv",
     "PortReport",
     "Portals",
+    "PortalsReport",
     "Process",
     "ProcessReport",
     "Processes",
@@ -115,12 +117,12 @@ __all__ = [
 _HOMES = {
     "Alternative": "nicety.program.channels.channel",
     "Application": "nicety.program.portals.handlers",
-    "ApplicationReport": "nicety.program.portals.handlers",
+    "ApplicationReport": "nicety.program.portals.reports",
     "Breakdown": "nicety.show.stages",
     "Buffer": "nicety.program.buffers",
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
-    "ChannelReport": "nicety.program.channels.channel",
+    "ChannelReport": "nicety.program.channels.reports",
     "Channels": "nicety.program.channels.card",
     "Cluster": "nicety.program.cluster",
     "CompileError": "nicety.errors",
@@ -140,16 +142,17 @@ _HOMES = {
     "Interface": "nicety.program.vni",
     "InterfaceReport": "nicety.program.vni",
     "KernelReport": "nicety.program.reports",
-    "MicroengineReport": "nicety.program.channels.processes",
+    "MicroengineReport": "nicety.program.channels.reports",
     "NodeReport": "nicety.program.reports",
     "Operation": "nicety.program.vni",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
     "Portals": "nicety.program.portals.card",
-    "PortReport": "nicety.program.channels.processes",
-    "ProcessReport": "nicety.program.channels.processes",
+    "PortalsReport": "nicety.program.portals.reports",
+    "PortReport": "nicety.program.channels.reports",
+    "ProcessReport": "nicety.program.channels.reports",
     "Processes": "nicety.build.sources",
-    "QueueReport": "nicety.program.channels.processes",
+    "QueueReport": "nicety.program.channels.reports",
     "Received": "nicety.program.host",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",

@@ -1,4 +1,4 @@
-"""What nicety raises. All of it derives from `Error`.
+"""The exceptions that nicety raises. All of them derive from `Error`.
 
   InputError        what the user gave is wrong: a file, a key, a unit, a size; exit status 2
     CompileError    the compiler refused a handler; its own messages have gone to stderr

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 /// Why an experiment failed.
 #[derive(Clone, Debug)]
 pub enum ExperimentError {
-    /// What was asked for cannot be: what is wrong, and what to write.
+    /// An impossible request: the problem, and what to write.
     Input(String),
     /// The program does not fit, or has no such function.
     Program(ProgramError),
@@ -110,8 +110,8 @@ impl From<ExperimentError> for Error {
     }
 }
 
-/// Runs `steps` on a fresh processor with the compiled program `elf`, to the end. Set by somebody else, `interrupt`
-/// ends it early.
+/// Runs `steps` on a fresh processor with the compiled program `elf`, to the end. Setting `interrupt` from
+/// outside ends it early.
 pub(crate) fn run<T: 'static, F>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -185,7 +185,7 @@ where
     ended(&mut world, &sim, steps)
 }
 
-/// What a host's program came to, when nothing happens any more.
+/// The result of a host's program, when no event is left.
 fn ended<M: Send + 'static, T: 'static>(
     world: &mut World<M>,
     sim: &Sim,
@@ -211,7 +211,7 @@ impl Bench {
         Bench { sim: sim.clone(), card, memory, program }
     }
 
-    /// Does something while the processes that `places` names run, and none of them ends with an error.
+    /// Awaits a future while the processes that `places` names run, and none of them ends with an error.
     pub(crate) async fn beside<T>(
         &self,
         places: &[(usize, usize)],
@@ -226,15 +226,15 @@ impl Bench {
             })
         };
         match race(steps, nfp.ended().wait_until(|| failure().is_some())).await {
-            // A channel may fail because its process has ended: that says more. And a process that failed after it had
-            // answered has failed.
+            // A channel may fail because its process has ended: the process's error says more. And a process
+            // that failed after it had answered has failed.
             Either::Left(done) => failure().map_or(done, Err),
             Either::Right(()) => Err(failure().expect("just seen")),
         }
     }
 }
 
-/// The parts of `count` things that each of `parts` gets: their first and how many, the larger parts first.
+/// The shares of `count` items for each of `parts`: their first and how many, the larger shares first.
 pub(crate) fn shares(count: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
     let (each, more) = (count / parts, count % parts);
     (0..parts).map(move |part| (part * each + part.min(more), each + usize::from(part < more)))

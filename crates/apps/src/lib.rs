@@ -2,7 +2,7 @@
 //!
 //! - [`tsp`]: the travelling salesman on a network flow processor.
 //! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor by [`pcsa`].
-//! - [`capture`]: captures of packets, read as they come.
+//! - [`capture`]: captures of packets, read as they arrive.
 //!
 //! The programs on the cards are `handlers/nfp/tsp.c` and `handlers/nfp/pcsa.c`. Both are measured on a processor by
 //! itself, or on a card beside its host: `experiment.rs`.

@@ -1,4 +1,4 @@
-//! The card programs in C: right, and how many cycles they take.
+//! The card programs in C: their results and their cycles.
 //!
 //! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
 
@@ -93,7 +93,8 @@ fn a_process_that_reads_outside_names_its_line() {
     assert!(error.contains("in update at pcsa.c:"), "{error}");
 }
 
-/// What NFComms measures: eight updates in all, which one to eight contexts share, with one start for all.
+/// The measurement of NFComms: eight updates in all, which one to eight contexts share, with one start for
+/// all.
 #[test]
 fn eight_updates() {
     let addresses: Vec<u32> = numbers(4).take(8).collect();
@@ -293,7 +294,8 @@ fn tours_are_those_of_the_native_climbs() {
     }
 }
 
-/// Five cities have few tours, so that most climbs end in equally short ones: the lowest number wins, whoever made it.
+/// Five cities have few tours, so that most climbs end in equally short ones: the lowest number wins, on any
+/// climber.
 #[test]
 fn of_equal_tours_the_first_is_taken() {
     let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];

@@ -156,7 +156,7 @@ pub trait Card: Any {
         CardReport::new(())
     }
 
-    /// Traps of programs on it.
+    /// Failures of programs on it.
     fn faults(&self) -> Vec<Fault> {
         Vec::new()
     }

@@ -1,7 +1,8 @@
-//! Host programs in Rust: the same calls as those in Python of `crates/python/benches/calls.py`, which runs this for comparison.
+//! Host programs in Rust: the same calls as in Python in `crates/python/benches/calls.py`, which runs this for
+//! comparison.
 //!
-//! `cargo bench -p nicety --bench programs` measures awaited calls a second of CPU time; with `-- NAME COUNT` it runs one
-//! program once and prints when the run ended, in picoseconds of virtual time.
+//! `cargo bench -p nicety --bench programs` measures awaited calls a second of CPU time; with `-- NAME COUNT`
+//! it runs one program once and prints the end of the run, in picoseconds of virtual time.
 
 use cpu_time::ThreadTime;
 use nicety::portals::{Md, MdOptions, Me, MeOptions, PutRequest};
@@ -37,7 +38,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a program, and gives its end in picoseconds.
+/// Runs a program, and returns its end in picoseconds.
 fn run(name: &str, count: u64) -> Result<u64, Error> {
     let card = cards::load("spin-discrete", &[])?;
     let plain = |nodes| ClusterConfig { breakdown: false, ..ClusterConfig::new(nodes, card.clone()) };
@@ -82,7 +83,7 @@ fn run(name: &str, count: u64) -> Result<u64, Error> {
     Ok(cluster.run()?.end.ps())
 }
 
-/// A counter that counts what comes into a buffer, and a descriptor of another.
+/// A counter of messages into a buffer, and a descriptor of another buffer.
 struct Ends {
     count: nicety::portals::CtHandle,
     md: nicety::portals::MdHandle,

@@ -1,4 +1,4 @@
-//! Cards by specification: those that come with nicety, and the user's own.
+//! Cards by specification: those shipped with nicety, and the user's own.
 
 use crate::Error;
 use nicety_nic::CardSpec;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// A card's specification, read and checked.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// What its parts take.
+    /// The parsed specification.
     pub spec: Arc<dyn CardSpec>,
     /// Every parameter with its value, unit, kind and source, and the hash that names the card.
     pub listing: Listing,
 }
 
 impl Card {
-    /// The microengines of a card with a network flow processor, which results call `name`.
+    /// The spec of a card with microengines, called `name` in errors.
     ///
     /// # Errors
     /// [`Error::Input`] when it has none.
@@ -30,7 +30,7 @@ impl Card {
     }
 }
 
-/// Names and titles of the cards that come with nicety.
+/// Names and titles of the shipped cards.
 ///
 /// # Errors
 /// When one of them cannot be read, which a test rules out.
@@ -44,10 +44,10 @@ pub fn shipped() -> Result<Vec<(String, String)>, Error> {
         .collect()
 }
 
-/// Reads a card: the name of one that comes with nicety, or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
+/// Reads a card: the name of a shipped one, or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
 ///
 /// # Errors
-/// [`Error::Input`] with everything that is wrong.
+/// [`Error::Input`] with all errors in the specification.
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     let overrides = overrides.iter().map(|text| parse_override(text)).collect::<Result<Vec<_>, _>>()?;
     let spec = Spec::load(name_or_path, &overrides, SHIPPED)?;
@@ -55,7 +55,7 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     Ok(Card { spec, listing })
 }
 
-/// Reads several cards, one of the same name or path once.
+/// Reads several cards; a name or path that occurs twice is read once.
 ///
 /// # Errors
 /// As [`load`]; when none is named.
@@ -79,10 +79,10 @@ pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<C
     }
 }
 
-/// Whether cards, by rank, understand each other.
+/// Checks that cards, by rank, speak the same protocol.
 ///
 /// # Errors
-/// [`Error::Input`] with the first that does not understand that of rank 0.
+/// [`Error::Input`] with the first that differs from that of rank 0.
 pub fn check<'c>(cards: impl IntoIterator<Item = &'c Card>) -> Result<(), Error> {
     let mut cards = cards.into_iter();
     let Some(first) = cards.next() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What a benchmark or an application is given beside its request, and what its report says of cards.
+//! The environment of a benchmark or an application, and the identification of cards in reports.
 
 use crate::Log;
 use crate::cards::Card;
@@ -10,20 +10,20 @@ use std::sync::atomic::AtomicBool;
 /// Compiled programs for cards, by the names that a benchmark's plan gives them.
 pub type Compiled = BTreeMap<String, Vec<u8>>;
 
-/// What a benchmark or an application needs beside its request.
+/// The inputs of a benchmark or an application beside its request.
 #[derive(Clone)]
 pub struct Environment<'e> {
     /// Programs for cards, compiled.
     pub compiled: &'e Compiled,
-    /// Takes what handlers print.
+    /// Receives the output of handlers.
     pub log: Log,
-    /// Set by another thread, it ends the run.
+    /// When another thread sets it, the run ends.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Told before the first row and after each how many are done, of how many.
+    /// Called before the first row and after each with the number of rows done and their total.
     pub progress: &'e dyn Fn(usize, usize),
 }
 
-/// What identifies a card in a report's manifest.
+/// The identification of a card in a report's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CardManifest {
     /// The card's title.

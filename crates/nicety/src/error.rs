@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by whose mistake it is.
+//! Errors, sorted by their origin.
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic::CardError;
@@ -10,27 +10,27 @@ use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// Why a call or a run failed. The text says what, where, and what to write instead.
+/// Why a call or a run failed. The text says where, and gives a correction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
-    /// The user's input is wrong: a specification, an option, a handler that does not fit.
+    /// The user's input is invalid: a specification, an option, a handler that does not fit.
     Input(String),
-    /// A program of the run failed: it returned an error.
+    /// A program of the run returned an error.
     Program(String),
-    /// A handler failed, and programs waited for what it should have done.
+    /// A handler or process failed or trapped, and a program waited for its effect, or the failure was not allowed.
     HandlerTrap(String),
-    /// A call had a timeout, and its other end did not come in time.
+    /// A call with a timeout expired.
     TimedOut(String),
-    /// Nothing could happen any more, and programs waited.
+    /// Programs waited, and no events were left.
     Deadlock(String),
     /// The network, or a part of it, failed, and messages were not delivered.
     Undelivered(String),
-    /// Somebody interrupted the run.
+    /// The run was interrupted.
     Interrupted,
 }
 
 impl Error {
-    /// The exit status of a command that ends with this error: 2 for wrong input, 1 for a run that failed, 130 for an
+    /// The exit status of a command that ends with this error: 2 for invalid input, 1 for a failed run, 130 for an
     /// interrupt.
     pub const fn exit_status(&self) -> i32 {
         match self {
@@ -46,12 +46,12 @@ impl Error {
 }
 
 impl Error {
-    /// Why a call on a channel failed.
+    /// The error of a call on a channel.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
         use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
-            // Known without asking the card.
+            // Detected before the card is involved.
             ChannelError::Refused(
                 Refusal::ZeroSize
                 | Refusal::DirectTooLong(_)
@@ -64,7 +64,7 @@ impl Error {
         }
     }
 
-    /// The same error, with the place in which it happened before its text.
+    /// The same error, with its place before its text.
     pub fn inside(self, place: &str) -> Error {
         let wrap = |text: String| format!("{place}: {text}");
         match self {
@@ -97,7 +97,7 @@ impl std::error::Error for Error {}
 
 impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Error {
-        // Several errors are told apart by the word each begins with; of a single one it says nothing new.
+        // Each of several errors begins with 'error:'; for a single one that word adds nothing.
         let text = errors.to_string();
         Error::Input(match errors.iter().len() {
             1 => text.trim_start_matches("error: ").to_owned(),
@@ -152,7 +152,7 @@ impl From<QnixError> for Error {
     }
 }
 
-/// A run, or a computation, that would go on behind the last instant there is.
+/// The error of a run or computation beyond the last instant.
 pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
 
 impl From<nicety_host::MemoryError> for Error {
@@ -161,10 +161,10 @@ impl From<nicety_host::MemoryError> for Error {
     }
 }
 
-/// Faults told of one by one; a handler that fails does so for many a packet.
+/// Most failures that are listed; a handler that fails does so for many packets.
 const FAULTS_TOLD: usize = 8;
 
-/// The first faults, a line each, and how many more there are. Equal ones of several nodes share a line.
+/// The first failures, a line each, and how many more there are. Equal ones of several nodes share a line.
 pub fn fault_lines(faults: &[Fault]) -> String {
     let mut different: Vec<(&Fault, u64, u64)> = Vec::new();
     for fault in faults {
@@ -190,10 +190,10 @@ pub fn fault_lines(faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
-/// Reads a request, `what` in errors, from its JSON text.
+/// Parses a request from its JSON text; errors call it `what`.
 ///
 /// # Errors
-/// [`Error::Input`] with the JSON or the fields that are wrong.
+/// [`Error::Input`] with the invalid JSON or fields.
 pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::Input(format!("{what}: {error}")))
 }

@@ -5,10 +5,10 @@
 //! The benchmarks are `nicety-bench` and the applications `nicety-apps`, which use this crate as any user does.
 //!
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
-//! - [`commands`]: programs that run elsewhere, in Python for one.
-//! - [`cards`]: the specifications that come with nicety, and reading one's own.
-//! - [`record`]: what a run leaves to look at, as tables and as a timeline.
-//! - [`sources`]: the C handlers and headers that come with nicety.
+//! - [`commands`]: programs that run elsewhere, for example in Python.
+//! - [`cards`]: the shipped specifications, and reading one's own.
+//! - [`record`]: the recording of a run, as tables and as a timeline.
+//! - [`sources`]: the shipped C handlers and headers.
 //!
 //! A program is an async function of one host. The ten lines that move a message:
 //!

@@ -1,4 +1,4 @@
-//! The C files that come with nicety: the handlers' interface, their runtime, and the library of handlers.
+//! The shipped C files: the handlers' interface, their runtime, and the library of handlers.
 
 /// Path inside the folder `handlers`, and text, of every file.
 pub const FILES: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
-//! Clusters on networks with faults: with reliable transport nothing is lost, doubled or damaged, in any topology and any number
-//! of shards; and where something fails for good, the run says who and what.
+//! Clusters on networks with faults: with reliable transport nothing is lost, duplicated or damaged, in any topology
+//! and any number of shards; and after a permanent failure the run's error names the failed part.
 
 use nicety::spin::Report;
 use nicety::{
@@ -14,7 +14,7 @@ const PT: u32 = 1;
 /// Room for each message at its target.
 const ROOM: u64 = 10_000;
 
-/// A message: who sends it to whom, its length, how long the sender waits before.
+/// A message: its source and target, its length, and its sender's delay before it.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     from: u32,
@@ -50,7 +50,7 @@ fn content(from: u32, number: u64, len: u64) -> Vec<u8> {
         .collect()
 }
 
-/// A rank's program: it sends its messages and checks those that come, in their order.
+/// A rank's program: it sends its messages and checks those received, in their order.
 async fn exchange(host: Host, messages: Vec<Message>) -> Result<(), Error> {
     let rank = host.rank();
     let portals = host.portals()?;
@@ -145,7 +145,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 from: Time::ZERO + Duration::from_us(20 + from),
                 until: Some(Time::ZERO + Duration::from_us(20 + from + length)),
             };
-            // In the fat tree of four-port switches a leaf has two hosts, and comes in their order.
+            // In the fat tree of four-port switches a leaf has two hosts, in their order.
             let switch = if name == "pair" { Place::Host(1 - host) } else { Place::Switch(0) };
             let (from, down) = (Place::Host(host), down.map(outage).into_iter().collect());
             let links = vec![LinkFaults { from, to: switch, rates, down, drop }];
@@ -205,7 +205,7 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
     );
     assert!(text.contains(" of rank 0 to rank 1: 5000 B not acknowledged, given up at "), "{text}");
     assert!(text.contains("so that there was a deadlock at ") && text.contains("rank 1"), "{text}");
-    // Without transport the packets are named.
+    // Without transport the error names the packets.
     let text = one_message("star", 3, vec![], faults).unwrap_err().to_string();
     assert!(
         text.starts_with("hosts.1 is down from 20 us on; 2 packets were not delivered, nor sent again: "),
@@ -218,7 +218,7 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
 fn a_link_that_comes_back_costs_time_and_one_that_does_not_ends_the_run() {
     let down = |text: &str| faults::parse(text).unwrap();
     let run = one_message("pair", 2, reliable(), down("fail=hosts.0<->hosts.1@0us..60us")).unwrap();
-    // The barrier is over at 20 us; lost then, and 10 and 30 us later, and there after 40 more.
+    // The barrier ends at 20 us; lost then, and 10 and 30 us later, and there after 40 more.
     assert_eq!(run.nodes[0].of::<Report>().transport.timeouts, 3);
     assert!(run.end > Time::ZERO + Duration::from_us(90));
     let error =
@@ -238,14 +238,14 @@ fn a_deadlock_on_a_network_that_loses_packets_says_so() {
     assert!(text.contains("note: of the packets, the network lost 2; "), "{text}");
     assert!(text.contains("transport.reliable=true\n    message "), "{text}");
     assert!(text.contains("lost on hosts.0 -> hosts.1 at "), "{text}");
-    // With transport, but nothing comes through.
+    // With transport, but the network delivers nothing.
     let lossy = faults::parse("loss=1").unwrap();
     let text = one_message("pair", 2, reliable(), lossy).unwrap_err().to_string();
     let head = "the network lost too many packets in a row (transport.retries says how many are too many): ";
     assert!(text.starts_with(head) && text.contains(" lost by chance; 1 message was"), "{text}");
 }
 
-/// An outage that has lost nothing of what was not delivered is not blamed for it.
+/// An outage is not blamed for losses that it did not cause.
 #[test]
 fn the_cause_that_is_named_is_that_of_the_lost_packets() {
     let fails = |overrides: Vec<String>, faults: &str, messages: u64| {
@@ -254,24 +254,25 @@ fn the_cause_that_is_named_is_that_of_the_lost_packets() {
         run(&Scenario { topology, nodes: 2, messages, faults, overrides }, 1).unwrap_err().to_string()
     };
     let retries = |retries: u32| [reliable(), vec![format!("transport.retries={retries}")]].concat();
-    // The outage loses the first message, which is sent again and comes; then chance loses all of another.
+    // The outage loses the first message, which is sent again and arrives; then another one is lost completely by
+    // chance.
     let text = fails(retries(2), "loss=0.4,seed=3,fail=hosts.0->hosts.1@0us..26us", 40);
     let outage = "the link hosts.0 -> hosts.1 is down";
     assert!(text.starts_with("the network lost too many packets in a row"), "{text}");
     assert!(text.contains(" lost by chance; ") && !text.contains(outage), "{text}");
-    // Where both had a part, both are told, with how much.
+    // If both contributed, the error has both, with their shares.
     let text = fails(retries(3), "loss=0.95,seed=3,fail=hosts.0->hosts.1@0us..26us", 1);
     assert!(
         text.contains(" lost by chance, 1 since the link hosts.0 -> hosts.1 is down from 0 ns to 26 us; "),
         "{text}"
     );
-    // Damaged packets are lost to the transport, too.
+    // Damaged packets count as lost for the transport, too.
     let text = fails(retries(2), "corrupt=1", 1);
     assert!(text.starts_with("the network damaged too many packets in a row"), "{text}");
     assert!(text.contains(": 3 damaged; 1 message was not delivered"), "{text}");
 }
 
-/// Messages of eight bytes, without transport: rank 1 takes what comes.
+/// Messages of eight bytes, without transport: rank 1 receives whatever arrives.
 fn poured(faults: &str, messages: u64) -> Result<Run, Error> {
     let faults = faults::parse(faults).unwrap();
     let mut cluster = cluster(2, Topology::Pair, &[], &faults, 1)?;
@@ -294,7 +295,7 @@ fn without_transport_every_cause_is_told_with_how_much() {
     assert!(text.starts_with("the link hosts.0 -> hosts.1 is down from 0 ns to 21 us; "), "{text}");
 }
 
-/// A failure is told however many packets were lost by chance before it.
+/// A failure is reported however many packets were lost by chance before it.
 #[test]
 fn a_failure_behind_many_losses_ends_the_run() {
     let error = poured("loss=0.9,fail=hosts.0->hosts.1@30us", 400).unwrap_err();

@@ -1,4 +1,4 @@
-//! What a host sends to itself turns round on its card, or does not go there.
+//! Messages of a host to itself turn round on its card, or in its library.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
@@ -32,7 +32,7 @@ fn bytes(len: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + 3) as u8).collect()
 }
 
-/// Memory with an entry that counts, and a descriptor of other memory that counts its answers.
+/// Memory with a counting entry, and a descriptor of other memory that counts replies.
 struct Ready {
     into: Buffer,
     count: CtHandle,
@@ -59,7 +59,7 @@ async fn ready(host: &Host, len: u64) -> Result<Ready, Error> {
     Ok(Ready { into, count, from, md, answers })
 }
 
-/// Puts `len` bytes to itself; checks them and gives the time from the post to the notice.
+/// Puts `len` bytes to itself; checks them and returns the time from the post to the notice.
 async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     let Ready { into, count, md, .. } = ready(host, len).await?;
     let start: Time = host.now();
@@ -70,14 +70,14 @@ async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     Ok(host.now().since(start).ps())
 }
 
-// Post, bus, match, deposit and event, notice: the way of a put to another host without the link.
+// Post, bus, match, deposit and event, notice: the path of a put to another host without the link.
 #[test]
 fn a_put_to_itself_takes_what_is_not_the_link() {
     for (len, picoseconds) in [
         // 65 ns; 250 and 8 x 15.6 ps; 30; 8 x 15.6 ps and 250; 65.
         (8, 65_000 + 250_000 + 125 + 30_000 + 250_125 + 65_000),
-        // 64 KiB: the first of 16 packets of 63 897.6 ps is in after the bus, and matched; as fast as they come they go back
-        // over the bus, each rounded up, behind it.
+        // 64 KiB: the first of 16 packets of 63 897.6 ps has crossed the bus and is matched; the packets return over
+        // the bus as fast as they come, each rounded up.
         (65_536, 65_000 + 250_000 + 63_898 + 30_000 + 16 * 63_898 + 250_000 + 65_000),
         (0, 65_000 + 250_000 + 30_000 + 250_000 + 65_000),
     ] {
@@ -96,7 +96,7 @@ fn a_put_to_itself_takes_what_is_not_the_link() {
     }
 }
 
-// Everything that has a target has itself for one, in any way that the network's transport is.
+// Every operation with a target works with its own host as target, with and without reliable transport.
 #[test]
 fn every_operation_can_be_on_itself() {
     for overrides in [&[][..], &["transport.reliable=true"]] {
@@ -111,7 +111,7 @@ fn every_operation_can_be_on_itself() {
             portals.post(&request.into()).await?;
             portals.ct_wait(count, 1).await?;
             assert_eq!(into.read(0, 16), bytes(16), "0 and so much");
-            // What came is brought back, behind a put that is set off by it.
+            // The received bytes are fetched back, after a put that they trigger.
             portals.triggered_put(put, count, 2).await?;
             into.write(16, &[9; 8]);
             let options = MdOptions::EVENT_CT_REPLY;
@@ -130,7 +130,7 @@ fn every_operation_can_be_on_itself() {
     }
 }
 
-// `send` and `recv` are the same on every card.
+// `send` and `recv` behave the same on every card.
 #[test]
 fn a_host_sends_itself_messages_on_every_card() {
     for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000"] {
@@ -156,7 +156,7 @@ fn a_host_sends_itself_messages_on_every_card() {
     }
 }
 
-// A card with too few microengines for other ranks' messages has its host's own.
+// A card with too few microengines for messages between ranks still delivers its host's own.
 #[test]
 fn messages_to_itself_need_no_microengine() {
     let overrides = ["hpu.cores=3", "hpu.island=3"];
@@ -180,7 +180,7 @@ fn messages_to_itself_need_no_microengine() {
     assert!(ran.is_ok(), "{ran:?}");
 }
 
-// The packets of a stream of messages wait for places, and none is lost or passes another.
+// The packets of a stream of messages wait for slots, and none is lost or overtakes another.
 #[test]
 fn places_on_the_way_are_bounded() {
     let overrides = ["buffer.packets=2", "send.queue=1"];

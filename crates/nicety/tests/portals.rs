@@ -1,5 +1,5 @@
-//! Puts, gets and atomics of several hosts at once, against a plain model: no byte is lost, doubled or out of place, no
-//! count either, nothing hangs however small the buffers are, and the shards make no difference.
+//! Puts, gets and atomics of several hosts at once, against a simple model: no byte or count is lost, duplicated or
+//! misplaced, nothing deadlocks however small the buffers are, and the number of shards makes no difference.
 
 use nicety::spin::Report;
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const PT: u32 = 1;
-/// Match bits: a slot for every put, counters that everybody adds to, bytes to get.
+/// Match bits: a slot for every put, counters shared by all ranks, bytes to get.
 const PUTS: u64 = 1;
 const SUMS: u64 = 2;
 const BYTES: u64 = 3;
-/// Bytes of a slot, and of what there is to get.
+/// Bytes of a slot, and of the memory to get from.
 const SLOT: u64 = 8192;
 const COUNTERS: u64 = 4;
 
@@ -30,7 +30,7 @@ enum Kind {
     FetchAdd,
 }
 
-/// An operation of a rank: on which rank, its own among them, how long, at which offset or counter.
+/// An operation of a rank: its target (possibly the same rank), length, and offset or counter.
 #[derive(Clone, Copy, Debug)]
 struct Op {
     from: u32,
@@ -49,7 +49,7 @@ impl Op {
         self.offset % COUNTERS
     }
 
-    /// What an add adds: 1 to each counter from its own on, so that sums tell counters apart.
+    /// The operand of an add: 1 for each counter from its own on, so that sums tell counters apart.
     fn items(&self) -> u64 {
         COUNTERS - self.counter()
     }
@@ -74,14 +74,14 @@ fn contents(rank: u32, number: u64, len: u64) -> Vec<u8> {
     (0..len).map(|at| byte(rank, number, at)).collect()
 }
 
-/// What a rank has in the end.
+/// The final state of a rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
     puts: Vec<u8>,
     sums: Vec<u64>,
-    /// By operation: what a get or a fetch brought.
+    /// By operation: the result of a get or a fetch.
     brought: Vec<(usize, Vec<u8>)>,
-    /// Messages that matched, and bytes kept, as the counter of the entry has them.
+    /// Messages that matched, and bytes kept, as counted by the entry's counter.
     bytes_put: u64,
 }
 
@@ -198,7 +198,7 @@ fn outcomes(ranks: u32, ops: &[Op], overrides: &[String], shards: usize) -> (Run
     (run, outcome)
 }
 
-/// The plain model. Sums do not depend on the order; what fetches bring is checked against it by `fetched`.
+/// The model. Sums do not depend on the order; `fetched` checks the results of fetches against it.
 fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     let mut all = vec![Outcome::default(); ranks as usize];
     for one in &mut all {
@@ -211,7 +211,8 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
         match op.kind {
             Kind::Put => {
                 let at = (SLOT * number as u64 + op.offset) as usize;
-                // Every slot is longer than the longest put at the last offset, but for the last: it is cut there.
+                // Every slot but the last is longer than the longest put at the last offset; a put into the last slot
+                // is cut there.
                 let len = (op.len as usize).min(theirs.puts.len() - at);
                 theirs.puts[at..at + len].copy_from_slice(&contents(op.from, number as u64, op.len)[..len]);
                 theirs.bytes_put += len as u64;
@@ -229,7 +230,7 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     all
 }
 
-/// Every add that brings back what it found has found each value once, among those of adds that do not.
+/// The fetching adds have seen each value once, among those of the other adds.
 fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     for target in 0..ranks {
         for counter in 0..COUNTERS {
@@ -294,7 +295,7 @@ proptest! {
     }
 }
 
-/// Three senders fill an entry with flow control whose host reads slowly; what is refused is sent again.
+/// Three senders fill an entry with flow control whose host reads slowly; refused messages are sent again.
 #[test]
 fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
     const EACH: u64 = 25;

@@ -1,9 +1,9 @@
-//! What a run leaves to look at: the same for any number of shards, exact, and without an influence on the run.
+//! The recording of a run: the same for any number of shards, exact, and without influence on the run.
 
 use nicety::record::{Level, Resource, Starter, timeline::Scale};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
 
-/// Every host but the first sends three messages of these sizes to the first, which takes them one after another.
+/// Every host but the first sends three messages of these sizes to the first, which receives them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
     const SIZES: [u64; 3] = [8, 5000, 20_000];
     let card = cards::load("spin-discrete", &[]).unwrap();
@@ -29,7 +29,7 @@ fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Ru
                 .zip(1..)
                 .map(|(buffer, rank)| host.recv(buffer, Some(rank), Some(1)))
                 .collect();
-            // Posted before the barrier, all of them.
+            // All of them posted before the barrier.
             let mut receives = receives.into_iter().map(Box::pin).collect::<Vec<_>>();
             let mut waiting = receives.len();
             let mut barrier = Some(Box::pin(host.barrier()));

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The keys above all sections: what the spec is, not what the card does.
+/// The keys above all sections: they describe the spec, not the card.
 pub(crate) const META: [&str; 6] = ["name", "title", "design", "extends", "paper", "source"];
 
 /// The keys of a value with provenance.
 const PROVENANCE: [&str; 5] = ["value", "kind", "source", "note", "against"];
 
-/// A value as written, before anyone asked for a quantity.
+/// A value as written, before a part reads it as a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     /// A string in quotes.
@@ -22,9 +22,9 @@ pub(crate) enum Raw {
     /// A number without quotes, as its digits.
     Number(String),
     Flag(bool),
-    /// An array or a date: no parameter has one. The name of what it is.
+    /// An array or a date: no parameter has one. The name of its type.
     Other(&'static str),
-    /// The text of an override, which has no quotes to tell by.
+    /// The text of an override, which has no quotes to tell its type.
     Loose(String),
 }
 
@@ -65,7 +65,7 @@ impl Origin {
     }
 }
 
-/// A parameter's value with all that is known about it.
+/// A parameter's value with its provenance and place.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) raw: Raw,
@@ -74,7 +74,7 @@ pub(crate) struct Entry {
     pub(crate) note: Option<String>,
     pub(crate) against: Option<String>,
     pub(crate) origin: Origin,
-    /// The value this one took the place of, and the spec that has it.
+    /// The value that this one replaced, and the spec that has it.
     pub(crate) replaces: Option<(Raw, String)>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Document {
     pub(crate) meta: Vec<(&'static str, String, Span)>,
     pub(crate) entries: Vec<(String, Entry)>,
     pub(crate) sections: Vec<(String, Span)>,
-    /// What is wrong without making the rest unreadable.
+    /// Errors that leave the rest readable.
     pub(crate) errors: Vec<SpecError>,
 }
 
@@ -106,7 +106,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// All that is wrong with its syntax.
+    /// All syntax errors.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Document, Vec<SpecError>> {
         let source = Arc::new(Source::new(file, text));
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -236,7 +236,7 @@ impl Document {
     }
 }
 
-/// The kind of a value, and what its provenance lacks: message and help.
+/// The kind of a value, and the gap in its provenance: message and help.
 fn provenance(
     kind: Option<&str>,
     source: Option<&str>,
@@ -277,7 +277,7 @@ fn provenance(
     (kind, problem)
 }
 
-/// Whether a table is a value with provenance and not a section: it has a `value`, or plainly wanted one.
+/// Whether a table is a value with provenance and not a section: it has a `value`, or a misspelt one.
 fn is_value(table: &DeTable<'_>) -> bool {
     if let Some(value) = table.get("value") {
         return !value.get_ref().is_table();

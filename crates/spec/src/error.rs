@@ -1,4 +1,4 @@
-//! What is wrong with a spec: where, what, and what to write instead.
+//! Errors of a spec: the place, the problem, and what to write instead.
 
 use serde::Serialize;
 use std::fmt;
@@ -66,7 +66,7 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// A place in a spec: the part of a line that is wrong.
+/// A place in a spec: the wrong part of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The file, as the user named it, or `specs/NAME.toml` for a shipped spec.
@@ -81,10 +81,10 @@ pub struct Place {
     pub text: String,
 }
 
-/// One thing wrong with a spec or with an override of it.
+/// An error of a spec or of an override of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpecError {
-    /// What is wrong, as a sentence without a full stop.
+    /// The problem, as a sentence without a full stop.
     pub message: String,
     /// The dotted path of the key it is about.
     pub key: Option<String>,
@@ -92,7 +92,7 @@ pub struct SpecError {
     pub place: Option<Place>,
     /// The override it came from, as `--set KEY=VALUE`.
     pub option: Option<String>,
-    /// What to write instead, one hint a line.
+    /// Suggestions, one a line.
     pub help: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Everything wrong with a spec, in the order of the file; overrides come last.
+/// All errors of a spec, in the order of the file; overrides come last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct SpecErrors {

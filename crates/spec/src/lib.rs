@@ -1,10 +1,10 @@
 //! Card specifications: TOML with units, provenance and errors that say where and what to write.
 //!
-//! This crate knows nothing of cards. It reads a file with all it extends ([`Spec::load`]) and hands out values
-//! by section and key; each part of a card reads its own section through a [`Reader`] and says what every
-//! parameter means. What no part asked for is an unknown key. At the end [`Reader::finish`] gives either
-//! everything that is wrong, in the order of the file, or the [`Listing`]: each parameter with its unit, meaning,
-//! kind and source, and a hash that names the card.
+//! This crate knows nothing of cards. It reads a file with all it extends ([`Spec::load`]) and gives out
+//! values by section and key; each part of a card reads its own section through a [`Reader`] and documents
+//! every parameter. A key that no part reads is unknown. At the end [`Reader::finish`] gives either all
+//! errors, in the order of the file, or the [`Listing`]: each parameter with its unit, meaning, kind and
+//! source, and a hash that names the card.
 //!
 //! A shipped spec gives every value with its kind (`measured`, `documented`, `calibrated` or `assumed`) and its
 //! source; a file of the user's own may give plain values and extend a shipped one:

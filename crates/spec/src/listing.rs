@@ -1,15 +1,15 @@
-//! What a resolved spec says: every parameter with its unit, its meaning and where the number comes from.
+//! A resolved spec: every parameter with its unit, its meaning and the source of its number.
 
 use crate::units::Quantity;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// How well a value is founded.
+/// How well a value is supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Somebody measured it on the card.
+    /// It was measured on the card.
     Measured,
     /// The source states it.
     Documented,
@@ -58,23 +58,23 @@ pub struct Parameter {
     pub value: String,
     /// The value in base units and lowest terms; equal values have equal texts.
     pub exact: String,
-    /// What kind of value it is.
+    /// Its quantity.
     pub quantity: Quantity,
-    /// What the parameter means.
+    /// The parameter's meaning.
     pub doc: String,
     /// The values it may have, where they are limited.
     pub allowed: Option<String>,
-    /// How well the value is founded.
+    /// How well the value is supported.
     pub kind: Kind,
     /// Where the number comes from; of an assumed one, why.
     pub source: String,
-    /// What else there is to say about it.
+    /// A remark.
     pub note: Option<String>,
     /// The measurement a calibrated value was fitted to.
     pub against: Option<String>,
     /// `file:line`, or the override; empty for a default.
     pub place: String,
-    /// The value it took the place of, and the spec that has it: `250 ns (spin-discrete)`.
+    /// The value that it replaced, and the spec that has it: `250 ns (spin-discrete)`.
     pub replaces: Option<String>,
 }
 
@@ -83,13 +83,13 @@ pub struct Parameter {
 pub struct Listing {
     /// The spec's name.
     pub name: String,
-    /// What card it describes.
+    /// The card it describes.
     pub title: String,
     /// The design that reads it.
     pub design: String,
     /// The paper or manual the card comes from.
     pub paper: Option<String>,
-    /// Where the facts were read.
+    /// The source of the facts.
     pub source: Option<String>,
     /// The specs it extends, nearest first.
     pub extends: Vec<String>,
@@ -123,7 +123,7 @@ pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
 }
 
 impl fmt::Display for Listing {
-    /// A table for people: a line a parameter under its section, value, kind, meaning and source.
+    /// A table: a line a parameter under its section, with value, kind, meaning and source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.title)?;
         for (what, text) in [("paper", &self.paper), ("source", &self.source)] {

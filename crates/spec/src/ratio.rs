@@ -1,4 +1,4 @@
-//! Exact fractions: what a decimal number in a spec is.
+//! Exact fractions: the value of a decimal number in a spec.
 
 use std::fmt;
 

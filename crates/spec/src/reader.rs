@@ -12,10 +12,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Nothing on a card takes longer; a longer time is a slip, and sums of times must stay far below 2^64 ps.
+/// A longer time is an error: nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
 const MAX_TIME: Duration = Duration::from_us(3_600_000_000);
 
-/// Reads a spec's sections, notes what was read and what was wrong with it, and says all of it at the end.
+/// Reads a spec's sections, notes the keys read and their errors, and reports all of them at the end.
 #[derive(Debug)]
 pub struct Reader<'s> {
     spec: &'s Spec,
@@ -24,9 +24,9 @@ pub struct Reader<'s> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every key asked for.
+    /// Every key read.
     asked: BTreeMap<String, Quantity>,
-    /// Every section asked for, with those around it.
+    /// Every section read, with those around it.
     sections: Vec<String>,
     /// The required keys that are not there.
     missing: Vec<String>,
@@ -64,7 +64,7 @@ impl<'s> Reader<'s> {
     /// Ends the reading.
     ///
     /// # Errors
-    /// Everything that was wrong: values, missing keys, and keys and sections nobody asked for.
+    /// All errors: values, missing keys, and unknown keys and sections.
     pub fn finish(self) -> Result<Listing, SpecErrors> {
         let (spec, mut state) = (self.spec, self.state.into_inner());
         state.errors.extend(spec.errors.iter().cloned());
@@ -174,7 +174,7 @@ impl<'r> Section<'r> {
             let n = digits.parse::<u64>().ok().filter(|n| range.contains(n));
             match (n, raw) {
                 (Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
-                // In quotes: the digits are right, so they are what to write.
+                // In quotes: the digits are right, so they are suggested.
                 (meant, _) => {
                     let message = format!("expected a whole number {allowed}");
                     let suggestion = meant.filter(|_| matches!(raw, Raw::Text(_))).map(|n| n.to_string());
@@ -260,8 +260,8 @@ impl<'r> Section<'r> {
         self.read(key, doc, Quantity::Flag, None, Some(&default.to_string()), flag).unwrap_or_default()
     }
 
-    /// Refuses the value of `key` for a reason that only its reader knows, such as another value it does not go
-    /// with. `help` says what to write instead.
+    /// Refuses the value of `key` for a reason that only its reader knows, such as another value it conflicts
+    /// with. `help` suggests a correction.
     pub fn refuse(&self, key: &str, message: &str, help: &str) {
         let path = self.full(key);
         let mut error = match self.reader.spec.values.get(&path) {
@@ -276,7 +276,7 @@ impl<'r> Section<'r> {
         format!("{}.{key}", self.path)
     }
 
-    /// Reads a value and notes it, or what is wrong with it.
+    /// Reads a value and notes it, or its error.
     fn read<T>(
         &self,
         key: &str,
@@ -331,7 +331,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// What a clock reads as when its frequency is wrong.
+/// The clock that stands in for a wrong frequency.
 const HARMLESS_CLOCK: Frequency = Frequency::from_hz(1_000_000_000);
 
 fn refusal(message: String) -> UnitError {
@@ -349,7 +349,7 @@ fn within<T: PartialOrd>(
 /// The text a quantity with a unit is read from.
 fn unit_text(raw: &Raw, quantity: Quantity) -> Result<String, UnitError> {
     match raw {
-        // Without a unit, which the parser of units refuses with its own words.
+        // Without a unit: the parser of units refuses it with its own message.
         Raw::Text(text) | Raw::Loose(text) | Raw::Number(text) => Ok(text.clone()),
         _ => Err(refusal(format!("expected {} such as \"{}\"", quantity.article(), quantity.example()))),
     }
@@ -406,7 +406,7 @@ pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
     error
 }
 
-/// The error for a value that is there but wrong.
+/// The error for a wrong value.
 fn refused(
     spec: &Spec,
     path: String,

@@ -25,13 +25,13 @@ pub struct Spec {
     pub(crate) values: BTreeMap<String, Entry>,
     /// Where each section was opened last.
     pub(crate) sections: BTreeMap<String, Span>,
-    /// What was wrong but did not stop the reading; [`Reader::finish`] reports it with the rest.
+    /// Errors that did not stop the reading; [`Reader::finish`] reports them with the rest.
     pub(crate) errors: Vec<SpecError>,
     /// The name of the user's file in messages.
     pub(crate) file: String,
-    /// The specs that values and bases are suggested from.
+    /// The specs that suggestions for values and bases come from.
     library: Library,
-    /// It is this one of the library, and no file of the user's.
+    /// The name in the library, where it is no file of the user's.
     shipped: Option<&'static str>,
     design: String,
     design_span: Span,
@@ -54,12 +54,12 @@ impl Target {
 }
 
 impl Spec {
-    /// Reads a spec: the name of a shipped one, or the path of a file (with a '/' or ending in `.toml`). Values
-    /// of `overrides` take the place of the spec's own; of two for one key the later counts.
+    /// Reads a spec: the name of a shipped one, or the path of a file (with a '/' or ending in `.toml`).
+    /// Values of `overrides` replace the spec's own; of two for one key the later counts.
     ///
     /// # Errors
     /// No such spec, a file that cannot be read, a syntax error, a base that does not exist or leads back, no
-    /// design. What is wrong with single values is reported by [`Reader::finish`], all at once.
+    /// design. Errors of single values are reported by [`Reader::finish`], all at once.
     pub fn load(name: &str, overrides: &[(String, String)], library: Library) -> Result<Spec, SpecErrors> {
         let target = if is_path(name) { Some(Target::File(name.into())) } else { shipped(name, library) };
         let Some(target) = target else {
@@ -146,7 +146,7 @@ impl Spec {
         &self.name
     }
 
-    /// What card it describes; may be empty.
+    /// The card it describes; may be empty.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -156,10 +156,10 @@ impl Spec {
         &self.design
     }
 
-    /// The one of `known` designs it asks for.
+    /// The design it names, one of `known`.
     ///
     /// # Errors
-    /// It asks for another.
+    /// It names another.
     pub fn design_among(&self, known: &[&'static str]) -> Result<&'static str, SpecErrors> {
         if let Some(design) = known.iter().find(|name| **name == self.design) {
             return Ok(design);
@@ -311,7 +311,7 @@ fn follow(
         chain.push((name, document));
         let (Some(base), Some(span)) = (base, span) else { return Ok(chain) };
         let refuse = |error: SpecError| {
-            // What else is wrong at the top may be why.
+            // Another error at the top may be the cause.
             let others = chain.iter().flat_map(|(_, document)| document.errors.iter().cloned());
             std::iter::once(error.at(&span).about("extends")).chain(others).collect::<Vec<_>>()
         };

@@ -3,7 +3,7 @@
 use crate::ratio::Rational;
 use nicety_types::{Duration, Frequency, Gap};
 
-/// What kind of value a parameter has; it decides the units that may be written.
+/// The quantity of a parameter; it decides the units that may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
@@ -84,10 +84,10 @@ impl Quantity {
     }
 }
 
-/// Why a text is not the quantity that was asked for, and what could be written instead.
+/// Why a text is not the expected quantity, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
-    /// What is wrong, as a sentence without a full stop.
+    /// The problem, as a sentence without a full stop.
     pub message: String,
     /// The value that was probably meant, without quotes.
     pub suggestion: Option<String>,
@@ -302,7 +302,7 @@ fn split(quantity: Quantity, text: &str) -> Result<(&str, &str), UnitError> {
     Ok((number, unit))
 }
 
-/// Spellings people use, and what a spec writes.
+/// Common spellings, and those of a spec.
 const ALIASES: [(&str, &str); 16] = [
     ("kbps", "kb/s"),
     ("mbps", "Mb/s"),
@@ -336,7 +336,7 @@ fn no_such_unit(quantity: Quantity, text: &str, number: &str, unit: &str) -> Uni
     let lower = unit.to_lowercase();
     let alias = ALIASES.iter().find(|(name, _)| *name == lower).map(|(_, meant)| *meant);
     let alias = alias.filter(|meant| quantity.units().iter().any(|u| u.name == *meant));
-    // Case tells bits from bytes, so a wrong case is only mended where one unit can be meant.
+    // Case tells bits from bytes, so a wrong case is only corrected where it can mean just one unit.
     let mut same: Vec<_> = quantity.units().iter().filter(|u| u.name.to_lowercase() == lower).collect();
     let meant = alias.or(if same.len() == 1 { same.pop().map(|u| u.name) } else { None });
     let message = format!(

@@ -1,4 +1,4 @@
-//! What stands in a spec and nobody asked for: slips of the pen, with what was probably meant.
+//! Unknown keys and sections of a spec: typing errors, with the name probably meant.
 
 use crate::document::{Entry, META, Origin};
 use crate::error::SpecError;
@@ -8,11 +8,11 @@ use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;
 use std::collections::BTreeMap;
 
-/// More unknown names than this are another format, not slips; the rest of them says nothing new.
+/// More unknown names than this are another format, not typing errors; the rest adds nothing.
 const MOST: usize = 100;
 
 /// Reports keys and sections that no part read. A key that is plainly a mistyped required one is taken off
-/// `missing`: one slip is one error.
+/// `missing`: one typing error is one error.
 pub(crate) fn report(
     spec: &Spec,
     asked: &BTreeMap<String, Quantity>,
@@ -45,7 +45,7 @@ pub(crate) fn report(
             None => error.help(format!("the sections are {}", list(sections.iter().map(String::as_str)))),
         };
         if let Some(meant) = meant {
-            // Unless it is there as well, all that is missing of it stands under the wrong name.
+            // Unless the section is there as well, all its missing keys are under the wrong name.
             missing.retain(|path| parent(path) != meant || spec.sections.contains_key(meant));
         }
         unknown_sections.push(path);
@@ -93,7 +93,7 @@ fn unknown_key(
         missing.retain(|path| *path != near_path);
         return fault.help(meant(if option { near_path } else { near.to_owned() }));
     }
-    // The slip may be in the section's name, which an override gives along with the key.
+    // The typing error may be in the section's name, which an override gives along with the key.
     if !section.is_empty()
         && keys_of(section, asked).next().is_none()
         && let Some(near) = nearest(path, asked.keys().map(String::as_str))

@@ -1,8 +1,9 @@
-//! The few words every part of nicety uses: [`Time`] and [`Duration`] in integer picoseconds, [`Gap`] and
-//! [`Frequency`] as exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the
-//! [`Path`] that gives every picosecond of a latency an address.
+//! The base types of nicety: [`Time`] and [`Duration`] in integer picoseconds, [`Gap`] and [`Frequency`] as
+//! exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the [`Path`] that
+//! attributes every picosecond of a latency to a stage.
 //!
-//! A [`Recorder`] keeps what a run leaves to look at. [`Stream`] is the arithmetic of bytes that stream through a bus or a link.
+//! A [`Recorder`] keeps the rows of a run. [`Stream`] is the arithmetic of bytes that stream through a bus or
+//! a link.
 //!
 //! Nothing here knows about events, cards or protocols.
 

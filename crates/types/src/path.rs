@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 macro_rules! stages {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// What a message was doing, or waiting for, during a part of its latency.
+        /// A part of a message's latency: work, or waiting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Stage { $($(#[$doc])* $name),* }
@@ -54,11 +54,11 @@ stages! {
     Bus = "bus";
     /// Waiting for the host bus.
     BusQueued = "bus, queued";
-    /// A manager of the card moves a channel's mailbox, or sees to it that it is moved.
+    /// A manager of the card moves a channel's mailbox, or has it moved.
     Manager = "manager";
     /// Waiting for a manager.
     ManagerQueued = "manager, queued";
-    /// The card's control program works on it.
+    /// The card's control program processes it.
     Control = "control program";
     /// Waiting for the card's control program.
     ControlQueued = "control program, queued";
@@ -68,7 +68,7 @@ stages! {
     DmaQueued = "dma, queued";
     /// The card fetches from host memory: request and data.
     Fetch = "fetch";
-    /// Waiting for the way to host memory.
+    /// Waiting for the bus to host memory.
     FetchQueued = "fetch, queued";
     /// Waiting for the send engine: another message, or the gap between messages.
     SendQueued = "send, queued";
@@ -76,11 +76,11 @@ stages! {
     Link = "link";
     /// Waiting for the link, or for a credit of the receiver.
     LinkQueued = "link, queued";
-    /// Reliable transport: a packet is checked, or its acknowledgement is on the way.
+    /// Reliable transport: a packet is checked, or its acknowledgement is in flight.
     Transport = "transport";
     /// Waiting for room among the packets that are not acknowledged yet.
     TransportQueued = "transport, queued";
-    /// Waiting until what the network lost is sent again.
+    /// Waiting until lost packets are sent again.
     Retransmit = "transport, retransmit";
     /// Through a switch.
     Switch = "switch";
@@ -98,7 +98,7 @@ stages! {
     Handler = "handler";
     /// Waiting for a handler processor.
     HandlerQueued = "handler, queued";
-    /// A process of the card goes about its own work.
+    /// A process of the card does its own work.
     Process = "process";
     /// A message waits until its receiver comes for it.
     Receiver = "receiver";
@@ -106,7 +106,7 @@ stages! {
     CardMemory = "card memory";
     /// Payload, and the event behind it, go to host memory.
     Deposit = "deposit";
-    /// Waiting for the way to host memory.
+    /// Waiting for the bus to host memory.
     DepositQueued = "deposit, queued";
     /// A DMA channel is set up to tell the host that something is complete.
     Doorbell = "doorbell";
@@ -116,7 +116,7 @@ stages! {
     Interrupt = "interrupt";
     /// Waiting for the handlers of earlier interrupts.
     InterruptQueued = "interrupt, queued";
-    /// The kernel gives pages free again.
+    /// The kernel unlocks pages.
     Unpin = "unpin";
     /// A thread comes from its wait queue onto a CPU.
     Wake = "wake";
@@ -126,7 +126,7 @@ stages! {
 
 const STAGES: usize = Stage::ALL.len();
 
-/// What accounts for time, stage by stage: a [`Path`], or a part of one.
+/// An account of time, stage by stage: a [`Path`], or a part of one.
 pub trait Account: Clone {
     /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
     fn advance(&mut self, stage: Stage, until: Time);
@@ -262,7 +262,7 @@ impl Path {
         }
     }
 
-    /// Takes over `other` where it reaches further: it is what released this step.
+    /// Continues from `other` where it reaches further: it released this step.
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {
             self.clone_from(other);

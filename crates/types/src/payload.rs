@@ -1,4 +1,4 @@
-//! What a packet carries: segments of real bytes, or phantom lengths for large timing runs.
+//! The payload of a packet: segments of real bytes, or phantom lengths for large timing runs.
 //!
 //! Buffers are recycled through a bounded pool of the thread, so that a run in steady state allocates nothing
 //! for a packet.
@@ -41,11 +41,11 @@ impl Drop for Pooled {
     }
 }
 
-/// Whose memory it is.
+/// The owners of a buffer's memory.
 enum Store {
-    /// One buffer's alone.
+    /// This buffer alone.
     Owned(Pooled),
-    /// Several buffers', which only read it.
+    /// Several buffers, which only read it.
     Shared(Arc<Pooled>),
 }
 
@@ -56,7 +56,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `len` bytes whose contents are whatever the last user left.
+    /// A buffer of `len` bytes with the contents of its last use.
     fn recycled(len: usize) -> Buffer {
         let class = class_of(len);
         let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
@@ -84,7 +84,7 @@ impl Buffer {
         Buffer::filled_by(bytes.len(), |to| to.copy_from_slice(bytes))
     }
 
-    /// Another buffer of the same bytes, in the same memory. Who writes to either has a copy made first.
+    /// Another buffer of the same bytes, in the same memory. A write to either copies it first.
     pub fn share(&mut self) -> Buffer {
         let shared = match std::mem::replace(&mut self.store, Store::Owned(Pooled(Box::default()))) {
             Store::Owned(pooled) => Arc::new(pooled),
@@ -161,7 +161,7 @@ impl Segment {
     }
 }
 
-/// Someone wanted to read bytes that a phantom payload does not have.
+/// A read of bytes that a phantom payload does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhantomRead;
 
@@ -178,7 +178,7 @@ impl std::error::Error for PhantomRead {}
 pub struct Payload {
     first: Option<Segment>,
     rest: Vec<Segment>,
-    /// Whether a bit that is not there has been turned over on the way.
+    /// Whether a phantom bit has been flipped.
     damaged: bool,
 }
 
@@ -198,7 +198,7 @@ impl Payload {
         Payload::real(Buffer::copy_of(bytes))
     }
 
-    /// `len` bytes that are not there.
+    /// `len` phantom bytes.
     pub fn phantom(len: u64) -> Payload {
         Payload::from_segment(Segment::Phantom(len))
     }
@@ -272,8 +272,8 @@ impl Payload {
         }
     }
 
-    /// Turns over the bits `mask` of byte `at`, as a bad wire does. Of bytes that are not there it is only noted:
-    /// see [`Payload::is_damaged`].
+    /// Flips the bits `mask` of byte `at`, as a bad wire does. For phantom bytes only the fact is kept: see
+    /// [`Payload::is_damaged`].
     ///
     /// # Panics
     /// When there is no such byte.
@@ -293,7 +293,7 @@ impl Payload {
         panic!("byte {at} of a payload of {begin}");
     }
 
-    /// Whether phantom bytes have been damaged: what real ones would show to a checksum.
+    /// Whether phantom bytes have been damaged: real ones would fail a checksum.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }

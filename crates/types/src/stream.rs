@@ -34,16 +34,16 @@ impl Flight {
     }
 }
 
-/// Who occupied a resource last, so that waiting for an earlier part of one's own message is told from
-/// waiting for somebody else.
+/// The last user of a resource, to tell waiting for an earlier part of the same message from waiting for
+/// others.
 #[derive(Clone, Copy, Debug)]
 struct Occupant<P> {
     message: MessageId,
     path: P,
 }
 
-/// Something that serves one at a time, first come first served, and cannot be taken back. `P` accounts for the time of
-/// what it serves.
+/// A resource that serves one user at a time, first come, first served, without cancellation. `P` accounts
+/// for the time of its users.
 #[derive(Clone, Debug)]
 pub struct Occupancy<P = Path> {
     stage: Stage,
@@ -81,8 +81,8 @@ impl<P: Account> Occupancy<P> {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
-    /// As [`Occupancy::claim`], but not before `allowed`: when something else that it takes, such as a credit, was
-    /// there. The time from when the resource is free to then is waiting.
+    /// As [`Occupancy::claim`], but not before `allowed`, such as when a credit has arrived. The time from
+    /// when the resource is free to then is waiting.
     pub fn claim_after(
         &mut self,
         allowed: Time,
@@ -94,7 +94,8 @@ impl<P: Account> Occupancy<P> {
         let start = from.max(self.free).max(allowed);
         if start > from {
             match &self.last {
-                // The packet before of the same message is what this one waited for: its path is the critical one.
+                // The packet before of the same message is the one this waited for: its path is the critical
+                // one.
                 Some(last) if last.message == message && self.free > from => {
                     *path = last.path.clone();
                     path.advance(self.stage, self.free);
@@ -179,8 +180,8 @@ impl Stream {
         self.cross_after(Time::ZERO, message, bytes, flight).0
     }
 
-    /// As [`Stream::cross`], but not before `allowed`: when something else that it takes, such as a credit, was there.
-    /// Returns the path up to the instant at which the last byte has been handed over, too.
+    /// As [`Stream::cross`], but not before `allowed`, such as when a credit has arrived. Returns the path up
+    /// to the instant at which the last byte has been handed over, too.
     pub fn cross_after(
         &mut self,
         allowed: Time,
@@ -201,7 +202,8 @@ impl Stream {
         (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
     }
 
-    /// Takes bytes that lie complete in a buffer, and lets go of the buffer when the last one has been handed over.
+    /// Takes bytes that lie complete in a buffer, and frees the buffer when the last one has been handed
+    /// over.
     pub fn hand_over(
         &mut self,
         message: MessageId,

@@ -1,7 +1,7 @@
 //! Virtual time: integers of picoseconds, so that a run is the same to the last bit everywhere.
 //!
-//! Sums and products stop at the end of time, 2^64 ps, which is 213 days: a user may ask for as much, and a model need
-//! not look. An event there never happens; the run that comes to it ends with an error.
+//! Sums and products saturate at the end of time, 2^64 ps, which is 213 days: a user may ask for as much, and
+//! a model need not check. An event there never happens; a run that reaches it ends with an error.
 
 use std::fmt;
 use std::iter::Sum;
@@ -54,7 +54,7 @@ impl Time {
 impl Duration {
     /// No time.
     pub const ZERO: Duration = Duration(0);
-    /// As long as can be said.
+    /// The longest duration.
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// `ps` picoseconds.

@@ -1,5 +1,5 @@
 /* stdio.h: text to stdout (`nicety hpu run`), which stderr is too, and text in memory. There are no files and no input.
- * What prints is for bare programs: handlers have the printf of nicety.h, and of this header what writes to memory. */
+ * Printing is for bare programs: handlers have the printf of nicety.h, and of this header only output to memory. */
 #ifndef NICETY_STDIO_H
 #define NICETY_STDIO_H
 
@@ -16,8 +16,8 @@ typedef struct nicety_stream FILE;
 
 #define NICETY_FORMAT(text, first) __attribute__((format(__printf__, text, first)))
 
-/* Conversions: d i u x X o c s p f F e E g G and %, with flags, width, precision and the lengths hh h l ll j z t; what else
- * a format has (%a, %n, long double) is printed as it stands. A double is rounded once, to the nearest decimal. */
+/* Conversions: d i u x X o c s p f F e E g G and %, with flags, width, precision and the lengths hh h l ll j z t; any
+ * other conversion (%a, %n, long double) is printed as it stands. A double is rounded once, to the nearest decimal. */
 int snprintf(char *restrict to, size_t size, const char *restrict format, ...) NICETY_FORMAT(3, 4);
 int vsnprintf(char *restrict to, size_t size, const char *restrict format, va_list arguments) NICETY_FORMAT(3, 0);
 int sprintf(char *restrict to, const char *restrict format, ...) NICETY_FORMAT(2, 3);
@@ -36,9 +36,9 @@ int fputc(int character, FILE *stream);
 int putc(int character, FILE *stream);
 int fputs(const char *restrict text, FILE *restrict stream);
 size_t fwrite(const void *restrict from, size_t size, size_t count, FILE *restrict stream);
-/* Nothing is kept back: this does nothing. */
+/* No output stays buffered between calls: this does nothing. */
 int fflush(FILE *stream);
-/* `text`, a colon and what errno means. */
+/* `text`, a colon and the meaning of errno. */
 void perror(const char *text);
 
 #endif

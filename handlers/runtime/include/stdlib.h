@@ -1,4 +1,4 @@
-/* stdlib.h: what of it needs neither a heap nor files. A card's memory is given out by its host. */
+/* stdlib.h: the functions that need neither a heap nor files. A card's memory is allocated by its host. */
 #ifndef NICETY_STDLIB_H
 #define NICETY_STDLIB_H
 

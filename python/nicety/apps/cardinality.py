@@ -27,7 +27,7 @@ class Damage(TypedDict):
 
 
 class CountReport(TypedDict):
-    """What counting a capture's sources gives; `nicety pcsa --json` prints just this.
+    """The report of counting a capture's sources; `nicety pcsa --json` prints just this.
 
     `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
     (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
@@ -124,7 +124,7 @@ _WHOLE = 0.9999
 
 
 def count_text(report: CountReport) -> str:
-    """What was counted, as a table of names and values."""
+    """A count as a table of names and values."""
     ipv6, skipped = report["ipv6_packets"], report["packets"] - report["ipv4_packets"] - report["ipv6_packets"]
     reasons = {"not of IP": "other_packets", "cut off": "cut_packets", "of other links": "unknown_link_packets"}
     parts = [f"{report[key]} {name}" for name, key in reasons.items() if report[key]]  # type: ignore[literal-required]

@@ -86,7 +86,7 @@ __kernel void climb(__global const ushort *distances, const int cities, __global
 
 @dataclass(frozen=True)
 class GpuClimbs:
-    """What climbs on a graphics processor came to."""
+    """The result of climbs on a graphics processor."""
 
     length: int
     """The shortest tour's length."""
@@ -97,7 +97,7 @@ class GpuClimbs:
     seconds: float
     """That the device worked, by its own clock: without compiling, and without moving data."""
     device: str
-    """What the device is called."""
+    """The device's name."""
 
 
 def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: int, device: str = "gpu") -> GpuClimbs:

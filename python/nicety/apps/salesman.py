@@ -42,7 +42,7 @@ class GpuFigures(TypedDict):
 
 
 class TourReport(TypedDict):
-    """What climbing gives; `nicety tsp --json` prints just this.
+    """The report of climbing; `nicety tsp --json` prints just this.
 
     `length` is that of the shortest tour, `tour` its cities by their numbers in the file, and `climb` the number of the
     climb that found it, the first of those that did. The card makes `jobs` of `job_climbs` climbs each, one after

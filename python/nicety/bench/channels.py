@@ -62,7 +62,7 @@ class ChannelRow(TypedDict):
 
 
 class ChannelBenchReport(TypedDict):
-    """What a benchmark of channels gives; `nicety bench channel-latency --json` prints just this."""
+    """The report of a benchmark of channels; `nicety bench channel-latency --json` prints just this."""
 
     benchmark: ChannelBenchmark
     version: str

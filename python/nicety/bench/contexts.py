@@ -1,4 +1,4 @@
-"""What contexts of a microengine do for a program: the benchmark `nicety bench pcsa`."""
+"""The effect of contexts of a microengine on a program: the benchmark `nicety bench pcsa`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ContextRow(TypedDict):
 
 
 class ContextReport(TypedDict):
-    """What the benchmark of contexts gives; `nicety bench pcsa --json` prints just this."""
+    """The report of the benchmark of contexts; `nicety bench pcsa --json` prints just this."""
 
     benchmark: Literal["pcsa"]
     version: str
@@ -106,7 +106,7 @@ _COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates
 
 
 def context_text(report: ContextReport) -> str:
-    """What contexts do, as a table for each card."""
+    """A report as text: a table for each card."""
     rows = report["rows"]
     lines = [
         f"# nicety PCSA Test v{report['version']}",
@@ -137,13 +137,13 @@ def _cells(row: ContextRow) -> list[str]:
 
 
 def context_html(report: ContextReport) -> str:
-    """What contexts do for a program: a table for each card."""
+    """A report for a notebook: a table for each card."""
     about = f"pcsa, nicety {report['version']}, {report['rows'][0]['updates']} updates"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in context_tables(report))
 
 
 def context_figure(report: ContextReport) -> Figure:
-    """What contexts do for a program: the cycles of its updates, and which of them something computed."""
+    """A report as a picture: the cycles of the updates, and those in which something was computed."""
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve
 

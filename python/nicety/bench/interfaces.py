@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 
 class RegistrationRow(TypedDict):
-    """What a size costs a CPU of the host.
+    """Costs of a size for a CPU of the host.
 
     `copy_ns` is a copy into memory that the card may fetch from. `translate_ns` is a system call that locks and
     translates the `pages` pages of a buffer from the start of one on, and what it takes to give the card their
@@ -46,7 +46,7 @@ class Crossover(TypedDict):
 
 
 class RegistrationReport(TypedDict):
-    """What the benchmark of registration gives; `nicety bench registration --json` prints just this."""
+    """The report of the benchmark of registration; `nicety bench registration --json` prints just this."""
 
     benchmark: Literal["registration"]
     version: str
@@ -77,7 +77,7 @@ class FairnessRow(TypedDict):
 
 
 class FairnessReport(TypedDict):
-    """What the benchmark of fairness gives; `nicety bench fairness --json` prints just this."""
+    """The report of the benchmark of fairness; `nicety bench fairness --json` prints just this."""
 
     benchmark: Literal["fairness"]
     version: str

@@ -29,7 +29,7 @@ MOST_MEMORY = 1 << 30
 
 
 class HandlerFigures(TypedDict):
-    """What the runs of one handler took; `handler` is `header`, `payload` or `completion`.
+    """Costs of the runs of one handler; `handler` is `header`, `payload` or `completion`.
 
     Cycles and time are those on its processor, waiting for transfers and commands included; `queued_ns_mean` is how
     long it waited for a processor before. A percentile is the nearest rank: one that was measured. `returned` counts
@@ -51,7 +51,7 @@ class HandlerFigures(TypedDict):
 
 
 class PacketFates(TypedDict):
-    """What became of the packets measured, each of which is in one of these.
+    """Outcomes of the packets measured, each of which is in one of these.
 
     `processed`: its payload handler returned `SUCCESS`. `dropped`: it returned `DROP`, or its message's header handler
     did. `proceeded`: it went on to host memory, since the header handler returned `PROCEED`, or there is no payload
@@ -65,7 +65,7 @@ class PacketFates(TypedDict):
 
 
 class Loads(TypedDict):
-    """What packets at the wire's rate ask of each resource of the card, over what it has.
+    """Load of each resource of the card by packets at the wire's rate, over its capacity.
 
     `lock` is the word of memory that handlers hold longest, each for itself.
     """
@@ -145,7 +145,7 @@ class LineRateRow(TypedDict):
 
 
 class LineRateReport(TypedDict):
-    """What a line-rate check gives; `nicety bench handlers --json` prints just this.
+    """The report of a line-rate check; `nicety bench handlers --json` prints just this.
 
     `failures` is what failed in handlers, in the whole run, and was allowed to.
     """
@@ -526,7 +526,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
-    """What a packet may take of handler processors, at the sizes of rows and between them.
+    """The budget of handler time for a packet, at the sizes of rows and between them.
 
     That is as many times max(g, (bytes + header) x G) as there are processors: g where bytes do not matter.
     """

@@ -56,7 +56,7 @@ class HostMemory(TypedDict):
 
 
 class Flow(TypedDict):
-    """One direction of a pattern that has several: who sends to whom, and what came of it."""
+    """One direction of a pattern that has several: sender, target, and figures."""
 
     source: int
     target: int
@@ -99,7 +99,7 @@ class Row(TypedDict):
 
 
 class Report(TypedDict):
-    """What a benchmark gives; `nicety bench --json` prints just this.
+    """The report of a benchmark; `nicety bench --json` prints just this.
 
     The manifest names what the figures depend on: the cards' spec hashes, the overrides, the compiler and its flags.
     `failures` is what failed in handlers and was allowed to.
@@ -278,7 +278,7 @@ def _iterations(rows: Sequence[Row]) -> str:
 
 
 def _circumstances(report: Report) -> list[str]:
-    """What is not as usual: the pattern, the topology, the noise."""
+    """Pattern, topology, noise and faults, where they are not the usual ones."""
     manifest = report["manifest"]
     pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
     lines = []
@@ -321,7 +321,7 @@ def percentile_tables(report: Report) -> list[_Table]:
 
 
 def _directions(report: Report) -> list[_Table]:
-    """What each direction of a pattern gets: both ways, or for an incast how far the senders are apart."""
+    """Figures of each direction of a pattern: both ways, or for an incast how far the senders are apart."""
     rows = report["rows"]
     if not all("flows" in row for row in rows):
         return []
@@ -460,7 +460,7 @@ def _titles(axes: Axes, report: Report, notes: Sequence[str]) -> None:
 
 
 def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
-    """What is drawn, in a unit that makes readable numbers, and what the axis says of it."""
+    """The figure that is drawn, in a unit that makes readable numbers, and what the axis says of it."""
     from nicety.show.axes import GIGABYTES, time_unit
 
     rows = report["rows"]

@@ -51,7 +51,7 @@ def keep(folder: Path, content: bytes, ending: str) -> Path:
 
 
 def kept(path: Path) -> bytes | None:
-    """What `keep` has put into a file, unless that is gone or damaged."""
+    """The contents that `keep` put into a file, unless it is gone or damaged."""
     try:
         content = path.read_bytes()
     except OSError:

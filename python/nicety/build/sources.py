@@ -27,7 +27,7 @@ class Program:
         names(self.sources, "a source", "handlers.c")
         for name, example in (("include_dirs", "headers"), ("defines", "NAME=1")):
             given = names(getattr(self, name), f"each of {name}", example)
-            # What is iterated once only is kept so.
+            # An iterator is read once and kept.
             object.__setattr__(self, name, tuple(given))
         if self.cc is not None:
             text(self.cc, "cc", "riscv64-unknown-elf-gcc")

@@ -66,7 +66,7 @@ def _unwritten(error: OSError) -> int:
     from nicety.cli.streams import discard
 
     discard(sys.stdout)
-    # Who closes a pipe early, as `head` does, wants no more of it and no message either.
+    # A reader that closes its pipe early, as `head` does, wants no message.
     if not isinstance(error, BrokenPipeError):
         print(f"nicety: cannot write stdout: {error.strerror or error}", file=sys.stderr)
     return 1

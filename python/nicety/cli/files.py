@@ -49,7 +49,7 @@ class Files:
 
     @property
     def scale(self) -> Literal["ns", "ps"]:
-        """What a tick of the timeline is."""
+        """The unit of a tick of the timeline."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
     def write(self, report: Mapping[str, Any], figure: Callable[[], Figure]) -> None:

@@ -37,7 +37,7 @@ class Output:
 
     @property
     def scale(self) -> Literal["ns", "ps"]:
-        """What a tick of the timeline is."""
+        """The unit of a tick of the timeline."""
         return self.files.scale
 
     def of(

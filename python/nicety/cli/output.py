@@ -1,4 +1,4 @@
-"""What commands read and print."""
+"""Input and output of commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, HandlerFailure | None]:
-    """What something reports, and what failed in it where its report is whole all the same."""
+    """A report, and what failed in the run where the report is whole all the same."""
     try:
         return act(*arguments, **options), None
     except HandlerFailure as failure:
@@ -56,7 +56,7 @@ _MOST = 8
 
 
 def failed(lines: Sequence[str]) -> RunError:
-    """What a run did not come to, in lines: the first of them, and how many more there are."""
+    """An error of several lines: the first of them, and how many more there are."""
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return RunError("\n".join([*lines[:_MOST], *more]))
 

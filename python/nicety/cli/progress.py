@@ -1,4 +1,4 @@
-"""Progress on stderr, where somebody watches and it takes long."""
+"""Progress on stderr, on a terminal and after a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AFTER_S = 1.0
 
 
 class Bar:
-    """What is done, of how much; shown once it has taken a while."""
+    """The work done, of how much; shown once it has taken a while."""
 
     def __init__(self, description: str) -> None:
         self._description = description
@@ -46,7 +46,7 @@ class Bar:
         with self._lock:
             if self._ended:
                 return
-            # What a program prints goes where it always does.
+            # Output of a program goes where it always does.
             self._shown = Progress(
                 *columns,
                 console=Console(stderr=True),

@@ -120,7 +120,7 @@ def _notes() -> Iterator[None]:
 
 
 def _tell_lost(report: ProgramReport) -> None:
-    """Messages and frames that nobody took."""
+    """Report messages and frames that were dropped."""
     from nicety.cli.output import note
 
     drops = report["messages_dropped"]

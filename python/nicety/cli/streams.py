@@ -12,7 +12,7 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 class _Messages(io.TextIOWrapper):
-    """Stderr, which takes every message; where nobody can read it, it is lost, and the command goes on."""
+    """Stderr, which takes every message; where it cannot be written, it is lost, and the command goes on."""
 
     def write(self, text: str) -> int:
         try:
@@ -29,7 +29,7 @@ class _Messages(io.TextIOWrapper):
 
 
 def discard(stream: Any) -> None:
-    """What a stream is still to write goes nowhere, so that Python does not try again at its end."""
+    """Discard what a stream is still to write, so that Python does not try again at its end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

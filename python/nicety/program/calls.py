@@ -13,7 +13,7 @@ Loaded = dict[tuple["Handlers | Processes", str], int]
 
 
 class CardCalls:
-    """What a host asks of its card. Each call makes a command of its arguments, which the simulation carries out."""
+    """Calls of a host to its card. Each makes a command of its arguments, which the simulation carries out."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         self._calls = calls

@@ -106,10 +106,16 @@ class Cluster:
             whole(shards, "shards"),
         )
         arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
-        # What faults of the network did in the last run where cards did not make up for it.
-        self._fault_notes = ""
         # Whatever is wrong with them is said here, not when the cluster is run.
         self._simulation = _native.Simulation(*arguments)
+
+    @property
+    def fault_notes(self) -> str:
+        """Effects of the network's faults on packets in the last run where cards did not make up for them.
+
+        Notes for an error message, each on a line of its own that it begins; empty where there is nothing to say.
+        """
+        return self._simulation.fault_notes()
 
     def run(self, programs: Program | Mapping[int, Program]) -> Run:
         """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
@@ -129,7 +135,6 @@ class Cluster:
                 )
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
-        simulation = self._simulation
         loaded: Loaded = {}
         begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
         try:
@@ -139,10 +144,7 @@ class Cluster:
             for _, coroutine in begun:
                 coroutine.close()
             raise
-        try:
-            text, recording, returned = simulation.run(begun)
-        finally:
-            self._fault_notes = simulation.fault_notes()
+        text, recording, returned = self._simulation.run(begun)
         results = dict(zip(of_rank, returned, strict=True))
         return require(run_of(text, results, recording), self._allowed)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nicety.errors import Error, HandlerTrap, InputError
+from nicety.program.reports import told
 
 if TYPE_CHECKING:
     from nicety.program.run import Run
@@ -81,11 +82,6 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
         points = [", ".join([each["nic"], *([each["point"]] if "point" in each else [])]) for each in failed]
         lines = [f"{at}: rank {each['rank']}: {told(each)}" for at, each in zip(points, failed, strict=True)]
         raise HandlerFailure(_text(lines, failed), failed, report=report)
-
-
-def told(failure: Mapping[str, Any]) -> str:
-    """A failure as text."""
-    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
 def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:

@@ -14,33 +14,8 @@ from nicety.errors import InputError
 
 
 @dataclass(frozen=True)
-class TransportReport:
-    """What a card's reliable transport did; all zero where there is none.
-
-    Attributes:
-        retransmitted: packets sent again.
-        corrupted: packets discarded because their CRC was wrong.
-        duplicated: packets discarded because they had come before.
-        out_of_order: packets discarded because one before them was missing.
-        acknowledgements: acknowledgements sent.
-        refusals: refusals sent, each of which says what is missing.
-        timeouts: how often nothing had come in time.
-        unusable: without such a transport, packets that came damaged or out of place and were dropped.
-    """
-
-    retransmitted: int
-    corrupted: int
-    duplicated: int
-    out_of_order: int
-    acknowledgements: int
-    refusals: int
-    timeouts: int
-    unusable: int
-
-
-@dataclass(frozen=True)
 class LinkReport:
-    """What faults did to one direction of a link.
+    """Effects of faults on one direction of a link.
 
     Attributes:
         link: its name, such as `hosts.0 -> switch.0`.
@@ -64,7 +39,7 @@ Faults = str | PathLike[str] | Mapping[str, Any]
 
 
 _FILE = "# of the file "
-"""What the last line of faults begins with that were read from a file, so that reports can name it."""
+"""The beginning of the last line of faults that were read from a file, so that reports can name it."""
 
 
 def faults_line(faults: str) -> str:

@@ -29,7 +29,7 @@ Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Received:
-    """What a receive brought: the rank it came from, its tag, its length in bytes."""
+    """A message that was received: the rank it came from, its tag, its length in bytes."""
 
     source: int
     tag: int
@@ -244,13 +244,13 @@ class Host:
 
 
 _HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni}
-"""What only cards of one design have, by the name that a host has for it."""
+"""The interfaces that only cards of one design have, by the name that a host has for them."""
 
 _RENAMED = {"vni_process": ("vni", "process")}
 
 
 def _instead(name: str) -> str:
-    """What to write instead, where what a host does not have is behind one of its handles."""
+    """A hint at the spelling, where a name that a host does not have is behind one of its handles."""
     found = [(handle, name) for handle, kind in _HANDLES.items() if not name.startswith("_") and hasattr(kind, name)]
     for handle, known in [_RENAMED[name]] if name in _RENAMED else found:
         member = getattr(_HANDLES[handle], known)

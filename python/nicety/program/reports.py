@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from nicety.program.channels.channel import ChannelReport
-from nicety.program.channels.processes import MicroengineReport, PortReport, ProcessReport, QueueReport
-from nicety.program.faults import TransportReport
-from nicety.program.portals.handlers import ApplicationReport
+from nicety.errors import InputError
+from nicety.program.channels.reports import ChannelReport, channel_report
 from nicety.program.portals.refusals import RefusedCommand
+from nicety.program.portals.reports import PortalsReport, TransportReport, portals_report
 from nicety.program.vni import InterfaceReport
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Failure:
     kind: str
     text: str
     times: int
+
+
+def told(failure: Mapping[str, Any]) -> str:
+    """A failure as text."""
+    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
 @dataclass(frozen=True)
@@ -52,66 +59,86 @@ class KernelReport:
     wakes: int
 
 
+_READ: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "portals": portals_report,
+    "channels": channel_report,
+    "vni": lambda counted: InterfaceReport(**counted),
+}
+
+
 @dataclass(frozen=True)
 class NodeReport:
-    """What happened on a node during a run.
+    """A node during a run: counts that every node has, and by design those of its card.
 
-    `faults` are the handlers and processes that failed, each with how many times it was. `refused_commands` are what
-    handlers asked of the card and it refused. `Run.failures` has both.
-
-    `handler_lines_shown` and `handler_lines_left_out` are the lines that handlers printed: a card shows 1000 and counts
-    the others.
-
-    What a card of the run's design does not have is zero, and empty; `microengines` are those that were given a
-    program, and `kernel` is the host's operating system.
-
-    Beside what is counted, `nic` is the name of the node's card, and `first_dropped` says of the first message that its
-    card dropped what it was and why, where there was one.
+    Attributes:
+        nic: the name of the node's card.
+        host_memory_read_bytes: what the card read from the host's memory.
+        host_memory_written_bytes: what it wrote to it.
+        kernel: what the host's operating system did.
+        failures: what failed on this node, as in `Run.failures`.
+        refused_commands: what handlers asked of the card and it refused; `failures` has these as texts.
+        card: what the card did, as `portals`, `channels` or `vni`; None where its design is none of nicety's.
     """
 
     nic: str
-    messages_matched: int
-    messages_dropped: int
-    first_dropped: str | None
-    handler_runs: int
-    handler_instructions: int
-    handler_cycles: int
-    applications: list[ApplicationReport]
     host_memory_read_bytes: int
     host_memory_written_bytes: int
-    faults: list[str]
-    handler_lines_shown: int
-    handler_lines_left_out: int
-    refused_commands: list[RefusedCommand]
-    transport: TransportReport
-    microengines: list[MicroengineReport]
-    channels: ChannelReport
-    port: PortReport
-    interfaces: InterfaceReport
     kernel: KernelReport
+    failures: list[Failure]
+    refused_commands: list[RefusedCommand]
+    card: PortalsReport | ChannelReport | InterfaceReport | None
+
+    @property
+    def portals(self) -> PortalsReport:
+        """Counts of a card with Portals, under the same name as `host.portals`.
+
+        Raises:
+            InputError: where it is of another design.
+        """
+        return self._of(PortalsReport, "portals")
+
+    @property
+    def channels(self) -> ChannelReport:
+        """Counts of a card with microengines, under the same name as `host.channels`.
+
+        Raises:
+            InputError: where it is of another design.
+        """
+        return self._of(ChannelReport, "channels")
+
+    @property
+    def vni(self) -> InterfaceReport:
+        """Counts of a card with virtual network interfaces, under the same name as `host.vni`.
+
+        Raises:
+            InputError: where it is of another design.
+        """
+        return self._of(InterfaceReport, "vni")
+
+    def _of(self, kind: type[_R], name: str) -> _R:
+        if not isinstance(self.card, kind):
+            names = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni"}
+            instead = f"what it did is in node.{names[type(self.card)]}" if self.card else "it reports nothing"
+            raise InputError(f"node.{name}: {self.nic} is of another design; {instead}")
+        return self.card
 
 
-def node_report(node: dict[str, Any]) -> NodeReport:
-    """The report of a node, read from JSON."""
+def node_report(node: dict[str, Any], failures: list[Failure]) -> NodeReport:
+    """The report of a node, read from JSON, and what failed on it."""
+    card = None
+    for name, counted in (node["card"] or {}).items():
+        card = _READ[name](counted)
     return NodeReport(
         **node
         | {
-            "applications": [ApplicationReport(**application) for application in node["applications"]],
-            "transport": TransportReport(**node["transport"]),
-            "refused_commands": [RefusedCommand(**command) for command in node["refused_commands"]],
-            "microengines": [_microengine_report(microengine) for microengine in node["microengines"]],
-            "channels": ChannelReport(**node["channels"]),
-            "port": _port_report(node["port"]),
-            "interfaces": InterfaceReport(**node["interfaces"]),
             "kernel": KernelReport(**node["kernel"]),
+            "failures": failures,
+            "refused_commands": [RefusedCommand(**command) for command in node["refused_commands"]],
+            "card": card,
         }
     )
 
 
-def _port_report(port: dict[str, Any]) -> PortReport:
-    return PortReport(**port | {"queues": [QueueReport(**queue) for queue in port["queues"]]})
-
-
-def _microengine_report(microengine: dict[str, Any]) -> MicroengineReport:
-    processes = [ProcessReport(**process) for process in microengine["processes"]]
-    return MicroengineReport(**microengine | {"processes": processes})
+def transport_of(node: NodeReport) -> TransportReport:
+    """Counts of the reliable transport of a node's card: zero where it has none."""
+    return node.card.transport if isinstance(node.card, PortalsReport) else TransportReport()

@@ -1,22 +1,23 @@
-"""What a run leaves."""
+"""The result of a run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from nicety.program.faults import LinkReport, TransportReport
-from nicety.program.reports import Failure, NodeReport, node_report
+from nicety.program.faults import LinkReport
+from nicety.program.portals.reports import PortalsReport
+from nicety.program.reports import Failure, NodeReport, node_report, told
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
 if TYPE_CHECKING:
     from nicety import _native
-    from nicety.program.portals.handlers import ApplicationReport
     from nicety.program.portals.refusals import RefusedCommand
+    from nicety.program.portals.reports import ApplicationReport, TransportReport
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class Run(Recorded):
         return self.time_ps / 1000
 
     def __repr__(self) -> str:
-        matched = sum(node.messages_matched for node in self.nodes)
-        return f"<Run of {len(self.nodes)} nodes, {self.time_ns:.3f} ns: {matched} messages, {self.events} events>"
+        return f"<Run of {len(self.nodes)} nodes, {self.time_ns:.3f} ns: {self.events} events>"
 
     def _repr_html_(self) -> str:
         return run_html(self)
@@ -59,7 +59,10 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
     report = json.loads(text)
     links = [LinkReport(**link) for link in report.pop("links")]
     failures = [Failure(**failure) for failure in report.pop("failures")]
-    nodes = [node_report(node) for node in report.pop("nodes")]
+    nodes = [
+        node_report(node, [failure for failure in failures if failure.rank == rank])
+        for rank, node in enumerate(report.pop("nodes"))
+    ]
     return Run(**report, nodes=nodes, results=results, links=links, failures=failures, _recording=recording)
 
 
@@ -71,28 +74,37 @@ _MOST = 32
 
 def run_html(run: Run) -> str:
     """A run: how long it took, and what happened on each node; what happened nowhere is left out."""
-    counts = [field.name for field in fields(NodeReport) if field.type in (int, "int")]
-    counts = [name for name in counts if any(getattr(node, name) for node in run.nodes)]
+    found = [_counts(node) for node in run.nodes]
+    names = dict.fromkeys(name for counts in found for name in counts)
+    counts = [name for name in names if any(counts.get(name) for counts in found)]
     rows = [["rank", *(name.replace("_", " ") for name in counts), "result"]]
-    for rank, node in enumerate(run.nodes[:_MOST]):
+    for rank in range(min(len(run.nodes), _MOST)):
         result = repr(run.results[rank]) if rank in run.results else ""
         if len(result) > _LONGEST:
             result = f"{result[: _LONGEST - 3]}..."
-        rows.append([str(rank), *(f"{getattr(node, name):,}" for name in counts), result])
+        rows.append([str(rank), *(f"{found[rank].get(name, 0):,}" for name in counts), result])
     text = table_html(f"{run.time_ns:,.3f} ns of virtual time, {run.events:,} events", rows)
     if len(run.nodes) > _MOST:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
-    applications = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.applications]
-    # What the unnamed one did is what the node did.
+    portals = [(rank, node.card) for rank, node in enumerate(run.nodes) if isinstance(node.card, PortalsReport)]
+    applications = [(rank, part) for rank, card in portals for part in card.applications]
+    # The counts of the default application alone are those of the node.
     if any(part.name != "default" for _, part in applications):
         text += _parts("applications", applications)
-    transports = [(rank, node.transport) for rank, node in enumerate(run.nodes)]
+    transports = [(rank, card.transport) for rank, card in portals]
     text += _parts("reliable transport", [(rank, part) for rank, part in transports if any(astuple(part))])
     refused = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.refused_commands]
     text += _parts("commands that cards refused", refused)
-    faults = [fault for node in run.nodes for fault in node.faults]
-    items = "".join(f"<li>{escape(fault)}</li>" for fault in faults[:_MOST])
-    return text + (f"<p>{len(faults)} faults:</p><ul>{items}</ul>" if faults else "")
+    failed = [f"rank {failure.rank}: {told(asdict(failure))}" for failure in run.failures if failure.kind != "refused"]
+    items = "".join(f"<li>{escape(text)}</li>" for text in failed[:_MOST])
+    return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
+
+
+def _counts(node: NodeReport) -> dict[str, int]:
+    """Counts of a node and of its card, by name."""
+    parts = [part for part in (node.card, node) if part is not None]
+    found = ((field.name, getattr(part, field.name)) for part in parts for field in fields(part))
+    return {name: count for name, count in found if isinstance(count, int)}
 
 
 def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport | RefusedCommand]]) -> str:

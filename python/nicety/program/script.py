@@ -32,11 +32,14 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
+from nicety.program.channels.reports import ChannelReport
 from nicety.program.cluster import Cluster
 from nicety.program.failures import Allowed, allowed, require_report, retold
 from nicety.program.faults import Faults, faults_line, faults_text
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
+from nicety.program.portals.reports import PortalsReport
+from nicety.program.reports import transport_of
 from nicety.program.run import Run
 from nicety.shared.checks import Names, Overrides, changes, names
 from nicety.shared.typed import checked
@@ -47,14 +50,14 @@ DEFAULT_NIC = "spin-discrete"
 
 
 class ProgramReport(TypedDict):
-    """What the programs of a file reported; `nicety run --json` prints just this.
+    """The report of a file's programs; `nicety run --json` prints just this.
 
     A row has `nic`, `rank` (none where no rank of the card reported), what the program returned under its own names,
     `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
 
     `failures` is what failed on cards though no program waited for it, as in `Run.failures`, and `messages_dropped` is
     how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
-    were for queues that nobody had opened, and no process took those that are `waiting`. `refused_commands` is what
+    were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is what
     handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
     `shown` and `left_out`. All of them name card and rank.
     """
@@ -72,7 +75,7 @@ class ProgramReport(TypedDict):
 
 
 _OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
-"""What a report has of each card."""
+"""Fields of a report that are lists over all cards."""
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
 """Names of a row that a program cannot have."""
@@ -197,28 +200,30 @@ def run_program(
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
-    """What cards have to say of a run beside its figures, by the names of `_OF_CARDS`."""
+    """Notes of cards on a run beside its figures, by the names of `_OF_CARDS`."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
     found["failures"] += [{"nic": nic, **asdict(failure)} for failure in run.failures]
     for rank, node in enumerate(run.nodes):
         card = {"nic": nic, "rank": rank}
         found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
-        if node.messages_dropped:
-            found["messages_dropped"].append(card | {"messages": node.messages_dropped, "first": node.first_dropped})
-        unclaimed, waiting = node.port.frames_unclaimed, node.port.frames_waiting
-        if unclaimed or waiting:
-            found["frames_lost"].append(card | {"unclaimed": unclaimed, "waiting": waiting})
-        if node.handler_lines_shown:
-            lines = {"shown": node.handler_lines_shown, "left_out": node.handler_lines_left_out}
-            found["handler_lines"].append(card | lines)
+        match node.card:
+            case PortalsReport(messages_dropped=dropped, handler_lines_shown=shown) as report:
+                if dropped:
+                    found["messages_dropped"].append(card | {"messages": dropped, "first": report.first_dropped})
+                if shown:
+                    lines = {"shown": shown, "left_out": report.handler_lines_left_out}
+                    found["handler_lines"].append(card | lines)
+            case ChannelReport(port=port) if port.frames_unclaimed or port.frames_waiting:
+                lost = {"unclaimed": port.frames_unclaimed, "waiting": port.frames_waiting}
+                found["frames_lost"].append(card | lost)
     return found
 
 
 def _network(run: Run) -> dict[str, Any]:
-    """What faults did, and the cards about it."""
+    """Effects of faults, and of the cards' transports."""
     return {
         "faults": [asdict(link) for link in run.links],
-        "transport": [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(run.nodes)],
+        "transport": [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(run.nodes)],
     }
 
 
@@ -264,7 +269,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
 
 
 def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None) -> _File:
-    """What the file defines, with what the command line says instead."""
+    """The file's definitions, with those of the command line in their place."""
     programs = _programs(path, module)
     if nodes is None:
         nodes = getattr(module, "nodes", None)
@@ -401,7 +406,7 @@ _OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
 
 
 def program_text(report: ProgramReport) -> str:
-    """What programs reported, as a table: a row for each card, and for each rank that reported."""
+    """A report as a table: a row for each card, and for each rank that reported."""
     manifest, rows = report["manifest"], report["rows"]
     circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
     if manifest["noise"]:
@@ -431,7 +436,7 @@ def _cell(value: Any) -> str:
 
 
 def program_csv(report: ProgramReport) -> str:
-    """What programs reported, as CSV: the fields of the rows in JSON, with memory as in `report_table`.
+    """A report as CSV: the fields of the rows in JSON, with memory as in `report_table`.
 
     Raises:
         InputError: where a program's own name is that of such a column.

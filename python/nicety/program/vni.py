@@ -38,7 +38,7 @@ buffer, whose pages the kernel locks.
 
 @dataclass(frozen=True)
 class InterfaceReport:
-    """What a card with virtual network interfaces counted.
+    """Counts of a card with virtual network interfaces.
 
     Attributes:
         sends: Send commands taken.
@@ -48,7 +48,7 @@ class InterfaceReport:
         packets_received: packets that came.
         buffered: packets put into the card's memory because nothing received them yet.
         held_back: times that a packet found no memory and had to stay where it came in.
-        strays: messages for an interface that nobody had open, which are dropped.
+        strays: messages for an interface that was not open, which are dropped.
         unusable: packets that came damaged or out of place.
         doorbells: doorbells set.
         refused: calls of processes that were refused because something is not theirs.

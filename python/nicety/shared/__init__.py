@@ -1,1 +1,1 @@
-"""What all rooms use: checks of arguments, files, numbers and texts."""
+"""Shared by all rooms: checks of arguments, files, numbers and texts."""

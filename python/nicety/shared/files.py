@@ -13,11 +13,11 @@ from pathlib import Path
 from nicety.errors import InputError
 
 _ANY_MODE = 0o666
-"""What the user's mask leaves of it."""
+"""The user's mask takes bits of it."""
 
 
 def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None = None, safe: bool = True) -> None:
-    """Write a file so that nobody ever sees a part of it: there is the whole of it, or what was there before.
+    """Write a file so that no reader ever sees a part of it: there is the whole of it, or what was there before.
 
     What is no file, as a pipe or a device, is written as it is.
 

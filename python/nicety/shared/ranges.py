@@ -17,7 +17,7 @@ from nicety.errors import InputError
 
 _SUFFIXES = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 _NUMBER = re.compile(r"([0-9]+)(Ki|Mi|Gi)?")
-# What people write instead, and what they mean by it.
+# Other suffixes that people write, and what they mean by them.
 _MEANT = {"k": "Ki", "m": "Mi", "g": "Gi"}
 
 MAX_NUMBER = 2**63 - 1

@@ -1,4 +1,4 @@
-"""What public functions take, by their annotations: anything else is the user's mistake, and told as one."""
+"""Checks of public functions' arguments by their annotations: any other type is the user's mistake, and told as one."""
 
 from __future__ import annotations
 

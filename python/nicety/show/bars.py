@@ -177,7 +177,7 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
     means = [stage.total_ns / max(breakdown.messages, 1) / scale for stage in stages]
     figure, axes = empty_figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
     with mpl.rc_context(RC):
-        # What only waits is hatched.
+        # Waiting is hatched.
         for at, (stage, mean) in enumerate(zip(stages, means, strict=True)):
             waits = stage.stage.endswith("queued") or stage.stage == "completion order"
             axes.barh(

@@ -76,7 +76,7 @@ def mode_lines(
 
 
 def circumstances(manifest: Mapping[str, Any]) -> str:
-    """What is not as usual, of a report's manifest: pattern, topology and noise."""
+    """Pattern, topology and noise of a report's manifest, where they are not the usual ones."""
     parts = [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
     if manifest.get("noise"):
         parts.append(f"noise {manifest['noise']}")

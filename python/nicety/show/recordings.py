@@ -1,4 +1,4 @@
-"""What a run leaves to look at: tables, a timeline, pictures, and where the time of its messages went.
+"""The recording of a run: tables, a timeline, pictures, and where the time of its messages went.
 
     run = nicety.Cluster(2, "spin-discrete", recording="everything").run(programs)
     print(run.breakdown())
@@ -31,7 +31,7 @@ LEVELS: tuple[Level, ...] = ("summary", "messages", "packets", "everything")
 
 
 class Recorded:
-    """What a run has recorded; every `Run` has this. Which of it there is says the cluster's `recording`."""
+    """The recording of a run, which every `Run` has. How much of it there is depends on the cluster's `recording`."""
 
     _recording: _native.Recording
 

@@ -31,7 +31,7 @@ _OF_RESOURCE = {
 
 
 def timeline_figure(resources: _native.Table) -> Figure:
-    """What each resource did when: a bar for each use, a line for each resource of each node.
+    """A timeline of resources: a bar for each use, a line for each resource of each node.
 
     Raises:
         InputError: where there are too many resources or uses for a picture.
@@ -78,7 +78,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
                         if end / 1000 >= first
                     ],
                     (at - 0.36 + 0.16 * depth, 0.72 - 0.16 * depth),
-                    # What lies inside is lighter.
+                    # Inner bars are lighter.
                     facecolor=[1 - (1 - part) * 0.5**depth for part in to_rgb(colour)],
                     edgecolor="black",
                     linewidth=0.3,

@@ -23,7 +23,7 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says.
+    """The claims of a paper.
 
     Attributes:
         id: its name, unique in the study.
@@ -81,7 +81,7 @@ def read_paper(package: str, name: str = "paper.toml") -> Paper:
 
 @dataclass(frozen=True)
 class Ours:
-    """What is measured of a claim.
+    """The measurement for a claim.
 
     Attributes:
         value: the number, or whether it holds; None of what is only shown.

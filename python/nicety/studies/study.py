@@ -1,4 +1,4 @@
-"""What a study is: the claims of a paper, and for each section of them a function that measures."""
+"""The definition of a study: the claims of a paper, and for each section of them a function that measures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Options:
 class Table(TypedDict):
     """Figures behind the claims of a section, as they are shown.
 
-    The first row names the columns; `note` says in a line how to read it, and is empty where nobody needs that.
+    The first row names the columns; `note` says in a line how to read it, and is empty where that needs no explanation.
     """
 
     section: str
@@ -39,7 +39,7 @@ class Table(TypedDict):
 
 @dataclass
 class Measured:
-    """What a section gives.
+    """The results of a section.
 
     Attributes:
         ours: what was measured, by the claims' names.
@@ -89,7 +89,7 @@ class Calibration(TypedDict):
 
 
 class StudyReport(TypedDict):
-    """What a study gives; `nicety reproduce --json` prints just this.
+    """The report of a study; `nicety reproduce --json` prints just this.
 
     `only` has the sections that were asked for, and is empty where all were.
     """

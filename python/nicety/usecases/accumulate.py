@@ -26,7 +26,7 @@ _NUMBER_BYTES = 8
 _LARGEST = 1 << 31
 """Handlers count bytes in 32 bits."""
 _PAIR_CYCLES = 3
-"""What a CPU core needs for two products with everything in its cache; assumed: vectors of 128 bits hold two numbers,
+"""Cycles of a CPU core for two products with everything in its cache; assumed: vectors of 128 bits hold two numbers,
 their product is two multiplications, an alternating addition and three shuffles, and a core has one unit that
 shuffles."""
 

@@ -73,7 +73,7 @@ class Broadcast(UseCase):
     def __init__(self, *, nodes: Numbers, sizes: Numbers) -> None:
         nodes, sizes = numbers(nodes, "a number of nodes"), numbers(sizes, "a size")
         for count in nodes:
-            if count < 2:  # noqa: PLR2004, a root and somebody who receives
+            if count < 2:  # noqa: PLR2004, a root and a receiver
                 raise InputError(f"--nodes: a broadcast takes a root and a receiver, so 2 nodes or more, not {count}")
         for size in sizes:
             if not 1 <= size <= _LARGEST:
@@ -131,7 +131,7 @@ async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
     below = children(host.rank, host.ranks)
     back, arrived = host.alloc(size), portals.ct_alloc()
     portals.pt_alloc(pt=_PT)
-    # Who has no children has nothing to send on, and needs no handlers.
+    # A node without children sends nothing on, and needs no handlers.
     handlers = trial.handlers if below else None
     state = _state(trial.card, host.rank, host.ranks)
     attached = None if handlers is None else portals.attach(handlers, state=state)

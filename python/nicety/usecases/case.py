@@ -1,4 +1,4 @@
-"""What a use case is: points to measure, a program for each of its modes, and what a run of it came to."""
+"""The definition of a use case: points to measure, a program for each of its modes, and what a run of it came to."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class Trial:
 
     @property
     def fault_notes(self) -> str:
-        """What faults of the network did in the last run where cards did not make up for it, on lines of its own."""
-        return self._clusters[-1]._fault_notes if self._clusters else ""  # noqa: SLF001, two halves of one thing
+        """Effects of the network's faults in the last run where cards did not make up for them, on lines of its own."""
+        return self._clusters[-1].fault_notes if self._clusters else ""
 
     def rng(self) -> np.random.Generator:
         """Random numbers that depend on the seed alone."""
@@ -122,7 +122,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         run: the run.
@@ -180,7 +180,7 @@ class UseCase(ABC):
         """
 
     def needs(self, _card: Card, _mode: str, _point: Point) -> Mapping[str, int]:
-        """What a node takes at most of what is limited, by its key in the spec, as in `{"limits.match_entries": 5}`.
+        """The most of each limited resource that a node takes, by its key, as in `{"limits.match_entries": 5}`.
 
         Sizes are in bytes. Cards that have less are refused before anything runs.
         """
@@ -194,12 +194,12 @@ class UseCase(ABC):
         """The bytes whose bandwidth is a figure, where it is one."""
         return None
 
-    def failure(self, _row: Mapping[str, Any]) -> str | None:
-        """What the runs of a row did not come to though every byte was right, if there is anything."""
+    def incomplete(self, _row: Mapping[str, Any]) -> str | None:
+        """The requests that the runs of a row did not do though every byte was right; None where they did all."""
         return None
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """What a user should know of a sweep on this card, beside its result."""
+        """Notes for the user on a sweep on this card, beside its result."""
         return ()
 
 

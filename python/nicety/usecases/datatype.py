@@ -37,9 +37,9 @@ _MOST_BLOCKS = 1 << 22
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
 """Shorter blocks are put in their places so many at a time."""
 _UNTOUCHED = 0xA5
-"""What lies between the blocks, and must lie there afterwards."""
+"""The bytes between the blocks, which must be there afterwards."""
 _BLOCK_CYCLES = 8
-"""What a CPU core needs for a block beside its bytes; assumed: the loop loads or computes an offset and a length, calls
+"""Cycles of a CPU core for a block beside its bytes; assumed: the loop loads or computes an offset and a length, calls
 a copy, and ends on a branch, some 16 instructions at 2 a cycle."""
 _COPIED_A_CYCLE = 16
 """Bytes that a core copies in a cycle; assumed: a load and a store of 128 bits."""
@@ -52,7 +52,7 @@ _DEFAULT_LIST = 1 << 19
 
 
 def default_blocks(size: int, layout: str) -> list[int]:
-    """Lengths of blocks to measure where nobody names any: those of 16 B to 256 KiB, doubling, that divide the message.
+    """Lengths of blocks to measure where none are named: those of 16 B to 256 KiB, doubling, that divide the message.
 
     There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. The whole message is one block where
     there is no other.
@@ -68,7 +68,7 @@ def default_blocks(size: int, layout: str) -> list[int]:
 
 
 def _list_bytes(blocks: int) -> int:
-    """What a list of blocks takes of HPU memory."""
+    """Bytes of HPU memory that a list of blocks takes."""
     return 8 * (blocks + 2)
 
 

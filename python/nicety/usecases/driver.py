@@ -1,4 +1,4 @@
-"""What runs every use case: the sweep over cards, modes and points, the checks before it, and the report."""
+"""Runs use cases: the sweep over cards, modes and points, the checks before it, and the report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError, RunError
 from nicety.program.failures import Allowed, allowed, retold
 from nicety.program.faults import Faults, faults_text
+from nicety.program.reports import transport_of
 from nicety.shared.checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
 from nicety.shared.typed import checked
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
-from nicety.usecases.report import Failure, UseCaseReport, report_html
+from nicety.usecases.report import Incomplete, UseCaseReport, report_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,23 +120,23 @@ def run_usecase(
             "compiler": compiled,
         },
         "rows": rows,
-        "failures": _failures(case, list(points[0]), rows),
-        "handler_failures": sweep.failures,
+        "incomplete": _incomplete(case, list(points[0]), rows),
+        "failures": sweep.failures,
     }
     return cast(UseCaseReport, _Shown(report))
 
 
-def _failures(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Failure]:
+def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Incomplete]:
     return [
         {"nic": row["nic"], "mode": row["mode"], "point": {name: row[name] for name in parameters}, "text": text}
         for row in rows
-        if (text := case.failure(row)) is not None
+        if (text := case.incomplete(row)) is not None
     ]
 
 
-def failure_text(failure: Failure) -> str:
-    """A failure in a line, with its row."""
-    return f"{_place(failure['nic'], failure['mode'], failure['point'])}: {failure['text']}"
+def incomplete_text(row: Incomplete) -> str:
+    """The requests that were not done, in a line with their row."""
+    return f"{_place(row['nic'], row['mode'], row['point'])}: {row['text']}"
 
 
 def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int, options: Mapping[str, Any]) -> None:
@@ -178,7 +179,7 @@ def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """What all runs of a sweep have in common."""
+    """The options that all runs of a sweep share."""
 
     case: UseCase
     iterations: int
@@ -216,7 +217,7 @@ class _Sweep:
             outcome = self.case.run(trial)
         except Exception as error:
             notes = trial.fault_notes
-            # The network's own errors have them, and wrong input is nobody else's fault.
+            # The network's own errors have them, and wrong input is no fault of theirs.
             told = any(words in str(error) for words in (notes.strip(), "not delivered"))
             if not notes or isinstance(error, InputError) or told:
                 raise
@@ -314,7 +315,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What is kept of a run."""
+    """The figures that are kept of a run."""
 
     time_ps: int
     read_bytes: int
@@ -332,7 +333,7 @@ class _Measured:
             sum(node.host_memory_written_bytes for node in nodes),
             outcome.figures,
             [asdict(link) for link in outcome.run.links],
-            [{"node": rank, **asdict(node.transport)} for rank, node in enumerate(nodes)],
+            [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(nodes)],
         )
 
 
@@ -361,7 +362,7 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
 
 
 def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
-    """What faults did, and the cards about it, where the network has any."""
+    """Effects of faults, and of the cards' transports, where the network has faults."""
     if not outcomes[0].links:
         return {}
     links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]

@@ -48,15 +48,15 @@ _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
 _BUCKETS_A_KEY = 4
 """Of a table whose buckets are not named: it stays three quarters empty, and few keys meet in a bucket."""
 _HASH_CYCLES = 4
-"""What a CPU core needs for a byte of a key in FNV-1a; assumed: an XOR and a multiplication, which wait for each
+"""Cycles of a CPU core for a byte of a key in FNV-1a; assumed: an XOR and a multiplication, which wait for each
 other."""
 _PROBE_CYCLES = 8
-"""What a CPU core needs for a bucket that is in its cache; assumed: a load, two comparisons, and a branch that is
+"""Cycles of a CPU core for a bucket that is in its cache; assumed: a load, two comparisons, and a branch that is
 guessed right."""
 
 
 class Message(IntEnum):
-    """What a message is, as kv.h has it."""
+    """Kinds of messages, as in kv.h."""
 
     INSERT = 1
     LOOKUP = 2
@@ -64,7 +64,7 @@ class Message(IntEnum):
 
 
 class Answer(IntEnum):
-    """What a reply says, as kv.h has it."""
+    """Kinds of replies, as in kv.h."""
 
     INSERTED = 0
     UPDATED = 1
@@ -256,7 +256,7 @@ class KeyValue(UseCase):
             "host.memory": max(server + clients * request, client),
         }
 
-    def failure(self, row: Mapping[str, Any]) -> str | None:
+    def incomplete(self, row: Mapping[str, Any]) -> str | None:
         """Say how many requests were refused."""
         if not row["refused"]:
             return None
@@ -321,7 +321,7 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
 
 @dataclass(frozen=True)
 class _Requests:
-    """What a client may ask for, in this order: new keys with values, keys of these with other values, and keys."""
+    """A client's requests, in this order: new keys with values, keys of these with other values, and keys."""
 
     inserts: list[tuple[bytes, bytes]]
     updates: list[tuple[bytes, bytes]]
@@ -330,7 +330,7 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a client has seen: what the table keeps for it, and each request's begin and end, by operation."""
+    """A client's results: what the table keeps for it, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
     times: dict[str, list[tuple[int, int]]]

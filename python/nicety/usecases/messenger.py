@@ -92,7 +92,7 @@ class Messenger(ABC):
 
     @abstractmethod
     async def set_up(self) -> None:
-        """Be ready for messages; before anybody sends any."""
+        """Be ready for messages; before any is sent."""
 
     @abstractmethod
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:

@@ -20,15 +20,15 @@ Group = dict[str, Any]
 
 
 class UseCaseReport(TypedDict):
-    """What a use case gives; `nicety bench --json` prints just this.
+    """The report of a use case; `nicety bench --json` prints just this.
 
     A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
     iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
     case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
     all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
-    `parameters` and `figure` say which of these make a table. `failures` says in which rows something did not come to
-    what was asked for, as where a full table refuses keys; with one, the command's status is 1.
-    `handler_failures` is what failed in handlers and was allowed to, as in `Run.failures`, with the point where it did.
+    `parameters` and `figure` say which of these make a table. `incomplete` says in which rows not all was done that was
+    asked for, as where a full table refuses keys; with one, the command's status is 1. `failures` is what failed in
+    handlers and was allowed to, as in `Run.failures`, with the point where it did.
     """
 
     benchmark: str
@@ -41,12 +41,12 @@ class UseCaseReport(TypedDict):
     seed: int
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]
-    failures: list[Failure]
-    handler_failures: list[dict[str, Any]]
+    incomplete: list[Incomplete]
+    failures: list[dict[str, Any]]
 
 
-class Failure(TypedDict):
-    """What a row's runs did not come to, and in which row."""
+class Incomplete(TypedDict):
+    """A row whose runs did not do all that was asked for, and what they did not do."""
 
     nic: str
     mode: str

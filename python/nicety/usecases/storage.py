@@ -51,7 +51,7 @@ one load a cycle."""
 
 
 class Message(IntEnum):
-    """What a message is, as storage.h has it."""
+    """Kinds of messages, as in storage.h."""
 
     READ = 1
     WRITE = 2
@@ -191,7 +191,7 @@ class _Write:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is in the servers at first, and what the client does.
+    """The initial contents of the servers, and what the client does.
 
     Writes of a round go to different servers and are under way together.
     """
@@ -368,7 +368,7 @@ _COUNTED = [*_QUIET, "event_ct_comm"]
 
 @dataclass(frozen=True)
 class _Cpu:
-    """What a server's CPU does without handlers.
+    """A server's CPU where there are no handlers.
 
     Arriving bytes go to a place of their own for each sender, since the old contents are needed too.
     """

@@ -12,18 +12,18 @@ const CHUNK: usize = 256 << 10;
 pub(super) struct Input<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// What has not been taken is `buffer[start..end]`.
+    /// The bytes not yet taken are `buffer[start..end]`.
     start: usize,
     end: usize,
     /// Bytes taken.
     taken: u64,
 }
 
-/// What there is of some bytes that are asked for.
+/// The available part of requested bytes.
 pub(super) enum Look {
     /// All of them.
     Whole,
-    /// Fewer: so many.
+    /// Fewer: this many.
     Short(usize),
 }
 
@@ -37,7 +37,7 @@ impl<R: Read> Input<R> {
         self.taken
     }
 
-    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or no more come.
+    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or the file ends.
     pub(super) fn look(&mut self, count: usize) -> io::Result<Look> {
         while self.end - self.start < count {
             if self.start == self.end {
@@ -65,7 +65,7 @@ impl<R: Read> Input<R> {
         &self.buffer[self.start..self.start + count]
     }
 
-    /// Takes `count` bytes, which [`Input::look`] has found: where they are.
+    /// Takes `count` bytes, which [`Input::look`] has found; returns their range.
     pub(super) fn take(&mut self, count: usize) -> std::ops::Range<usize> {
         assert!(count <= self.end - self.start, "bytes are looked for before they are taken");
         let at = self.start..self.start + count;

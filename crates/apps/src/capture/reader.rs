@@ -7,20 +7,20 @@ use std::io::Read;
 /// A packet as it was captured: perhaps not all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'c> {
-    /// What its first bytes are: a LINKTYPE of tcpdump.org's list.
+    /// The type of its first bytes: a LINKTYPE of tcpdump.org's list.
     pub link: u32,
-    /// What was captured of it.
+    /// The captured bytes.
     pub bytes: &'c [u8],
 }
 
-/// Where a capture ceases to be whole. What was read before it is right.
+/// Where a capture is damaged. Packets read before it are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The packet that cannot be read, or before which there is something that cannot; the first one is 1.
+    /// The packet that cannot be read, or that has damage in front of it; the first one is 1.
     pub packet: u64,
-    /// The byte of the file from which on it is damaged.
+    /// The first damaged byte of the file.
     pub byte: u64,
-    /// What is wrong.
+    /// The damage.
     pub what: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A capture that is read as it comes.
+/// A capture that is read as it arrives.
 pub struct Capture<R> {
     input: Input<R>,
     format: Format,
@@ -170,7 +170,7 @@ fn unreadable(error: &std::io::Error) -> String {
     format!("cannot be read ({})", crate::tsp::plain(error))
 }
 
-/// Makes sure of `count` bytes; false at the end of the file.
+/// Ensures `count` bytes; false at the end of the file.
 fn need<R: Read>(input: &mut Input<R>, count: usize, what: &str) -> Result<bool, String> {
     match input.look(count) {
         Err(error) => Err(unreadable(&error)),
@@ -200,7 +200,7 @@ fn pcap<R: Read>(
     Ok(Some((link, input.take(length))))
 }
 
-/// The next block of a pcapng: what packet there is in it, if any; none at the end.
+/// The next block of a pcapng: its packet, if any; none at the end.
 fn block<R: Read>(
     input: &mut Input<R>,
     big: &mut bool,

@@ -9,14 +9,14 @@ pub enum Source {
     V6([u8; 16]),
 }
 
-/// Why a packet has no source address to count.
+/// Why a packet has no source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skipped {
     /// It is not of IP.
     NotIp,
     /// Too little of it was captured.
     Cut,
-    /// Its link type is none that is understood.
+    /// Its link type is not supported.
     Link,
 }
 
@@ -30,8 +30,8 @@ const LOOPBACK: [u32; 2] = [0, 108];
 
 /// The source address of a packet of this link type.
 ///
-/// Understood are Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, IP by itself, and
-/// BSD's loopback.
+/// Supported are Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, IP by
+/// itself, and BSD's loopback.
 ///
 /// # Errors
 /// Why there is none.
@@ -74,7 +74,7 @@ fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
     Ok(u16::from_be_bytes([high, low]))
 }
 
-/// What follows an EtherType, behind any VLAN tags.
+/// The packet behind an EtherType and any VLAN tags.
 fn by_type(mut kind: u16, rest: Option<&[u8]>) -> Result<Source, Skipped> {
     let mut rest = rest.ok_or(Skipped::Cut)?;
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
@@ -95,7 +95,7 @@ fn ip(bytes: &[u8]) -> Result<Source, Skipped> {
     }
 }
 
-/// The first bytes, which are there.
+/// The first bytes, which must be there.
 fn cut<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut first = [0; N];
     first.copy_from_slice(&bytes[..N]);

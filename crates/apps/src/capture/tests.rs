@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(all(&pcapng(big, link, &packets)), Ok((expected, None)));
     }
 
-    /// Whatever is cut off or changed: the packets before it are those that were written.
+    /// Wherever a capture is cut or changed, the packets before it are those that were written.
     #[test]
     fn damaged_captures_are_read_as_far_as_they_are_whole(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..8),

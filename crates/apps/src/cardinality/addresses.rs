@@ -1,4 +1,4 @@
-//! Addresses or packets out of a capture, in blocks, from a thread of their own.
+//! Addresses or packets from a capture, in blocks, read by a thread of their own.
 
 use super::distinct::Distinct;
 use crate::capture::{Capture, Damage, Skipped, Source, source_of};
@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 /// Blocks that have been read and not yet counted, at most.
 const AHEAD: usize = 4;
 
-/// What a capture had in it.
+/// The contents of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Contents {
     /// `pcap` or `pcapng`.
@@ -29,9 +29,9 @@ pub struct Contents {
     pub other_packets: u64,
     /// Packets of which too little was captured for a source address.
     pub cut_packets: u64,
-    /// Packets of link types that are not understood.
+    /// Packets of link types that are not supported.
     pub unknown_link_packets: u64,
-    /// Packets that were longer than a frame of the card's port carries, and went without their end.
+    /// Packets longer than a frame of the card's port carries, which were truncated.
     pub shortened_packets: u64,
     /// Source addresses that differ, counted one by one.
     pub distinct: u64,
@@ -44,10 +44,10 @@ impl Contents {
     }
 }
 
-/// A capture that is being read, for what its packets are made into.
+/// A capture that is being read, and the items made of its packets.
 pub(super) struct Addresses<T> {
     blocks: Receiver<Vec<T>>,
-    /// Where blocks go back to, to be filled again.
+    /// Returns blocks to be filled again.
     empty: Sender<Vec<T>>,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Seen<'p> {
     pub(super) source: Result<Source, Skipped>,
 }
 
-/// What reading a capture came to.
+/// The result of reading a capture.
 pub(super) struct Read {
     pub(super) contents: Contents,
     pub(super) damage: Option<Damage>,
 }
 
-/// The address as a word for the card: its CRC takes the bytes in the order of the wire. An address of IP version 6 is
-/// folded by MurmurHash3. Another CRC would not do: those of neighbours are as far apart as the neighbours.
+/// The address as a word for the card: its CRC takes the bytes in the order of the wire. An address of IP
+/// version 6 is folded by MurmurHash3. Another CRC would not do: it keeps the distances between neighbours.
 pub(super) fn folded(source: Source) -> u32 {
     match source {
         Source::V4(address) => u32::from_le_bytes(address),
@@ -87,8 +87,8 @@ fn murmur3(bytes: &[u8; 16]) -> u32 {
 }
 
 impl<T: Send + 'static> Addresses<T> {
-    /// Begins to read, in blocks of so many; `take` makes something of a packet or nothing, and may count it;
-    /// `position` is told how far it is in the file.
+    /// Begins to read, in blocks of so many; `take` makes an item of a packet or none, and may count it;
+    /// `position` is told the progress in the file.
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
@@ -120,12 +120,12 @@ impl<T: Send + 'static> Addresses<T> {
     pub(super) fn next(&self, block: &mut Vec<T>) {
         let full = self.blocks.recv().unwrap_or_default();
         let used = std::mem::replace(block, full);
-        // Nobody fills it any more at the end.
+        // At the end the reader is gone.
         let _ = self.empty.send(used);
     }
 }
 
-/// Reads to the end, to damage, or until nobody takes blocks any more.
+/// Reads to the end, to damage, or until the blocks have no receiver.
 fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,

@@ -1,4 +1,4 @@
-//! How many distinct addresses there really are.
+//! The exact number of distinct addresses.
 
 use crate::capture::Source;
 use std::collections::HashSet;
@@ -63,7 +63,7 @@ impl Four {
     }
 }
 
-/// A quick hash: addresses are looked up millions of times a second, and nobody gains from making them collide.
+/// A quick hash: addresses are looked up millions of times a second, and collisions need no defence here.
 #[derive(Default)]
 struct Mix(u64);
 

@@ -1,12 +1,13 @@
-//! Packets of a capture as frames that go over the card's port.
+//! Packets of a capture as frames for the card's port.
 
 use super::addresses::{Contents, Seen};
 use crate::capture::{Skipped, Source, ip_of};
 use crate::pcsa::{END_OF_REPLAY, Frame};
 
-/// The frame in which a packet is replayed, with no more payload than `largest` bytes: as it was captured where that was
-/// Ethernet; one with a packet of IP in it otherwise. None for what cannot be replayed: packets of which too little was
-/// captured, others of links that are no Ethernet, and the one EtherType that ends a replay.
+/// The frame in which a packet is replayed, with no more payload than `largest` bytes: as it was captured
+/// where that was Ethernet; one with a packet of IP in it otherwise. None for packets that cannot be
+/// replayed: those of which too little was captured, non-IP ones of links other than Ethernet, and those of
+/// the one EtherType that ends a replay.
 pub(super) fn frame_of(seen: &Seen<'_>, largest: usize, contents: &mut Contents) -> Option<Frame> {
     let Seen { link, bytes, source } = seen;
     let (station, kind, payload) = match (source, *bytes) {
@@ -54,7 +55,7 @@ mod tests {
         for (link, bytes) in [(101, ip.clone()), (113, cooked), (0, [&[2, 0, 0, 0][..], &ip].concat())] {
             assert_eq!(frame(link, &bytes), (Some(bare.clone()), 0), "{link}");
         }
-        // ARP goes as it is; what is cut off, of another link, or ends a replay does not go.
+        // ARP goes as it is; packets that are cut off, of another link, or end a replay do not go.
         let arp = [&[1; 6][..], &[2; 6], &[8, 6], &[0; 28]].concat();
         assert_eq!(frame(1, &arp).0.map(|frame| frame.kind), Some(0x0806));
         let end = [&[1; 12][..], &END_OF_REPLAY.to_be_bytes(), &[0; 46]].concat();

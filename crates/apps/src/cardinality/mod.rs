@@ -1,9 +1,10 @@
 //! How many distinct addresses send the packets of a capture? Counted on a network flow processor by `nfp/pcsa.c`, and one by
 //! one on the host.
 //!
-//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both
-//! take memory for a few blocks of addresses or packets, and the exact count for what differs. Packets are replayed
-//! into the card's port (`frames.rs`), where its processes find the addresses, or the host sends it addresses by channels.
+//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated
+//! beside it. Both take memory for a few blocks of addresses or packets, and the exact count for the distinct
+//! addresses. Packets are replayed into the card's port (`frames.rs`), where its processes find the
+//! addresses, or the host sends it addresses by channels.
 
 mod addresses;
 mod distinct;
@@ -25,7 +26,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// What to count. The JSON form is what the command line hands over.
+/// A request. The JSON form is the one that the command line passes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -38,12 +39,12 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Sketches: a power of two.
     pub sketches: u32,
-    /// How the addresses come to the card.
+    /// How the addresses reach the card.
     #[serde(default)]
     pub through: Through,
 }
 
-/// How addresses come to the card.
+/// How addresses reach the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
@@ -54,7 +55,7 @@ pub enum Through {
     Channels,
 }
 
-/// What must be done before a request is run.
+/// The preparation that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The instruction set to compile `nfp/pcsa.c` for.
@@ -63,7 +64,7 @@ pub struct Plan {
     pub define: String,
 }
 
-/// What the figures depend on.
+/// The inputs of the figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The card, by name.
@@ -72,29 +73,29 @@ pub struct Manifest {
     pub overrides: Vec<String>,
 }
 
-/// Where the capture ceases to be whole.
+/// Where the capture is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DamageRow {
     /// The packet, the first one being 1.
     pub packet: u64,
     /// The byte of the file.
     pub byte: u64,
-    /// What is wrong.
+    /// The damage.
     pub text: String,
 }
 
-/// What counting came to.
+/// The result of counting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// `pcsa`.
     pub application: &'static str,
     /// The version of nicety.
     pub version: &'static str,
-    /// What was run.
+    /// The inputs of the run.
     pub manifest: Manifest,
     /// The file, as it was named.
     pub capture: String,
-    /// What was in it.
+    /// Its contents.
     #[serde(flatten)]
     pub contents: Contents,
     /// The card.
@@ -103,13 +104,13 @@ pub struct Report {
     pub sketches: u32,
     /// Distinct source addresses, by the card.
     pub estimate: f64,
-    /// How far the estimate is from `distinct`, as a part of that.
+    /// The error of the estimate, relative to `distinct`.
     pub relative_error: f64,
     /// The standard error of this number of sketches.
     pub expected_error: f64,
-    /// The trailing ones of all sketches, which the card gives.
+    /// The trailing ones of all sketches, from the card.
     pub trailing_ones: u32,
-    /// How the addresses came to the card.
+    /// How the addresses reached the card.
     pub through: Through,
     /// Blocks in which the addresses went to the card, where they came from the host.
     pub blocks: Option<u64>,
@@ -121,13 +122,13 @@ pub struct Report {
     pub card_time_ns: f64,
     /// Packets a second of card time.
     pub card_packets_per_s: f64,
-    /// Where the capture is damaged, if it is: what was read before is counted.
+    /// Where the capture is damaged, if it is: the packets before are counted.
     pub damage: Option<DamageRow>,
 }
 
 impl Request {
     /// A request from its JSON text.
-    ///
+    /// A request from its JSON text.
     /// # Errors
     /// [`Error::Input`] with what JSON and fields are wrong.
     pub fn from_json(text: &str) -> Result<Request, Error> {
@@ -154,7 +155,7 @@ impl Request {
     }
 }
 
-/// What the names in a request stand for.
+/// The resolved names of a request.
 struct Resolved {
     file: File,
     size: u64,
@@ -163,7 +164,7 @@ struct Resolved {
     spec: NfpSpec,
 }
 
-/// Says what a request needs compiled, after checking it.
+/// Checks a request and returns what has to be compiled for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
@@ -172,13 +173,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
 }
 
-/// How often progress is told.
+/// How often progress is reported.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// Counts. The compiled program is found under the key `pcsa`; progress is in kilobytes of the file.
 ///
 /// # Errors
-/// Wrong input: a file that is no capture, or has no source address in it. Then whatever ends a run.
+/// Invalid input: a file that is no capture, or has no source address in it. Then any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { file, size, card, nic, spec } = request.resolve()?;
     let elf = environment
@@ -188,7 +189,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let capture =
         Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
     let position = Arc::new(AtomicU64::new(0));
-    // Ended by whoever calls, or by this function when it has failed.
+    // Set by the caller, or by this function when it has failed.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
     let (sketches, at) = (request.sketches, position.clone());
     let kilobytes = |bytes: u64| (bytes / 1000) as usize;
@@ -260,7 +261,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
 /// Packets of a block.
 const FRAMES: usize = 2048;
 
-/// What the card made of a capture.
+/// The card's result for a capture.
 struct Outcome {
     sum: u32,
     time_ns: f64,
@@ -305,7 +306,7 @@ impl Outcome {
     }
 }
 
-/// Does something long in another thread, and tells how far it is from time to time.
+/// Runs a long computation in another thread, and reports its progress from time to time.
 fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let (tell, told) = channel();

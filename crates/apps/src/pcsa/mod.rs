@@ -1,6 +1,6 @@
 //! Cardinality by probabilistic counting with stochastic averaging: `handlers/nfp/pcsa.c` on microengines.
 //!
-//! - [`share`]: some addresses that the contexts of a microengine share, and where their cycles go.
+//! - [`share`]: some addresses that the contexts of a microengine share, and the use of their cycles.
 //! - [`run`]: addresses out of a memory, in parts for any number of contexts.
 //! - [`rates`]: how many updates a second the whole card makes (`rates.rs`).
 //! - [`stream`]: addresses that come from the host (`stream.rs`).
@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Sketches of the card's program, unless it is compiled for another number.
 pub const SKETCHES: u32 = 2048;
-/// The fewest that it can be compiled for: those that one reference moves.
+/// The fewest that it can be compiled for: those that one memory reference moves.
 pub const FEWEST_SKETCHES: u32 = 16;
 
 /// Addresses that [`share`] takes at most: those that `pcsa.c` has local memory for.
@@ -31,21 +31,21 @@ pub const SHARED: usize = 256;
 /// Flajolet and Martin's correction: an address in this part of 2^R sets the bits below R.
 const PHI: f64 = 0.77351;
 
-/// What counting came to.
+/// The result of counting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PcsaRun {
     /// Cycles from the start of the processes to the end of the last.
     pub cycles: u64,
-    /// Where the contexts' cycles went, of all that counted.
+    /// The use of the contexts' cycles, of all that counted.
     pub contexts: ContextCounters,
-    /// Where the cycles of the first microengine went.
+    /// The use of the first microengine's cycles.
     pub core: CoreCounters,
     /// The trailing ones of all sketches.
     pub sum: u32,
 }
 
 impl PcsaRun {
-    /// How many distinct addresses there were, about, by [`SKETCHES`] sketches.
+    /// The estimated number of distinct addresses, by [`SKETCHES`] sketches.
     pub fn estimate(&self) -> f64 {
         estimate(self.sum, SKETCHES)
     }
@@ -57,13 +57,14 @@ pub fn estimate(sum: u32, sketches: u32) -> f64 {
     m / PHI * (f64::from(sum) / m).exp2()
 }
 
-/// The standard error that Flajolet and Martin give for that many sketches, as a part of the number counted.
+/// Flajolet and Martin's standard error for that many sketches, relative to the number counted.
 pub fn standard_error(sketches: u32) -> f64 {
     0.78 / f64::from(sketches).sqrt()
 }
 
-/// Counts `addresses` on the first `cores` microengines, `contexts` processes each, and adds up the sketches of their
-/// islands. `elf` is `pcsa.c`, compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
+/// Counts `addresses` on the first `cores` microengines, `contexts` processes each, and adds up the sketches
+/// of their islands. `elf` is `pcsa.c`, compiled for the spec's isa; setting `interrupt` from outside ends
+/// the run.
 ///
 /// The addresses lie in CTM where they fit, in EMEM otherwise, in equal parts for all processes; a process without
 /// any is not started.
@@ -178,7 +179,7 @@ impl Counter {
         self.cores.div_ceil(self.nfp.spec().island)
     }
 
-    /// Starts processes for shares of the addresses, and says which: microengine and context.
+    /// Starts processes for shares of the addresses, and returns them: microengine and context.
     fn start(&self, addresses: &[u32]) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let base = self.place(addresses)?;
         let mut started = Vec::new();
@@ -205,7 +206,7 @@ impl Counter {
         Ok(all)
     }
 
-    /// Puts addresses into every island's CTM where they fit, into EMEM otherwise: where they begin.
+    /// Puts addresses into every island's CTM where they fit, into EMEM otherwise; returns their address.
     fn place(&self, addresses: &[u32]) -> Result<u32, ExperimentError> {
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         let kind = match words.len() as u64 <= self.nfp.memory(MemoryKind::Ctm, 0).size() {
@@ -225,7 +226,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Adds up the sketches of the islands; the sum of their trailing ones.
+    /// Adds up the sketches of the islands; returns the sum of their trailing ones.
     async fn sum(&self) -> Result<u32, ExperimentError> {
         let Counter { nfp, program, .. } = self;
         let sum = program.image().require("pcsa_sum")?;

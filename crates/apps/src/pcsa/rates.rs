@@ -1,4 +1,4 @@
-//! How many updates a second the whole card makes when it has been counting for a while.
+//! The whole card's updates a second in steady state.
 
 use super::{Counter, SKETCHES};
 use crate::experiment::{self, ExperimentError};
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 /// Updates a second of the whole card, with all its microengines at work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Where every update sets a bit that is new: two references.
+    /// Where every update sets a new bit: two references.
     pub fresh: f64,
     /// Where the bits are set already, as nearly all are after a while: one reference.
     pub settled: f64,

@@ -1,9 +1,9 @@
-//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card take them, find their source
-//! addresses and count those.
+//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card receive them,
+//! find their source addresses and count those.
 //!
-//! Whoever replays writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes a frame
-//! that says how many went before it. A host's thread waits for what the card then sends: the sum of the trailing ones, and
-//! how many packets of each kind it has counted.
+//! The replayer writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes
+//! a frame with the number of packets before it. A host's thread waits for the card's answer: the sum of the
+//! trailing ones, and how many packets of each kind it has counted.
 
 use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
@@ -32,7 +32,7 @@ pub struct Frame {
     pub station: [u8; 6],
     /// EtherType, or length (IEEE 802.3).
     pub kind: u16,
-    /// What follows: no more than the port's largest payload.
+    /// The payload, up to the port's largest.
     pub payload: Vec<u8>,
 }
 
@@ -47,24 +47,25 @@ pub struct Counted {
     pub other: u32,
 }
 
-/// What replaying packets came to.
+/// The result of replaying packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// What the card has counted.
+    /// The card's counts.
     pub counted: Counted,
     /// From when the first packet may go to when the host has the sum.
     pub time: Duration,
-    /// Until the last packet had gone.
+    /// Until the last packet had been sent.
     pub sent: Duration,
-    /// How long the wire was busy with packets: less than `sent` where the card was too slow, and held them up.
+    /// How long the wire was busy with packets: less than `sent` where the card was too slow and held them
+    /// back.
     pub wire: Duration,
     /// The trailing ones of all sketches.
     pub sum: u32,
 }
 
-/// Replays packets until `next` has no more, and has the whole card count them: on each island one context collects, and all
-/// others take packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; set by somebody
-/// else, `interrupt` ends the run.
+/// Replays packets until `next` has no more, and has the whole card count them: on each island one context
+/// collects, and all others receive packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's
+/// isa and `sketches`; setting `interrupt` from outside ends the run.
 ///
 /// # Errors
 /// When CLS has no room for the sketches, the program does not fit, a process is stopped, or a channel fails.
@@ -97,7 +98,7 @@ pub fn replay(
         let port = Rc::new(port);
         let listening = port.clone();
         sim.spawn(async move {
-            // Nothing comes but the card's leave to go on.
+            // Only the card's credits come back.
             loop {
                 listening.receive().await;
                 listening.free_slot();
@@ -138,7 +139,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     sim.until(handed.at()).await;
 }
 
-/// Starts collectors and counters on all microengines, and says where.
+/// Starts collectors and counters on all microengines, and returns their places.
 fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (collector, counter) = (image.require("pcsa_collector")?, image.require("pcsa_packets")?);

@@ -21,7 +21,7 @@ const HEAD: usize = 64;
 /// The feeders' targets begin with it.
 const TARGET: u32 = 1;
 
-/// What counting blocks of addresses came to.
+/// The result of counting blocks of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streamed {
     /// Addresses counted.
@@ -34,9 +34,9 @@ pub struct Streamed {
     pub sum: u32,
 }
 
-/// Counts blocks of addresses on the whole card until `next` has no more; it fills the block it is given, which is empty,
-/// with no more than [`BLOCK`] addresses, and that takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and
-/// `sketches`; set by somebody else, `interrupt` ends the run.
+/// Counts blocks of addresses on the whole card until `next` has no more; it fills the empty block it is
+/// given with no more than [`BLOCK`] addresses, and that takes no time. `elf` is `pcsa.c`, compiled for the
+/// spec's isa and `sketches`; setting `interrupt` from outside ends the run.
 ///
 /// # Errors
 /// When memories have no room for sketches or blocks, the program does not fit, a process is stopped, or a channel fails.
@@ -76,13 +76,13 @@ pub fn stream(
     })
 }
 
-/// Starts feeders and workers on all microengines, and says where.
+/// Starts feeders and workers on all microengines, and returns their places.
 fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (feeder, worker) = (image.require("pcsa_feeder")?, image.require("pcsa_worker")?);
     let spec = nfp.spec();
     let islands = spec.islands() as u32;
-    // Behind the merged sketches is how many islands have merged theirs.
+    // Behind the merged sketches is the number of islands that have merged theirs.
     let (merged, arrived) = (map::IMEM, map::IMEM + 4 * sketches);
     let mut places = Vec::new();
     for core in 0..spec.cores {
@@ -109,7 +109,7 @@ fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, Experiment
     Ok(places)
 }
 
-/// Where blocks come from.
+/// The source of blocks.
 struct Blocks<N> {
     next: N,
     addresses: u64,
@@ -124,7 +124,7 @@ struct Host<'h, N> {
 }
 
 impl<N: FnMut(&mut Vec<u32>)> Host<'_, N> {
-    /// A thread: sends whatever block is next, until there is none.
+    /// A thread: sends the next block, until there is none.
     async fn feed(&self, channel: Channel, mut path: Path) -> Result<(), ExperimentError> {
         let buffer = self.memory.allocate(4 * BLOCK as u64)?;
         let bytes = buffer.bytes().expect("it is no phantom");

@@ -1,4 +1,4 @@
-//! The same climbs on this machine's CPUs, by the clock on the wall.
+//! The same climbs on this machine's CPUs, in wall-clock time.
 
 use crate::tsp::card::{Best, Climber, TspJob};
 use nicety::{Environment, Error};
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// What this machine's CPUs took for the climbs. Unlike all else, it is measured, and differs from run to run.
+/// The climbs' time on this machine's CPUs. Unlike all else, it is measured, and differs from run to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cpu {
-    /// What the processor calls itself, where the system says.
+    /// The processor's name, where the system gives it.
     pub processor: Option<String>,
     /// Threads that climbed.
     pub threads: usize,
@@ -30,7 +30,7 @@ const TAKEN: u64 = 4;
 /// Makes all climbs of a job.
 ///
 /// # Errors
-/// When the best tour is not the one that the card has found, or somebody interrupts.
+/// When the best tour differs from the card's, or on an interrupt.
 pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -> Result<Cpu, Error> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let end = u64::from(job.first) + u64::from(job.climbs);
@@ -80,7 +80,7 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
 /// The lengths of the tours that all climbs of a job find, by their numbers.
 ///
 /// # Errors
-/// When somebody interrupts.
+/// On an interrupt.
 pub(super) fn lengths(job: &TspJob, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let each = (job.climbs as usize).div_ceil(threads).max(1);

@@ -17,7 +17,7 @@ const FARTHEST: i64 = 32_767;
 /// Cities to visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// What the file calls it, or the file's name.
+    /// Its name in the file, or the file's name.
     pub name: String,
     /// Coordinates, moved so that the smallest of each axis is zero.
     pub cities: Vec<(u16, u16)>,
@@ -28,7 +28,7 @@ pub struct Instance {
 /// Reads a file; `kroA100` or `kroA100.tsp` is the one that comes with nicety where there is no file of that name.
 ///
 /// # Errors
-/// [`Error::Input`] with the line in which something is wrong.
+/// [`Error::Input`] with the line of the error.
 pub fn read(path: &str) -> Result<Instance, Error> {
     let unreadable =
         |error: std::io::Error| Error::Input(format!("{path}: cannot read it ({})", plain(&error)));
@@ -48,7 +48,7 @@ pub fn read(path: &str) -> Result<Instance, Error> {
     parse(&text, path)
 }
 
-/// What an error of the system says, without its number.
+/// The text of a system error, without its number.
 pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -68,10 +68,10 @@ struct Parser<'t> {
     fields: BTreeMap<&'t str, (&'t str, usize)>,
 }
 
-/// The cities' numbers, and where they are.
+/// The cities' numbers, and their coordinates.
 type Numbered = (Vec<u32>, Vec<(i64, i64)>);
 
-/// Keywords that say nothing about distances.
+/// Keywords that do not affect distances.
 const IGNORED: [&str; 5] = ["NAME", "COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "EDGE_DATA_FORMAT"];
 
 impl<'t> Parser<'t> {
@@ -157,7 +157,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The number of cities, when all is said that must be.
+    /// The number of cities, once the head has all required keywords.
     fn check_head(&self, line: usize) -> Result<usize, Error> {
         for key in ["TYPE", "EDGE_WEIGHT_TYPE", "DIMENSION"] {
             if !self.fields.contains_key(key) {
@@ -227,7 +227,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The cities near the origin, which changes no distance.
+    /// The cities moved to the origin, which changes no distance.
     fn moved(&self, points: &[(i64, i64)]) -> Result<Vec<(u16, u16)>, Error> {
         let least = |of: fn(&(i64, i64)) -> i64| points.iter().map(of).min().unwrap_or(0);
         let (left, low) = (least(|point| point.0), least(|point| point.1));

@@ -3,15 +3,15 @@
 //! - [`read`], [`parse`] (`file.rs`): problems in TSPLIB's format.
 //! - [`Request`], [`plan`], [`run`]: climbs on a card.
 //! - `parts.rs`: a run is made of jobs for the card, which are simulated side by side.
-//! - `state.rs`: what is done is kept in a file, to go on with.
+//! - `state.rs`: finished jobs are kept in a file, to resume from.
 //! - `cpu.rs`: the same climbs on this machine's CPUs.
 //! - [`card`]: a job on the card.
 //!
-//! # What card time is
-//! The host gives the card jobs of [`Request::job`] climbs, one after another, the last one of what is left; a job begins
-//! when the one before it has ended. A job takes the time from the host's message with the cities to when the host has the
-//! best tour. Jobs share nothing, so that card time is their sum, in whatever order and on however many CPUs they are
-//! simulated.
+//! # Card time
+//! The host gives the card jobs of [`Request::job`] climbs, one after another, the last one with the rest; a
+//! job begins when the one before it has ended. A job takes the time from the host's message with the cities
+//! to its receipt of the best tour. Jobs share nothing, so card time is their sum, in any order and on any
+//! number of CPUs that simulate them.
 
 pub mod card;
 mod cpu;
@@ -37,7 +37,7 @@ const CLIMBS_EACH: u32 = 10;
 /// The most jobs of a run.
 const MOST_JOBS: u32 = 10_000;
 
-/// What to climb. The JSON form is what the command line hands over.
+/// A request. The JSON form is the one that the command line passes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -52,25 +52,25 @@ pub struct Request {
     pub restarts: u32,
     /// Climbers; the manager has one microengine more.
     pub climbers: u32,
-    /// How distances are known: `table` or `root`.
+    /// How distances are computed: `table` or `root`.
     pub distances: String,
     /// Climbs of a job; ten for each climber if left out.
     #[serde(default)]
     pub job: Option<u32>,
-    /// From which the climbs' random numbers come.
+    /// The seed of the climbs' random numbers.
     pub seed: u32,
     /// Whether this machine's CPUs make the same climbs.
     #[serde(default)]
     pub compare_cpu: bool,
-    /// Where what is done is kept.
+    /// The file that keeps finished jobs.
     #[serde(default)]
     pub resume: Option<String>,
-    /// What the program was compiled from and how, as a digest: what is kept belongs to one program.
+    /// A digest of the program's sources and compiler options: kept jobs belong to one program.
     #[serde(default)]
     pub program: String,
 }
 
-/// What must be done before a request is run.
+/// The preparation that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The instruction set to compile `nfp/tsp.c` for.
@@ -81,7 +81,7 @@ pub struct Plan {
     pub nodes: Vec<u32>,
 }
 
-/// What the figures depend on.
+/// The inputs of the figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
     /// The card, by name.
@@ -90,7 +90,7 @@ pub struct Manifest {
     pub overrides: Vec<String>,
 }
 
-/// What climbing came to.
+/// The result of climbing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// `tsp`.
@@ -99,9 +99,9 @@ pub struct Report {
     pub version: &'static str,
     /// The seed.
     pub seed: u32,
-    /// What was run.
+    /// The inputs of the run.
     pub manifest: Manifest,
-    /// What the file calls the problem.
+    /// The problem's name in the file.
     pub problem: String,
     /// Cities.
     pub cities: usize,
@@ -133,7 +133,7 @@ pub struct Report {
     pub climber_cycles_asleep: u64,
     /// Instructions of all processes.
     pub instructions: u64,
-    /// The same climbs on this machine, by the clock on the wall.
+    /// The same climbs on this machine, in wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
 }
@@ -190,7 +190,7 @@ impl Request {
     }
 }
 
-/// What the names in a request stand for.
+/// The resolved names of a request.
 struct Resolved {
     instance: Instance,
     card: Card,
@@ -200,7 +200,7 @@ struct Resolved {
     job: TspJob,
 }
 
-/// Says what a request needs compiled, after checking it.
+/// Checks a request and returns what has to be compiled for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
@@ -209,7 +209,8 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes })
 }
 
-/// The lengths of the tours that the climbs find, by their numbers: those of the card, found on this machine's CPUs.
+/// The lengths of the tours that the climbs find, by their numbers: those of the card, computed on this
+/// machine's CPUs.
 ///
 /// # Errors
 /// Wrong input, or an interrupt.
@@ -220,7 +221,7 @@ pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u
 /// Climbs. The compiled program is found under the key `tsp`; progress is counted in climbs.
 ///
 /// # Errors
-/// Wrong input before anything runs; then whatever ends a run.
+/// Invalid input before anything runs; then any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { instance, card, nic, spec, job } = request.resolve()?;
     let elf = environment

@@ -11,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How often progress is told.
+/// How often progress is reported.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// The number of its first climb.
@@ -44,12 +44,12 @@ impl Plan<'_> {
         (0..all).step_by(self.each as usize).map(move |first| (first, self.each.min(all - first)))
     }
 
-    /// Runs what `state` does not have, keeping there what is done: all jobs, in order.
+    /// Runs the jobs that `state` does not have, keeping each finished one there; returns all jobs, in order.
     pub(super) fn run(&self, state: &mut State, environment: &Environment<'_>) -> Result<Vec<Part>, Error> {
         let missing: Vec<(u32, u32)> =
             self.cut().filter(|&(first, climbs)| state.find(first, climbs).is_none()).collect();
         let known: u32 = self.job.climbs - missing.iter().map(|&(_, climbs)| climbs).sum::<u32>();
-        // One stops the others: an error, or somebody outside.
+        // One stops the others: an error, or an interrupt.
         let stop = Arc::new(AtomicBool::new(false));
         let (next, made) = (AtomicUsize::new(0), Arc::new(AtomicU32::new(0)));
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(missing.len());
@@ -61,7 +61,7 @@ impl Plan<'_> {
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&part) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        // Nobody listens any more where the run has failed.
+                        // The receiver is gone where the run has failed.
                         let _ = tell.send(self.simulate(part, stop, made));
                     }
                 });

@@ -1,4 +1,4 @@
-//! What is done, in a file, so that a long run can be gone on with.
+//! The finished jobs, in a file, so that a long run can be resumed.
 
 use super::file::plain;
 use super::parts::Part;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 
-/// Bytes of a file beyond which it is none of ours.
+/// A longer file is not one of ours.
 const LONGEST: u64 = 64 << 20;
 
 /// The jobs that are done.
@@ -39,7 +39,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// As the file has it.
+    /// The file's text.
     fn text(&mut self) -> String {
         self.checksum.clear();
         let sum = Sha256::digest(self.plain());
@@ -51,7 +51,7 @@ impl Kept {
         serde_json::to_string(self).expect("plain data with text keys")
     }
 
-    /// Whether it is as it was written.
+    /// Whether its checksum is right.
     fn is_whole(&mut self) -> bool {
         let said = self.checksum.clone();
         self.text();
@@ -106,7 +106,7 @@ impl State {
         let parts =
             kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
         let mut state = State { path: Some(path), kept, parts };
-        // Better to hear now than after an hour that it cannot be written.
+        // Better to fail now than after an hour.
         state.save()?;
         Ok(state)
     }
@@ -129,14 +129,14 @@ impl State {
         let beside = format!("{path}.new");
         let written = write(&beside, &text).and_then(|()| fs::rename(&beside, path));
         written.map_err(|error| {
-            // Nothing is left of what could not be written; where it was not even made, there is nothing to remove.
+            // Removes a partly written file; where it was not even made, there is nothing to remove.
             let _ = fs::remove_file(&beside);
             Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error)))
         })
     }
 }
 
-/// Writes a file to the disk: renamed then, there is the old one or the new one, whatever stops in between.
+/// Writes a file to the disk: after the rename, there is the old one or the new one, whenever a crash comes.
 fn write(path: &str, text: &str) -> std::io::Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(text.as_bytes())?;

@@ -1,5 +1,5 @@
-//! The memory of the machine that simulates: how much of it a cluster may take, and a gauge that finds out while a large
-//! cluster is built how much that takes, so that it is refused before it has taken all.
+//! The memory of the simulating machine: how much a cluster may take, and a gauge that measures this while a large
+//! cluster is built, so that the cluster is refused before it has exhausted the memory.
 
 use crate::Error;
 use std::cell::Cell;
@@ -7,21 +7,21 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a host and its card take at least: the leanest card's, measured, is 70 KiB.
+/// Least memory of a host with its card: the leanest card takes 70 KiB, measured.
 const LEAST: u64 = 32 << 10;
-/// Hosts from which on it is worth asking; fewer take some hundred MiB at most.
+/// Least number of hosts to be checked; fewer take some hundred MiB at most.
 const FEW: u64 = 128;
-/// Bytes from which on whoever waits for a cluster is told beforehand what it takes.
+/// Least size in bytes that is announced beforehand.
 const MUCH: u64 = 2 << 30;
 
-/// What a large cluster takes of the memory of the machine that simulates it.
+/// The memory that a large cluster takes of the simulating machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeCluster {
-    /// How many hosts it has.
+    /// Number of hosts.
     pub hosts: u64,
-    /// What their card is called.
+    /// Name of their card.
     pub card: String,
-    /// About how many bytes they take to begin with.
+    /// Bytes that they take initially, approximately.
     pub bytes: u64,
 }
 
@@ -32,22 +32,22 @@ impl fmt::Display for LargeCluster {
     }
 }
 
-/// Bytes of memory that this process has, and that it may have beside them; none where the system does not tell.
+/// Memory that this process has, and that it may still take; none if the system does not tell.
 pub(crate) fn memory() -> Option<Memory> {
     read(Path::new("/"))
 }
 
-/// How much memory a process has and may have.
+/// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// What it has now.
+    /// Resident at present.
     pub(crate) resident: u64,
-    /// What it may have beside that: the least of what the machine, the limits of its control groups, and its own limit of
-    /// addresses leave.
+    /// Available beside that: the least of what the machine, the limits of the process's control groups, and its own
+    /// limit of address space leave.
     pub(crate) available: u64,
 }
 
-/// Reads what Linux says below `root`.
+/// Reads the files of Linux below `root`.
 fn read(root: &Path) -> Option<Memory> {
     let text = |path: &str| fs::read_to_string(root.join(path)).ok();
     let status = text("proc/self/status")?;
@@ -64,20 +64,20 @@ fn read(root: &Path) -> Option<Memory> {
     Some(Memory { resident, available })
 }
 
-/// A field of `/proc/meminfo` or `/proc/self/status`, which is in KiB, in bytes.
+/// A field of `/proc/meminfo` or `/proc/self/status`, given there in KiB, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The limit of a process's addresses; none where it has none.
+/// The limit of a process's address space, if any.
 fn address_limit(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The folders of the control groups that a process is in, and of those around them, where there are any; of version 2, and
-/// of version 1's for memory.
+/// The folders of a process's control groups and of their parents, if any; of version 2, and of version 1's memory
+/// controller.
 fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -88,7 +88,7 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
             names if names.split(',').any(|name| name == "memory") => root.join("sys/fs/cgroup/memory"),
             _ => continue,
         };
-        // In a container, the path may be that of the machine around it; the root is the container's own then.
+        // In a container, the path may be that of the machine around it; the root is then the container's own.
         let own = base.join(path.trim_start_matches('/'));
         let around = own.ancestors().take_while(|folder| folder.starts_with(&base));
         found.extend(around.filter(|folder| folder.is_dir()).map(Path::to_path_buf));
@@ -96,8 +96,8 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What the limit of a control group leaves; none where it has none. Pages of files that nobody uses just now are given up
-/// where memory is short.
+/// The memory that the limit of a control group leaves; none without a limit. Inactive pages of files count as free,
+/// because the kernel reclaims them when memory is short.
 fn left_in(group: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let idle = |name: &str| {
@@ -115,24 +115,24 @@ fn left_in(group: &Path) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
 }
 
-/// Watches what the building of a cluster takes.
+/// Measures the memory taken while a cluster is built.
 pub(crate) struct Gauge {
     hosts: u64,
     card: String,
     read: fn() -> Option<Memory>,
     tell: fn(&LargeCluster),
     told: Cell<bool>,
-    /// Before anything was built.
+    /// Memory before anything was built.
     before: Option<Memory>,
-    /// What this process had when half as many hosts were built.
+    /// Resident memory when half as many hosts were built.
     half: Cell<u64>,
 }
 
 impl Gauge {
-    /// Begins to watch, before anything is built; `tell` hears once of a cluster that takes much.
+    /// Starts measuring, before anything is built; `tell` is called once for a large cluster.
     ///
     /// # Errors
-    /// When there is not enough memory even for hosts that take the least.
+    /// When the memory is too small even for hosts of the leanest card.
     pub(crate) fn new(hosts: u32, card: &str, tell: fn(&LargeCluster)) -> Result<Gauge, Error> {
         Gauge::with(hosts, card, memory, tell)
     }
@@ -155,12 +155,12 @@ impl Gauge {
         }
     }
 
-    /// So many hosts are built. Their memory is looked at each time that there are twice as many, and what the second half
-    /// took is what the rest will take: the first ones also take what is there once, and what was free in this process
-    /// before may hide them.
+    /// Reports that so many hosts are built. Memory is measured at each power of two; the second half's memory
+    /// predicts that of the rest. The first half is no measure: it includes memory that is taken once, and memory
+    /// that was free in this process before may hide it.
     ///
     /// # Errors
-    /// When all of them will take more memory than there is.
+    /// When all hosts will take more memory than there is.
     pub(crate) fn built(&self, hosts: u32) -> Result<(), Error> {
         let hosts = u64::from(hosts);
         let Some(before) = self.before.filter(|_| hosts >= FEW / 4 && hosts.is_power_of_two()) else {
@@ -207,7 +207,7 @@ mod tests {
 
     const MI: u64 = 1 << 20;
 
-    /// A machine below a folder of this test's own.
+    /// A machine's files below a folder of the test's own.
     struct Machine(PathBuf);
 
     impl Machine {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(two("max\n", "max\n"), Some(8 << 30));
         assert_eq!(two("max\n", "524288000\n"), Some(450 * MI));
         assert_eq!(two("209715200\n", "524288000\n"), Some(100 * MI));
-        // A container's own view: the path is the machine's, and the limit stands at the root.
+        // A container's own view: the path is the machine's, and the limit is at the root.
         let container = [
             STATUS,
             MEMINFO,
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(build(2047, MI, 0), (Vec::new(), 0));
         let text = "3072 hosts with a card take about 3.0 GiB of memory to begin with".to_owned();
         assert_eq!(build(3072, MI, 0), (vec![text], 64));
-        // What was free before hides it for a while.
+        // Memory that was free before hides the growth for a while.
         let (told, when) = build(3072, MI, 100 * MI);
         assert_eq!((told.len(), when), (1, 256));
         assert_eq!(build(127, 1 << 30, 0), (Vec::new(), 0));
@@ -354,13 +354,13 @@ mod tests {
                     GiB for them; name fewer hosts, or go to a larger machine";
         assert_eq!(refused, Error::Input(text.to_owned()));
         assert_eq!(RESIDENT.get(), (10 + 64) * MI);
-        // The network is there once.
+        // The network is built once.
         assert_eq!(build_after(600 * MI, 400, MI, 0), Ok(()));
         assert!(build_after(600 * MI, 500, MI, 0).is_err());
-        // Memory that was free before hides the first hosts, and not more.
+        // Memory that was free before hides only the first hosts.
         assert!(build(2000, MI, 100 * MI).is_err());
         assert!(RESIDENT.get() < 512 * MI);
-        // Too many for any card are refused before anything is built, and few are not looked at.
+        // Too many for any card are refused before anything is built, and few are not checked.
         assert!(gauge(40_000).is_err_and(|error| error.to_string().contains("at least 1.2 GiB")));
         assert_eq!(build(127, 10 * MI, 0), Ok(()));
     }

@@ -1,19 +1,19 @@
-//! Which host has which card, and whether cards that differ understand each other.
+//! The cards of a cluster, by host, and the check that different cards speak the same protocol.
 
 use crate::Error;
 use crate::cards::{self, Card};
 use std::sync::Arc;
 
-/// Most names of cards in one text.
+/// Most card names in one text.
 const NAMED: usize = 4;
 
 /// The cards of a cluster's hosts.
 pub(crate) struct Mix {
-    /// By rank; one alone is in all hosts.
+    /// By rank; a single one is in all hosts.
     cards: Vec<Card>,
     /// Their names.
     names: Vec<Arc<str>>,
-    /// Most payload of a packet that all of them take.
+    /// Most payload of a packet that all of them accept.
     packet_payload: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ impl Mix {
     /// The cards of so many hosts.
     ///
     /// # Errors
-    /// When there is neither one for all nor one for each, or two of them do not understand each other.
+    /// When there is neither one for all nor one for each, or two of them do not speak the same protocol.
     pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
         if cards.len() != 1 && cards.len() != hosts as usize {
             let many = cards.len();
@@ -45,12 +45,12 @@ impl Mix {
         self.names[self.index(rank)].clone()
     }
 
-    /// Most payload of a packet that all cards take.
+    /// Most payload of a packet that all cards accept.
     pub(crate) fn packet_payload(&self) -> Option<u64> {
         self.packet_payload
     }
 
-    /// The names of all of them, each once.
+    /// Their names, each once.
     pub(crate) fn names(&self) -> String {
         let mut different: Vec<&str> = Vec::new();
         for name in &self.names {
@@ -65,7 +65,7 @@ impl Mix {
         }
     }
 
-    /// A rank in texts: with its card, where not all have the same.
+    /// The label of a rank in texts: with its card, if cards differ.
     pub(crate) fn label(&self, rank: u32) -> String {
         match self.names.iter().any(|name| *name != self.names[0]) {
             true => format!("rank {rank} ({})", self.name(rank)),
@@ -73,7 +73,7 @@ impl Mix {
         }
     }
 
-    /// What is wrong with the card of a rank.
+    /// Adds the rank to an error about its card.
     pub(crate) fn about(&self, rank: u32, error: Error) -> Error {
         if self.cards.len() == 1 { error } else { error.inside(&self.label(rank)) }
     }

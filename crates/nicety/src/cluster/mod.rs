@@ -1,10 +1,10 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 //!
-//! - `mix.rs`: which host has which card, and whether they understand each other.
-//! - `machine.rs`: whether this machine has the memory for it.
+//! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
+//! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
-//! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: how a run ended: messages that the network did not deliver, commands
-//!   that cards refused, and whether what failed was allowed to.
+//! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
+//!   refused, and failures that were not allowed.
 
 mod machine;
 mod mix;
@@ -35,49 +35,49 @@ use std::sync::Arc;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
-/// What a cluster is made of.
+/// The configuration of a cluster.
 #[derive(Clone)]
 pub struct ClusterConfig {
-    /// Hosts.
+    /// Number of hosts.
     pub nodes: u32,
-    /// The card in each of them, by rank; one alone is in all.
+    /// The card of each, by rank; a single one is in all.
     pub cards: Vec<LoadedCard>,
-    /// How they are joined.
+    /// The network's topology.
     pub topology: Topology,
-    /// On behalf of which user each host's operations are, by rank; of user 0 on every host where there are none.
+    /// The user of each host's operations, by rank; user 0 on every host if empty.
     pub uids: Vec<u32>,
     /// Background noise on the hosts' CPUs.
     pub noise: Option<Noise>,
-    /// What goes wrong in the network.
+    /// The faults that the network injects.
     pub faults: Faults,
-    /// Where all random streams come from.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Over how many shards the nodes are spread; results do not depend on it.
+    /// Number of shards that the nodes are spread over; results do not depend on it.
     pub shards: usize,
-    /// Once it is set, building the cluster, or its run, ends.
+    /// When set, building or running the cluster ends.
     pub interrupt: Option<Interrupt>,
-    /// Takes what handlers print.
+    /// Receives the output of handlers.
     pub log: Log,
-    /// Hears, while little of it is built, that the cluster takes 2 GiB of memory or more.
+    /// Called early during the build of a cluster that takes 2 GiB of memory or more.
     pub large: fn(&LargeCluster),
-    /// Failures of handlers and processes that a run may end with.
+    /// Failures of handlers and processes that do not fail the run.
     pub allowed: Allowed,
     /// Whether [`Host::path`] accounts for its time stage by stage, which costs memory and time; always where messages are
     /// recorded.
     pub breakdown: bool,
-    /// How much of the run is recorded.
+    /// Level of recording.
     pub recording: Level,
-    /// Most rows that each node keeps in each table of a recording; what comes after is counted only. A message takes
-    /// about 1200 bytes until both of its ends are put together, a packet 300, and everything else 120.
+    /// Most rows that each node keeps in each table of a recording; later rows are only counted. A message takes
+    /// about 1200 bytes until its two ends are joined, a packet 300, and every other row 120.
     pub recorded_rows: usize,
 }
 
-/// Rows that a node keeps in each table unless told otherwise.
+/// Default for the rows that a node keeps in each table.
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// Hosts without noise, no failure allowed, a pair unless there is one alone, seed 1, one shard; what handlers print goes to standard
-    /// error, what a large cluster takes too, and nothing is recorded.
+    /// Defaults: no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording. The output
+    /// of handlers and the announcement of a large cluster go to standard error.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
@@ -98,10 +98,10 @@ impl ClusterConfig {
         }
     }
 
-    /// As [`ClusterConfig::new`], of a host for each of these cards.
+    /// As [`ClusterConfig::new`], with a host for each of these cards.
     ///
     /// # Panics
-    /// When there is none.
+    /// When there are no cards.
     pub fn of(cards: Vec<LoadedCard>) -> ClusterConfig {
         let first = cards.first().expect("a cluster has a host").clone();
         let nodes = cards.len() as u32;
@@ -111,71 +111,71 @@ impl ClusterConfig {
     /// The card of a rank.
     ///
     /// # Panics
-    /// When there is none.
+    /// When there are no cards.
     pub fn card(&self, rank: u32) -> &LoadedCard {
         &self.cards[if self.cards.len() == 1 { 0 } else { rank as usize }]
     }
 }
 
-/// What happened on a node during a run.
+/// A node's results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
     /// The name of its card.
     pub nic: Arc<str>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
-    /// Handlers and processes that failed.
+    /// Traps and failures of handlers and processes.
     pub faults: Vec<Fault>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Messages for which an application's budget had no cycles left: the application, and how many.
+    /// Messages that found no cycles left in their application's budget: the application, and their number.
     pub unserved: Vec<(String, u64)>,
-    /// What the card counted.
+    /// Counters of the card.
     pub card: CardReport,
 }
 
 impl NodeReport {
-    /// What cards of one design count; nothing where the card is of another.
+    /// The counters in one design's type; the default if the card is of another design.
     pub fn of<R: Clone + Default + 'static>(&self) -> R {
         self.card.of::<R>().cloned().unwrap_or_default()
     }
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// When the last thing happened.
+    /// The time of the last event.
     pub end: Time,
-    /// How many events the kernel went through.
+    /// Number of events that the kernel processed.
     pub events: u64,
     /// The nodes, by rank.
     pub nodes: Vec<NodeReport>,
-    /// What the network's ports have seen.
+    /// Counters of the network's ports.
     pub network: NetworkStatistics,
-    /// What the run left to look at.
+    /// The recording of the run.
     pub recording: Recording,
 }
 
-/// Hosts with their cards, and programs that wait to be run.
+/// Hosts with their cards, and the programs to be run.
 pub struct Cluster {
     world: World<Symbol>,
     network: Network,
     mix: Mix,
     recording: Level,
-    /// What each node keeps, by node.
+    /// The recorder of each node.
     recorders: Vec<(NodeId, Recorder)>,
     hosts: Vec<Host>,
     cards: Vec<Rc<dyn Card>>,
     memories: Vec<Rc<Memory>>,
-    /// Programs that failed: rank and why.
+    /// Failed programs: rank and reason.
     failed: Failed,
     log: Log,
     allowed: Allowed,
 }
 
 impl Run {
-    /// What failed on the nodes, by rank: handlers and processes, commands that cards refused, messages for which a
-    /// budget had no cycles left.
+    /// Failures on the nodes, by rank: traps and failures of handlers and processes, refused commands, messages
+    /// without budget.
     pub fn failures(&self) -> Vec<Failure> {
         (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
     }
@@ -185,8 +185,8 @@ impl Cluster {
     /// Builds the cluster at time zero.
     ///
     /// # Errors
-    /// [`Error::Input`] when the topology cannot have that many nodes, this machine has too little memory for them, or noise,
-    /// faults or users cannot be; [`Error::Interrupted`] when it is.
+    /// [`Error::Input`] when the topology does not allow that many nodes, this machine has too little memory, or
+    /// noise, faults or users are invalid; [`Error::Interrupted`] when interrupted.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
@@ -206,7 +206,7 @@ impl Cluster {
             recorded_rows,
         } = config;
         let mix = Mix::of(cards, nodes)?;
-        // Of what is around all hosts, the first one's card says how it is.
+        // Settings shared by all hosts come from the first one's card.
         let around = mix.card(0).spec.node();
         topology.check(nodes as usize, &around.switch)?;
         if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
@@ -225,7 +225,7 @@ impl Cluster {
             )));
         }
         let gauge = Gauge::new(nodes, &mix.names(), large)?;
-        // More shards than hosts would only be empty.
+        // More shards than hosts would be empty.
         let mut world = World::new(Config {
             seed,
             shards: shards.min(nodes as usize),
@@ -328,11 +328,11 @@ impl Cluster {
         });
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until no events are left.
     ///
     /// # Errors
-    /// A program's own error first, since it is often why others wait; then a failed handler; then what a network with faults
-    /// did not deliver; then a deadlock; then what failed without anybody waiting for it, unless it is
+    /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
+    /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
     /// [allowed](ClusterConfig::allowed).
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
@@ -384,7 +384,7 @@ impl Cluster {
         }
     }
 
-    /// What faults did to packets so far where cards do not make up for it; empty where that is nothing.
+    /// The effects of faults on packets so far, if cards do not use reliable transport; empty if there are none.
     pub fn fault_notes(&self) -> String {
         undelivered::notes(&self.network, &self.cards)
     }
@@ -426,7 +426,7 @@ fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> N
     }
 }
 
-/// What may be why programs wait for what never comes, of the cards of each design.
+/// Deadlock hints from the cards of each design.
 fn hints(cards: &[Rc<dyn Card>]) -> String {
     let mut designs: Vec<&'static dyn Design> = Vec::new();
     for card in cards {

@@ -1,4 +1,4 @@
-//! Background noise on the CPUs of a cluster's hosts, as it is written.
+//! Background noise on the CPUs of a cluster's hosts, as users write it.
 
 use crate::Error;
 use nicety_host::{NoiseSpec, Regularity};
@@ -8,18 +8,18 @@ use std::str::FromStr;
 
 /// Background noise on the CPUs of all hosts, or of one.
 ///
-/// As a text: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they are wanted, as in `1ms,25us` or
+/// As a text: `PERIOD,DURATION`, optionally followed by `fixed` and `rank=N`, as in `1ms,25us` or
 /// `100us,1us,fixed,rank=1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// When it comes, and for how long.
+    /// Period and duration.
     pub spec: NoiseSpec,
-    /// The only host that has it, where it is one.
+    /// The only host with noise; none for all hosts.
     pub rank: Option<u32>,
 }
 
 impl Noise {
-    /// The noise on the CPUs of a host.
+    /// The noise of a host.
     pub(crate) fn on(self, rank: u32) -> Option<NoiseSpec> {
         self.rank.is_none_or(|only| only == rank).then_some(self.spec)
     }

@@ -1,4 +1,4 @@
-//! Commands of handlers that cards refused, as the end of a run tells it.
+//! Notes on commands of handlers that cards refused.
 
 use nicety_nic::{Card, RefusedCommand};
 use std::rc::Rc;
@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// Most of them that are listed.
 const LISTED: usize = 8;
 
-/// What cards refused, as notes on a run that ended badly: a handler that does not look at what a command returns waits
-/// for nobody, but others may wait for it.
+/// Refused commands, as notes on a run that ended badly: a handler that ignores a command's result does not wait, but
+/// others may wait for its effect.
 pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     let found = merged(cards.iter().map(|card| card.refused_commands()).zip(0..));
     let mut text: String = found
@@ -27,7 +27,7 @@ pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     text
 }
 
-/// What was refused at each place, added up over the ranks on which it was.
+/// Refusals by place, added up over ranks.
 fn merged(of_ranks: impl Iterator<Item = (Vec<RefusedCommand>, u32)>) -> Vec<(RefusedCommand, Vec<u32>)> {
     let mut found: Vec<(RefusedCommand, Vec<u32>)> = Vec::new();
     for (refused, rank) in of_ranks {

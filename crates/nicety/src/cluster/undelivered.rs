@@ -1,4 +1,4 @@
-//! What a network with faults did not deliver, as the end of a run tells it.
+//! Errors and notes about messages that a network with faults did not deliver.
 
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
 use nicety_nic::Card;
@@ -9,13 +9,13 @@ use std::rc::Rc;
 /// Most messages or packets that are listed.
 const LISTED: usize = 10;
 
-/// What was not delivered, and why; none where a run need not end for it. Without reliable transport that is what a link or
-/// node that failed has lost: packets that are lost by chance may be nobody's loss.
+/// Undelivered messages, and why; none if the run need not fail for them. Without reliable transport only losses from
+/// failed links and nodes count, because a program may not need a packet that is lost by chance.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
 
-/// Messages that cards have given up, for what had become of their packets since there was progress last.
+/// Messages that cards gave up, with the fate of their packets since the last progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = cards
         .iter()
@@ -54,7 +54,7 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Packets that nobody sends again, where a link or node has failed.
+/// Packets lost for good because a link or node has failed.
 fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -77,7 +77,7 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     failed.then(|| head + &listed(&lines))
 }
 
-/// Why packets were lost, whether a failure is why, and how many.
+/// Causes of lost packets: whether it was a failure, and their number.
 #[derive(Default)]
 struct Causes(Vec<(String, bool, u64)>);
 
@@ -96,13 +96,13 @@ impl Causes {
         }
     }
 
-    /// The links and nodes that were down, if nothing else had a part in it.
+    /// The failed links and nodes, if there was no other cause.
     fn failures_alone(&self) -> Option<String> {
         let texts: Vec<&str> = self.0.iter().map(|(text, ..)| text.as_str()).collect();
         (!texts.is_empty() && self.0.iter().all(|(_, failure, _)| *failure)).then(|| texts.join(", "))
     }
 
-    /// All of them, the most frequent first.
+    /// All causes, the most frequent first.
     fn listed(&self, before: &str) -> String {
         let mut causes: Vec<_> = self.0.iter().collect();
         causes.sort_by_key(|(.., times)| std::cmp::Reverse(*times));
@@ -128,7 +128,7 @@ impl Causes {
 
 const DAMAGED: &str = "damaged";
 
-/// What faults did, as notes on a run that ended badly for another reason, perhaps.
+/// The effects of faults, as notes on a run that ended badly for another reason.
 pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
         return String::new();
@@ -163,7 +163,7 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     )
 }
 
-/// Whether the cards send packets again that the network lost; none where cards of their design never do.
+/// Whether the cards send packets again that the network lost; none if their design never does.
 fn reliable(cards: &[Rc<dyn Card>]) -> Option<bool> {
     cards.first().and_then(|card| card.is_reliable())
 }

@@ -1,4 +1,4 @@
-//! Whether a run that came to its end was a good one: what failed in it, and what of that was asked for.
+//! The verdict on a completed run: its failures, and which of them were allowed.
 
 use super::NodeReport;
 use crate::Error;
@@ -7,11 +7,11 @@ use nicety_nic::{Fault, FaultKind};
 use serde::Serialize;
 use std::str::FromStr;
 
-/// Most failures that a text tells of, beside the faults.
+/// Most failures that a text lists, beside those of `fault_lines`.
 const LISTED: usize = 8;
 
-/// Failures of handlers and processes that a run may end with. None unless they are named: a run in which a handler
-/// trapped, failed, overran its budget or had a command refused is an error, though nobody may have waited for it.
+/// Failures of handlers and processes that do not fail the run. None by default: a run in which a handler trapped,
+/// failed, overran its budget or had a command refused is an error, even if no program waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     kinds: u8,
@@ -21,13 +21,13 @@ impl Allowed {
     /// Every failure.
     pub const ALL: Allowed = Allowed { kinds: u8::MAX };
 
-    /// These too.
+    /// Adds the kinds of another set.
     #[must_use]
     pub const fn with(self, kind: FaultKind) -> Allowed {
         Allowed { kinds: self.kinds | 1 << kind as u8 }
     }
 
-    /// Whether failures of this kind are.
+    /// Whether failures of this kind are allowed.
     pub const fn has(self, kind: FaultKind) -> bool {
         self.kinds >> kind as u8 & 1 != 0
     }
@@ -36,7 +36,7 @@ impl Allowed {
 impl FromStr for Allowed {
     type Err = Error;
 
-    /// Names of kinds between commas, or `all`.
+    /// Names of kinds, separated by commas, or `all`.
     fn from_str(text: &str) -> Result<Allowed, Error> {
         if text == "all" {
             return Ok(Allowed::ALL);
@@ -55,17 +55,17 @@ impl FromStr for Allowed {
     }
 }
 
-/// Something that failed in a run that came to its end.
+/// A failure in a completed run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// On whose card.
+    /// The rank of its card.
     pub rank: u32,
     /// `trap`, `fail`, `budget` or `refused`.
     #[serde(serialize_with = "name")]
     pub kind: FaultKind,
-    /// What, and where in the source.
+    /// Description, and place in the source.
     pub text: String,
-    /// How many times.
+    /// Number of times.
     pub times: u64,
 }
 
@@ -73,7 +73,7 @@ fn name<S: serde::Serializer>(kind: &FaultKind, to: S) -> Result<S::Ok, S::Error
     to.serialize_str(kind.name())
 }
 
-/// What failed on a node: its faults, commands that its card refused, and messages for which a budget had no cycles left.
+/// The failures on a node: of its programs, refused commands, and messages without budget.
 pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     let fault =
         |fault: &Fault| Failure { rank, kind: fault.kind, text: fault.text.clone(), times: fault.times };
@@ -92,10 +92,10 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
 }
 
-/// Refuses a run that ended well but for these nodes' failures; `label` is what texts call a rank.
+/// Fails a completed run for these nodes' failures; `label` is the label of a rank in texts.
 ///
 /// # Errors
-/// [`Error::HandlerTrap`] with what failed and was not asked for.
+/// [`Error::HandlerTrap`] with the failures that were not allowed.
 pub(crate) fn check(
     nodes: &[NodeReport],
     allowed: Allowed,

@@ -1,10 +1,10 @@
-//! What a program asks of channels to processes.
+//! Commands on channels to processes.
 
 use super::{Outcome, Part, Program, nothing, numbered};
 use crate::{Alternative, Buffer, Channel, Error, Host};
 use nicety_types::Duration;
 
-/// The calls of [`crate::Device`] under the same names. A channel is named as the outcome of `Subscribe` numbers it.
+/// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Device`, under the same names")]
 pub enum ChannelCall {
@@ -31,7 +31,7 @@ pub enum Wanted {
     Indirect {
         /// Its channel.
         channel: u64,
-        /// Where it goes.
+        /// Its destination.
         part: Part,
     },
 }
@@ -83,7 +83,7 @@ impl Program {
     }
 }
 
-/// What a [`Wanted`] names.
+/// The channel and destination of a [`Wanted`].
 enum Found {
     Direct(Channel, u32),
     Indirect(Channel, Buffer),

@@ -1,13 +1,13 @@
-//! What a program asks for its handlers: applications, HPU memory, and programs with their state.
+//! Commands for handlers: applications, HPU memory, and programs with their state.
 
 use super::{Carried, OnCards, Outcome, Part, Program, nothing, numbered};
 use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host, HpuMemoryId, State};
 
-/// [`Portals`](crate::Portals)'s functions under the same names.
+/// [`Portals`](crate::Portals)'s functions, under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `Portals`, under the same names")]
 pub enum HandlerSetup {
-    /// A compiled program; it has a number then, on every host.
+    /// A compiled program, which gets a number that is valid on every host.
     Load {
         elf: Vec<u8>,
         names: HandlerNames,
@@ -23,9 +23,9 @@ pub enum HandlerSetup {
         memory: HpuMemoryId,
     },
     Attach {
-        /// As numbered by the outcome of `Load`.
+        /// Numbered by the outcome of `Load`.
         handlers: u64,
-        /// The state to begin with, where it is no memory that others have as well.
+        /// The initial state, unless it is shared memory.
         state: Vec<u8>,
         shared: Option<HpuMemoryId>,
         memory: Option<Part>,
@@ -36,7 +36,7 @@ pub enum HandlerSetup {
     },
 }
 
-/// [`Portals`](crate::Portals)'s calls under the same names.
+/// [`Portals`](crate::Portals)'s calls, under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Portals`, under the same names")]
 pub enum HandlerCall {

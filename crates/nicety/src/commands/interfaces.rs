@@ -1,22 +1,22 @@
-//! What a program asks of processes with virtual network interfaces.
+//! Commands of processes with virtual network interfaces.
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_nic::qnix::{How, Operation};
 
-/// What takes no virtual time.
+/// Commands that take no virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceSetup {
-    /// Memory of a process.
+    /// Allocates memory of a process.
     Alloc {
         /// The process.
         process: u32,
-        /// How much of it.
+        /// Bytes.
         bytes: u64,
     },
 }
 
-/// The calls of [`crate::VniProcess`] under the same names.
+/// The calls of [`crate::VniProcess`], under the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `VniProcess`, under the same names")]
 pub enum InterfaceCall {

@@ -1,4 +1,4 @@
-//! Messages between hosts, and what a host does on its own CPUs.
+//! Commands for messages between hosts, and for work on a host's own CPUs.
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
@@ -25,7 +25,7 @@ pub enum MessageCall {
         source: Option<u32>,
         tag: Option<u32>,
     },
-    /// A receive, as numbered by the outcome of `PostRecv`.
+    /// A receive, numbered by the outcome of `PostRecv`.
     Received {
         posted: u64,
     },
@@ -45,12 +45,12 @@ pub enum MessageCall {
     Barrier,
 }
 
-/// Memory that a program goes through: a part of a buffer, or blocks of it.
+/// Memory that a program touches: a part of a buffer, or blocks of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The part.
     pub part: Part,
-    /// Offsets in it and lengths; all of it where there are none.
+    /// Offsets in it and lengths; all of it if none.
     pub blocks: Option<Vec<(u64, u64)>>,
 }
 

@@ -1,13 +1,14 @@
-//! Programs that run elsewhere, in Python for one: what they ask for is plain typed data, each command defined once.
+//! The interface to programs that run elsewhere, for example in Python: commands are plain typed data, each defined
+//! once.
 //!
-//! A command is a [`Setup`], which takes no virtual time and is answered at once by [`Program::set_up`], or a [`Call`],
-//! which takes virtual time: [`drive`] resumes a [`Thread`] of the program until it makes one, and again with its
-//! [`Outcome`] when that time is over. While a thread runs, virtual time stands still. What a command names, such as a
-//! buffer, it names by the number that the outcome of another one gave.
+//! A command is a [`Setup`], which takes no virtual time and is answered at once by [`Program::set_up`], or a
+//! [`Call`], which takes virtual time: [`drive`] resumes a [`Thread`] of the program until it makes a call, and
+//! resumes it with the call's [`Outcome`] when that time has passed. While a thread runs, virtual time stands still.
+//! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
 //!
-//! Each file has the commands about one thing, and how they are carried out on a [`Host`]: `messages.rs`, `portals.rs`,
-//! `handlers.rs`, `processes.rs`, `channels.rs` and `interfaces.rs`. `names.rs` reads the names that texts have for
-//! options and the like.
+//! Each file has the commands about one subject, and carries them out on a [`Host`]: `messages.rs`, `portals.rs`,
+//! `handlers.rs`, `processes.rs`, `channels.rs` and `interfaces.rs`. `names.rs` parses the names of options and
+//! operators.
 
 mod channels;
 mod handlers;
@@ -41,12 +42,12 @@ use std::sync::Arc;
 /// A command that takes no virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setup {
-    /// Memory of the host: a [`Outcome::Buffer`].
+    /// Allocates memory of the host: an [`Outcome::Buffer`].
     Alloc {
-        /// How much of it.
+        /// Bytes.
         bytes: u64,
     },
-    /// About what a host keeps on a Portals card.
+    /// A host's resources on a Portals card.
     Portals(PortalsSetup),
     /// About handlers.
     Handlers(HandlerSetup),
@@ -54,11 +55,11 @@ pub enum Setup {
     Processes(ProcessSetup),
     /// About processes of the host with interfaces of their own.
     Interfaces(InterfaceSetup),
-    /// Asks whether the host's card has this: [`Outcome::Nothing`] where it does.
+    /// Asks whether the host's card has this interface: [`Outcome::Nothing`] if it has.
     Has(Api),
 }
 
-/// What only cards of one design have, by the handle of [`Host`] that it is behind.
+/// The interfaces that only cards of one design have, by their handle of [`Host`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions of `Host` that give them")]
 pub enum Api {
@@ -70,15 +71,15 @@ pub enum Api {
 /// A command that takes virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Between hosts, and on a host's own CPUs and memory.
+    /// Messages between hosts, and a host's own CPUs and memory.
     Messages(MessageCall),
-    /// To a Portals card.
+    /// Calls to a Portals card.
     Portals(PortalsCall),
     /// About the memory of handlers.
     Handlers(HandlerCall),
     /// About processes of the card.
     Processes(ProcessCall),
-    /// About channels to these.
+    /// About channels to them.
     Channels(ChannelCall),
     /// About processes of the host with interfaces of their own.
     Interfaces(InterfaceCall),
@@ -87,7 +88,7 @@ pub enum Call {
 /// A part of a buffer of the program's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The buffer, as numbered by [`Outcome::Buffer`].
+    /// The buffer, numbered by [`Outcome::Buffer`].
     pub buffer: u32,
     /// First byte.
     pub offset: u64,
@@ -95,66 +96,67 @@ pub struct Part {
     pub bytes: u64,
 }
 
-/// What a command comes to.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
+    /// Done, without a value.
     Nothing,
-    /// A number: a handle, what was counted, what something is called from now on.
+    /// A number: a handle, a count, or the number of a new object.
     Word(u64),
-    /// What was read.
+    /// Bytes that were read.
     Bytes(Vec<u8>),
     /// Memory. [`Program::memory`] has its bytes.
     Buffer {
-        /// What commands call it.
+        /// Its number in commands.
         number: u32,
-        /// Where it begins in the host's memory.
+        /// Its address in host memory.
         address: u64,
         /// Its length.
         bytes: u64,
     },
-    /// What a receive brought.
+    /// A received message.
     Received(Received),
     /// The value of a counter.
     Count(CtEvent),
-    /// The first counter that has come so far, and its value; none where the time was over.
+    /// The first counter that reached its threshold, with its value; none after the time limit.
     Reached(Option<(CtHandle, CtEvent)>),
-    /// The next event of a queue; none where it is empty.
+    /// The next event of a queue; none if it is empty.
     Event(Option<Event>),
-    /// The first event of several queues, and its queue; none where the time was over.
+    /// The first event of several queues, with its queue; none after the time limit.
     Polled(Option<(EqHandle, Event)>),
-    /// Which of several messages came first, and its bytes where it is direct.
+    /// The first of several messages, with its bytes if it is direct.
     Selected(u32, Vec<u8>),
-    /// How a send or a receive of an interface ended; none where it has not.
+    /// The completion of a send or receive of an interface; none if it is pending.
     Completed(Option<Completed>),
-    /// How much there is of everything on a Portals card.
+    /// The limits of a Portals card.
     Limits(Limits),
 }
 
-/// What a thread of a program does next.
+/// The next action of a program's thread.
 pub enum Next {
     /// It waits for a call.
     Call(Call),
-    /// It has further threads run, and waits for the ends of all of them.
+    /// It starts further threads, and waits for the ends of all of them.
     Gather(Vec<Box<dyn Thread>>),
-    /// It is over.
+    /// It has ended.
     Finished,
-    /// The run is to end. Its [interrupt](crate::ClusterConfig::interrupt) is set by now.
+    /// The run is to end. Its [interrupt](crate::ClusterConfig::interrupt) is already set.
     Stop,
 }
 
 /// A thread of a program that runs elsewhere.
 pub trait Thread: 'static {
-    /// Runs it up to its next call or its end. `reply` is what its last call came to, [`Outcome::Nothing`] to begin with.
+    /// Runs it up to its next call or its end. `reply` is the outcome of its last call, [`Outcome::Nothing`]
+    /// initially.
     fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
 }
 
-/// A call under way. Each has a place of its own, as large as that call needs: a thread that computes moves nothing of what
-/// a thread would that receives.
+/// A call in flight. Boxed with exactly the size of its own future, so that a thread that computes does not move the
+/// state of a receive.
 type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 
-/// Compiled programs that were loaded for a cluster's cards: what one host has loaded, the others attach by its number.
-/// Cheap to clone; a clone is the same list.
+/// Compiled programs loaded for a cluster's cards: a program that one host has loaded, the others attach by its
+/// number. Cheap to clone; a clone is the same list.
 #[derive(Clone, Default)]
 pub struct Loaded {
     handlers: Shared<OnCards<(Vec<u8>, HandlerNames), Handlers>>,
@@ -164,7 +166,7 @@ pub struct Loaded {
 /// A list that all clones share.
 type Shared<T> = Rc<RefCell<Vec<T>>>;
 
-/// A compiled program, and how it is on the cards that it was loaded for. All cards of one specification share that.
+/// A compiled program, with its loaded form for each specification of cards.
 struct OnCards<S, T> {
     source: S,
     /// By the address of the card's specification, which lives as long as the run.
@@ -172,15 +174,15 @@ struct OnCards<S, T> {
 }
 
 impl<S, T: Clone> OnCards<S, T> {
-    /// The program `source`, as it is on cards of this specification.
+    /// The program `source`, loaded for cards of this specification.
     fn new(source: S, spec: usize, loaded: T) -> OnCards<S, T> {
         OnCards { source, loaded: RefCell::new(vec![(spec, loaded)]) }
     }
 
-    /// How it is on cards of a specification.
+    /// The loaded form for cards of a specification.
     ///
     /// # Errors
-    /// When it has not been loaded for one, and does not fit it.
+    /// When it has not been loaded for that specification, and does not fit it.
     fn on(&self, spec: usize, load: impl FnOnce(&S) -> Result<T, Error>) -> Result<T, Error> {
         if let Some((_, loaded)) = self.loaded.borrow().iter().find(|(known, _)| *known == spec) {
             return Ok(loaded.clone());
@@ -191,7 +193,8 @@ impl<S, T: Clone> OnCards<S, T> {
     }
 }
 
-/// A program on its host, and all that it has numbers for; its threads share it. Cheap to clone; a clone is the same one.
+/// A program on its host, with its numbered objects, which its threads share. Cheap to clone; a clone is the same
+/// one.
 #[derive(Clone)]
 pub struct Program(Rc<Inner>);
 
@@ -200,29 +203,29 @@ struct Inner {
     loaded: Loaded,
     buffers: RefCell<Vec<Buffer>>,
     receives: RefCell<Receives>,
-    /// Processes that it has started.
+    /// Processes it has started.
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
 }
 
-/// Receives that nobody has waited for, by their numbers.
+/// Pending receives, by their numbers.
 #[derive(Default)]
 struct Receives {
     waiting: HashMap<u64, PendingRecv>,
     posted: u64,
 }
 
-/// Runs a program on its host: its first thread, and those that this one gathers.
+/// Runs a program on its host: its first thread, and those that it gathers.
 ///
 /// # Errors
-/// None of the program's own, which are its threads' to keep.
+/// No errors of the program's own, which its threads keep.
 pub async fn drive(program: Program, thread: Box<dyn Thread>) -> Result<(), Error> {
     let host = program.0.host.clone();
     program.run(host, thread).await
 }
 
 impl Program {
-    /// A program that is to run on a host of a cluster for whose cards this was loaded.
+    /// A program to run on a host of a cluster, with the programs loaded for its cards.
     pub fn new(host: Host, loaded: Loaded) -> Program {
         Program(Rc::new(Inner {
             host,
@@ -242,7 +245,7 @@ impl Program {
     /// Carries out a command that takes no virtual time.
     ///
     /// # Errors
-    /// As the function of [`Host`] that it is.
+    /// As the corresponding function of [`Host`].
     pub fn set_up(&self, setup: Setup) -> Result<Outcome, Error> {
         match setup {
             Setup::Alloc { bytes } => Ok(self.add_buffer(self.0.host.alloc(bytes)?)),
@@ -256,7 +259,7 @@ impl Program {
         }
     }
 
-    /// The bytes of a buffer; none where it has length zero.
+    /// The bytes of a buffer; none if its length is zero.
     ///
     /// # Errors
     /// When there is no such buffer.
@@ -264,7 +267,7 @@ impl Program {
         self.with_buffer(number, |buffer| buffer.shared().cloned())
     }
 
-    /// A thread, which is `host`'s.
+    /// Runs a thread on `host`.
     async fn run(self, host: Host, mut thread: Box<dyn Thread>) -> Result<(), Error> {
         let mut reply = Ok(Outcome::Nothing);
         loop {
@@ -321,12 +324,12 @@ impl Program {
     }
 }
 
-/// The outcome of a command that has none.
+/// The outcome without a value.
 fn nothing((): ()) -> Outcome {
     Outcome::Nothing
 }
 
-/// The place of something in a list of what a program has, as an outcome.
+/// Adds an object to a list, and returns its number as an outcome.
 fn numbered<T>(list: &RefCell<Vec<T>>, item: T) -> Outcome {
     let mut list = list.borrow_mut();
     list.push(item);

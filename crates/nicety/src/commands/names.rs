@@ -1,4 +1,5 @@
-//! What texts call options, operators and the like: the names of the Portals specification without `PTL_`, and of specs.
+//! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of
+//! specs.
 
 use crate::Error;
 use crate::qnix::How;
@@ -10,7 +11,7 @@ use nicety_portals::{
 /// Options of a match entry, such as `op_put`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such option; it says which there are.
+/// [`Error::Input`] with the valid names when there is no such option.
 pub fn me_options(names: &[String]) -> Result<MeOptions, Error> {
     options(names, MeOptions::from_name, "match entry")
 }
@@ -53,10 +54,11 @@ pub fn ack(name: &str) -> Result<AckRequest, Error> {
     one_of(name, names, "acknowledgement")
 }
 
-/// An operator on a type of items, of types without `_T`, such as `sum` and `uint64`.
+/// An operator with a type of items, without `_T`, such as `sum` and `uint64`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such operator or type, [`Error::Program`] when it does not work on the type.
+/// [`Error::Input`] when there is no such operator or type, [`Error::Program`] when the operator does not apply to
+/// the type.
 pub fn atomic(operator: &str, datatype: &str) -> Result<Atomic, Error> {
     let short = |name: &str| name.trim_start_matches("PTL_").trim_end_matches("_T").to_lowercase();
     let operators = AtomicOp::ALL.iter().map(|&op| (short(op.name()), op));
@@ -82,15 +84,15 @@ pub fn card_memory(name: &str) -> Result<MemoryKind, Error> {
     one_of(name, MemoryKind::ALL.map(|kind| (kind.key(), kind)), "memory of the card")
 }
 
-/// A way to move a message between a process and its card, such as `auto`.
+/// A transfer method between a process and its card, such as `auto`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such way.
+/// [`Error::Input`] when there is no such method.
 pub fn how(name: &str) -> Result<How, Error> {
     one_of(name, How::ALL.map(|how| (how.name(), how)), "way to move a message")
 }
 
-/// What has this name.
+/// The item with this name.
 fn one_of<N: AsRef<str>, T>(
     name: &str,
     known: impl IntoIterator<Item = (N, T)>,

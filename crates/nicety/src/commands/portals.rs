@@ -1,4 +1,4 @@
-//! What a program asks of a Portals card.
+//! Commands to a Portals card.
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
@@ -8,7 +8,7 @@ use nicety_portals::{
 };
 use nicety_types::Duration;
 
-/// What a host keeps on its card: [`Portals`](crate::Portals)'s functions under the same names.
+/// A host's resources on its card: [`Portals`](crate::Portals)'s functions, under the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `Portals`, under the same names")]
 pub enum PortalsSetup {
@@ -25,11 +25,11 @@ pub enum PortalsSetup {
     MdRelease { md: MdHandle },
 }
 
-/// [`Portals`](crate::Portals)'s calls under the same names.
+/// [`Portals`](crate::Portals)'s calls, under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Portals`, under the same names")]
 pub enum PortalsCall {
-    /// An operation, posted, or triggered by a counter.
+    /// An operation, posted now or triggered by a counter.
     Post {
         request: Request,
         trigger: Option<Trigger>,
@@ -75,7 +75,7 @@ pub enum PortalsCall {
         pt: u32,
         me: Me,
         list: List,
-        /// Whether it ends when the card has appended it, and gives its handle.
+        /// Whether to wait until the card has appended it; the outcome is then its handle.
         wait: bool,
     },
     MeUnlink {
@@ -89,12 +89,12 @@ pub enum PortalsCall {
     AtomicSync,
 }
 
-/// What has an operation started by the card.
+/// The trigger of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// The counter.
     pub ct: CtHandle,
-    /// The successes it must have.
+    /// The threshold of its successes.
     pub threshold: u64,
 }
 

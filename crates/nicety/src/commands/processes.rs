@@ -1,18 +1,18 @@
-//! What a program asks about processes on the card.
+//! Commands for processes on the card.
 
 use super::{OnCards, Outcome, Program, nothing, numbered};
 use crate::{CardMemory, Error, Host, Start};
 
-/// [`Channels`](crate::Channels)'s functions under the same names.
+/// [`Channels`](crate::Channels)'s functions, under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `Channels`, under the same names")]
 pub enum ProcessSetup {
-    /// A compiled program; it has a number then, on every host.
+    /// A compiled program, which gets a number that is valid on every host.
     Load {
         elf: Vec<u8>,
     },
     Start {
-        /// As numbered by the outcome of `Load`.
+        /// Numbered by the outcome of `Load`.
         processes: u64,
         name: String,
         microengine: u32,
@@ -23,7 +23,7 @@ pub enum ProcessSetup {
     OpenQueue {
         queue: u32,
     },
-    /// Whether there is such a part of the card's memory, and under which address processes see it.
+    /// Checks a part of the card's memory; the outcome is its address for processes.
     CardMemory {
         part: CardMemory,
     },
@@ -36,11 +36,11 @@ pub enum ProcessSetup {
     },
 }
 
-/// [`Channels`](crate::Channels)'s calls under the same names.
+/// [`Channels`](crate::Channels)'s calls, under the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Channels`, under the same names")]
 pub enum ProcessCall {
-    /// A process, as numbered by the outcome of `Start`.
+    /// A process, numbered by the outcome of `Start`.
     Finished { process: u64 },
 }
 

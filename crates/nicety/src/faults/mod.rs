@@ -1,12 +1,12 @@
-//! Faults of the network, as they are written.
+//! Faults of the network, as users write them.
 //!
-//! On one line, as on the command line:
+//! On one line, as for the command line:
 //!
 //! ```text
 //! loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms
 //! ```
 //!
-//! As TOML (or the same as a JSON object), where links may have rates of their own:
+//! As TOML (or the same as a JSON object), which allows rates for single links:
 //!
 //! ```toml
 //! seed = 7
@@ -33,22 +33,22 @@ use nicety_spec::units::parse_time;
 use nicety_types::{Duration, Time};
 use value::Node;
 
-/// The keys of a document, and of a link in it.
+/// Keys of a document, and of a link in it.
 const KEYS: [&str; 8] = ["seed", "loss", "corrupt", "duplicate", "reorder", "burst", "fail", "link"];
 const LINK_KEYS: [&str; 7] = ["name", "loss", "corrupt", "duplicate", "reorder", "burst", "drop"];
 
-/// Most entries of a list.
+/// Longest list.
 const MOST: usize = 100_000;
 
 /// Reads faults: a line of `key=value`, TOML or a JSON object.
 ///
 /// # Errors
-/// [`Error::Input`] with the line, the key and what to write.
+/// [`Error::Input`] with the line, the key and a correction.
 pub fn parse(text: &str) -> Result<Faults, Error> {
     read(text).map_err(|problem| Error::Input(format!("faults{problem}")))
 }
 
-/// `, line 3: loss: ...`, or what is wrong without a place.
+/// `, line 3: loss: ...`, or an error without a place.
 type Problem = String;
 
 fn read(text: &str) -> Result<Faults, Problem> {
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Faults, Problem> {
     Ok(faults)
 }
 
-/// Rates, those that are not written as in `usual`.
+/// Rates; those not written default to `usual`.
 fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
     let rate = |key, usual| table.get(key).map_or(Ok(usual), |node| node.rate(key));
     let mut rates = Rates {
@@ -102,7 +102,7 @@ fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
         }
     }
     for (key, rate) in [("loss", rates.loss), ("corrupt", rates.corruption)] {
-        // Between two bursts there is one packet at least.
+        // There is at least one packet between two bursts.
         let most = rates.burst / (rates.burst + 1.0);
         if rates.burst > 0.0 && rate > most && rate < 1.0 {
             let burst = rates.burst;
@@ -144,7 +144,7 @@ fn read_link(link: &Node, usual: Rates) -> Result<LinkFaults, Problem> {
     Ok(LinkFaults { from, to, rates: rates(link, usual)?, down: Vec::new(), drop })
 }
 
-/// `hosts.1@2ms`, `hosts.0 -> switch.0@5us..9us`, or both ways with `<->`.
+/// `hosts.1@2ms`, `hosts.0 -> switch.0@5us..9us`, or both directions with `<->`.
 fn read_failure(node: &Node, faults: &mut Faults) -> Result<(), Problem> {
     let text = node.text("fail")?;
     let wrong = |why: &str| {

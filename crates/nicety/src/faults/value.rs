@@ -1,10 +1,10 @@
-//! The document that says what goes wrong, whichever way it is written.
+//! The document of faults, in any of its notations.
 
 use super::Problem;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and the line it stands in, where there are lines.
+/// A value and its line, if there are lines.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -14,16 +14,16 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
-    /// A number as it is written, or a value on a line of `key=value`, which has no quotes to tell by.
+    /// A number as written, or a value of a `key=value` line, which has no quotes.
     Loose(String),
     Flag(bool),
     List(Vec<Node>),
     Table(Vec<(String, Node)>),
-    /// What no key takes.
+    /// A value that no key accepts.
     Other(&'static str),
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(super) fn document(text: &str) -> Result<Node, Problem> {
     if text.trim_start().starts_with('{') {
         let value = serde_json::from_str(text).map_err(|error| format!(": {error}"))?;
@@ -49,7 +49,7 @@ fn line(text: &str) -> Result<Node, Problem> {
         let (key, node) = (key.trim().to_owned(), Node::loose(value.trim(), None));
         match entries.iter_mut().find(|(other, _)| *other == key) {
             None => entries.push((key, node)),
-            // The only key that is worth saying twice.
+            // The only key that may be repeated.
             Some((_, before)) if key == "fail" => match &mut before.value {
                 Value::List(nodes) => nodes.push(node),
                 _ => before.value = Value::List(vec![before.clone(), node]),
@@ -105,13 +105,13 @@ impl Node {
         Node { value: Value::Loose(text.to_owned()), line }
     }
 
-    /// What is wrong with the value of a key, with its line.
+    /// An error in the value of a key, with its line.
     pub(super) fn problem(&self, key: &str, what: &str) -> Problem {
         let line = self.line.map_or_else(String::new, |line| format!(", line {line}"));
         format!("{line}: {key}: {what}")
     }
 
-    /// The entries, all of them with one of these keys.
+    /// The entries, which must have these keys.
     pub(super) fn table(&self, name: &str, keys: &[&str]) -> Result<&[(String, Node)], Problem> {
         let Value::Table(entries) = &self.value else {
             return Err(self.problem(name, "it is no table"));
@@ -161,7 +161,7 @@ impl Node {
     pub(super) fn rate(&self, key: &str) -> Result<f64, Problem> {
         let rate = self.number(key)?;
         let what = || format!("{rate} is no rate; write a number from 0 to 1, such as 1e-3");
-        // Not 'minus nothing' either.
+        // Turns -0 into 0.
         if (0.0..=1.0).contains(&rate) { Ok(rate.abs()) } else { Err(self.problem(key, &what())) }
     }
 

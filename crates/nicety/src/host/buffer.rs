@@ -1,4 +1,4 @@
-//! Host memory as programs hold it.
+//! Host memory in programs.
 
 use crate::Error;
 use nicety_host::{Allocation, HostBytes};
@@ -31,7 +31,7 @@ impl Buffer {
     /// A part of the buffer: the same memory.
     ///
     /// # Errors
-    /// When it reaches over the end.
+    /// When it reaches beyond the end.
     pub fn slice(&self, offset: u64, len: u64) -> Result<Buffer, Error> {
         match offset.checked_add(len).is_some_and(|end| end <= self.len) {
             true => Ok(Buffer { allocation: self.allocation.clone(), start: self.start + offset, len }),
@@ -42,7 +42,7 @@ impl Buffer {
         }
     }
 
-    /// The memory of the whole allocation, for those who share it; none where it is phantom.
+    /// The memory of the whole allocation, to be shared; none if it is phantom.
     pub fn shared(&self) -> Option<&Arc<HostBytes>> {
         self.allocation.bytes()
     }
@@ -67,6 +67,6 @@ impl Buffer {
 
     fn bytes(&self, offset: u64, len: u64) -> &HostBytes {
         assert!(offset + len <= self.len, "{len} bytes at {offset} of a buffer of {} bytes", self.len);
-        self.allocation.bytes().expect("only a phantom buffer has no bytes, and nobody reads that")
+        self.allocation.bytes().expect("only a phantom buffer has no bytes, and it is never read")
     }
 }

@@ -5,8 +5,8 @@ use crate::Error;
 use nicety_nic::nfp::{self, ChannelError, Guard};
 use nicety_types::{Duration, Path};
 
-/// The device through which a host's threads reach the processes on its card. Of the thread that opened it: one that
-/// another thread is to use, that thread opens itself.
+/// The device through which a host's threads reach the processes on its card. It belongs to the thread that opened
+/// it; another thread opens its own.
 #[derive(Clone)]
 pub struct Device {
     pub(super) host: Host,
@@ -40,7 +40,7 @@ impl Device {
     /// Subscribes to a target: a channel to the process that has registered it.
     ///
     /// # Errors
-    /// When no process has, or another channel is there.
+    /// When no process has, or it has another channel already.
     pub async fn subscribe(&self, target: u32) -> Result<Channel, Error> {
         let subscribe = async |path: &mut Path| self.device.subscribe(path, target).await;
         let opened = self.host.timed("subscribe", subscribe).await;
@@ -48,7 +48,7 @@ impl Device {
         Ok(Channel { channel, target })
     }
 
-    /// Closes a channel. A process that waits at its end is told.
+    /// Closes a channel. A process that waits at its end receives an error.
     ///
     /// # Errors
     /// When it is not open, or a thread is in a call on it.
@@ -58,12 +58,12 @@ impl Device {
         closed.map_err(|error| about("close", channel.target, error))
     }
 
-    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the process;
-    /// none waits for ever.
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the
+    /// process; without one the wait is unbounded.
     ///
     /// # Errors
-    /// [`Error::Input`] when there are no bytes or too many; [`Error::TimedOut`] when the process did not come in time;
-    /// when it expects another size or kind, another thread is sending here, or the channel is not open.
+    /// [`Error::Input`] when the size is invalid; [`Error::TimedOut`] when the process did not come in time; other
+    /// errors when it expects another size or kind, another thread is sending here, or the channel is not open.
     pub async fn send(&self, channel: Channel, bytes: &[u8], timeout: Option<Duration>) -> Result<(), Error> {
         let send = async |path: &mut Path| self.device.send(path, channel.channel, bytes, timeout).await;
         let sent = self.host.timed("send", send).await;
@@ -123,12 +123,13 @@ impl Device {
         received.map_err(|error| about("receive_ind from", channel.target, error))
     }
 
-    /// Receives from the first of several channels whose process writes, in the order of the alternatives where several
-    /// already do. Returns which, and the bytes of a direct message; those of an indirect one are in its buffer.
+    /// Receives from the first of several channels whose process writes; if several have written, from the first in
+    /// the order of the alternatives. Returns its index, and the bytes of a direct message; those of an indirect one
+    /// are in its buffer.
     ///
     /// # Errors
-    /// As [`Device::receive`] and [`Device::receive_ind`], of whichever was taken; [`Error::Input`] when there are no
-    /// alternatives, or two of one channel.
+    /// As [`Device::receive`] and [`Device::receive_ind`], for the alternative taken; [`Error::Input`] when there are
+    /// no alternatives, or two of one channel.
     pub async fn select(
         &self,
         alternatives: &[Alternative<'_>],
@@ -167,7 +168,7 @@ fn about(what: &str, target: u32, error: ChannelError) -> Error {
     Error::from_channel(&format!("{what} target {target}"), error)
 }
 
-/// The length of a buffer, as a message has it.
+/// The length of a buffer as a message size.
 fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
     u32::try_from(buffer.len()).map_err(|_| {
         Error::Input(format!(

@@ -1,7 +1,7 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; in `send.rs` and `receive.rs` messages between
-//! ranks. A program may have several threads: `thread.rs`.
+//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; messages between ranks in `send.rs` and
+//! `receive.rs`. A program may have several threads: `thread.rs`.
 //!
-//! What only cards of one design have is behind a handle of its own: [`Host::portals`] (`portals.rs`, `offload.rs`),
+//! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
 //! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`).
 
 mod buffer;
@@ -33,12 +33,12 @@ use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone is of the same
-/// thread.
+/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone belongs to
+/// the same thread.
 #[derive(Clone)]
 pub struct Host {
     inner: Rc<Inner>,
-    /// Where the thread's time went since it was last asked to begin anew.
+    /// The path of the thread since its last restart.
     path: Rc<RefCell<Path>>,
 }
 
@@ -49,18 +49,18 @@ struct Inner {
     memory: Rc<Memory>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
-    /// Threads take barriers one after another.
+    /// Serializes the barriers of threads.
     at_barrier: Pool,
     /// Threads that have been started.
     threads: Cell<u32>,
-    /// Threads that failed and that nobody waits for: rank and why.
+    /// Failed threads that are not joined: rank and reason.
     failed: Failed,
     recorder: Recorder,
     /// Whether paths account for their stages.
     breakdown: bool,
 }
 
-/// What a host is made of.
+/// The parts of a host.
 pub(crate) struct HostParts {
     pub(crate) sim: Sim,
     pub(crate) ranks: u32,
@@ -68,7 +68,7 @@ pub(crate) struct HostParts {
     pub(crate) memory: Rc<Memory>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
-    /// Takes what threads fail with that nobody waits for.
+    /// Collects the failures of threads that are not joined.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
     pub(crate) breakdown: bool,
@@ -99,7 +99,7 @@ impl Host {
         self.inner.sim.node().0
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn ranks(&self) -> u32 {
         self.inner.ranks
     }
@@ -109,7 +109,7 @@ impl Host {
         self.inner.sim.now()
     }
 
-    /// A call of the program's that began at `start` is over.
+    /// Records the end of a call that began at `start`.
     fn called(&self, what: &'static str, start: Time) {
         self.caller().called(what, start);
     }
@@ -129,7 +129,7 @@ impl Host {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 
-    /// The random stream of this name on this host: the same seed gives the same numbers.
+    /// The random stream of this name on this host; the same seed gives the same numbers.
     pub fn rng(&self, name: &str) -> Rng {
         self.inner.sim.rng(name)
     }
@@ -140,7 +140,7 @@ impl Host {
         Caller { sim, cpus, recorder, path: &self.path }
     }
 
-    /// A call of the program's that takes virtual time, on the program's path.
+    /// Makes a call that takes virtual time, on the program's path.
     async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         self.caller().timed(what, call).await
     }
@@ -150,14 +150,14 @@ impl Host {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// Lets time pass that belongs to nobody's message.
+    /// Lets time pass without charging it to any message.
     pub async fn pause(&self, duration: Duration) {
         self.inner.sim.delay(duration).await;
         self.restart_path();
     }
 
-    /// Waits until every program of the cluster has come here, over the job launcher's own network. Of several threads
-    /// of one host each comes to a barrier of its own, one after another.
+    /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads
+    /// of one host each take part in a barrier of their own, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
         let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
@@ -166,17 +166,17 @@ impl Host {
             self.inner.barrier.wait().await;
         };
         describe(waiting, meet).await;
-        // The launcher's time belongs to nobody's message.
+        // The launcher's time belongs to no message.
         self.restart_path();
         self.called("barrier", start);
     }
 
-    /// Has the run's interrupt looked at now.
+    /// Has the run's interrupt checked now.
     pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
 
-    /// Begins to account for the thread's time anew, at this instant.
+    /// Restarts the thread's path at this instant.
     pub fn restart_path(&self) {
         self.path.replace(self.path_from_now());
     }
@@ -186,8 +186,7 @@ impl Host {
         path_from(self.now(), self.inner.breakdown)
     }
 
-    /// Where the thread's time went since it began to be accounted for: its critical path, through other nodes where it
-    /// waited for them.
+    /// The thread's critical path since its last restart, through other nodes where it waited for them.
     pub fn path(&self) -> Path {
         self.path.borrow().clone()
     }

@@ -1,5 +1,5 @@
-//! The Portals calls of a host's program. What is set-up takes no virtual time; what is posted costs the CPU o and
-//! returns then; what is waited for costs it o when it is noticed.
+//! The Portals calls of a host's program. Set-up takes no virtual time; posting costs the CPU o and returns then;
+//! waiting costs it o for noticing.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -12,7 +12,7 @@ use nicety_portals::{
 use nicety_types::{Duration, Time};
 use std::rc::Rc;
 
-/// The Portals interface of a host's card, in the hands of one thread of the host's program. Cheap to clone.
+/// The Portals interface of a host's card, for one thread of the host's program. Cheap to clone.
 #[derive(Clone)]
 pub struct Portals {
     pub(super) host: Host,
@@ -23,7 +23,7 @@ impl Host {
     /// The Portals interface of this host's card, with handlers and applications.
     ///
     /// # Errors
-    /// When the card is of another design: what it has, and which card has a Portals interface.
+    /// When the card is of another design; the error names a card with a Portals interface.
     pub fn portals(&self) -> Result<Portals, Error> {
         Ok(Portals { host: self.clone(), card: self.inner.card.of::<spin::Node>()?.card().clone() })
     }
@@ -34,7 +34,7 @@ impl Portals {
     /// A counter, at zero (`PtlCTAlloc`).
     ///
     /// # Errors
-    /// When the card has no more.
+    /// When the card has no free one.
     pub fn ct_alloc(&self) -> Result<CtHandle, Error> {
         Ok(self.card.ct_alloc()?)
     }
@@ -42,7 +42,7 @@ impl Portals {
     /// Frees a counter (`PtlCTFree`).
     ///
     /// # Errors
-    /// When it is in use, or none.
+    /// When it is in use, or does not exist.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), Error> {
         Ok(self.card.ct_free(ct)?)
     }
@@ -50,15 +50,15 @@ impl Portals {
     /// An event queue (`PtlEQAlloc`).
     ///
     /// # Errors
-    /// When the card has no more, or none so deep.
+    /// When the card has no free one, or the depth is beyond its limit.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, Error> {
         Ok(self.card.eq_alloc(depth)?)
     }
 
-    /// Frees an event queue, and what is in it (`PtlEQFree`).
+    /// Frees an event queue with its events (`PtlEQFree`).
     ///
     /// # Errors
-    /// When it is in use, or none.
+    /// When it is in use, or does not exist.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
         Ok(self.card.eq_free(eq)?)
     }
@@ -66,15 +66,15 @@ impl Portals {
     /// A memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
-    /// When the card has no more, or the memory is not this host's.
+    /// When the card has no free one, or the memory is not this host's.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, Error> {
         Ok(self.card.md_bind(md)?)
     }
 
-    /// Gives a memory descriptor back (`PtlMDRelease`).
+    /// Releases a memory descriptor (`PtlMDRelease`).
     ///
     /// # Errors
-    /// While an operation on it has not ended, or when there is none.
+    /// When an operation on it is pending, or it does not exist.
     pub fn md_release(&self, md: MdHandle) -> Result<(), Error> {
         Ok(self.card.md_release(md)?)
     }
@@ -87,10 +87,10 @@ impl Portals {
         self.pt_alloc_with(index, eq, PtOptions::empty())
     }
 
-    /// A portal table entry, of this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+    /// A portal table entry, with this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
     ///
     /// # Errors
-    /// When the index is taken or past the table, or when flow control has no queue of four events or more.
+    /// When the index is taken or beyond the table, or flow control has no queue of four events or more.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -103,7 +103,7 @@ impl Portals {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// While match entries are linked or referred to, or when there is none.
+    /// When match entries are linked or referred to, or it does not exist.
     pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
         Ok(self.card.pt_free(pt)?)
     }
@@ -111,7 +111,7 @@ impl Portals {
     /// Loads a compiled program with handlers, for this host's card.
     ///
     /// # Errors
-    /// When it is no program for the card's cores, or does not fit.
+    /// When it is not a program for the card's cores, or does not fit.
     pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
         let card = &self.card;
         let hpu = &card.spec().hpu;
@@ -120,7 +120,7 @@ impl Portals {
         Ok(handlers)
     }
 
-    /// Puts handlers on the card, for the match entry whose `handlers` the result becomes.
+    /// Attaches handlers. The result is the `handlers` of a match entry.
     ///
     /// # Errors
     /// When program or state do not fit the card.
@@ -137,38 +137,38 @@ impl Portals {
 
 /// The interface.
 impl Portals {
-    /// On behalf of which user the host's operations are (`PtlGetUid`).
+    /// The user of the host's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.card.uid()
     }
 
-    /// Most payload that a packet of the card carries, in bytes.
+    /// Most payload of a packet of the card, in bytes.
     pub fn packet_payload(&self) -> u64 {
         self.card.spec().packet_payload
     }
 
-    /// Tells specifications of cards apart, while there are the cards.
+    /// Identifies a specification of cards, while the cards exist.
     pub(crate) fn spec_address(&self) -> usize {
         std::ptr::from_ref(self.card.spec()).addr()
     }
 
-    /// The card itself, for what measures it.
+    /// The card itself, for measurements.
     pub const fn card(&self) -> &Rc<spin::Card> {
         &self.card
     }
 
-    /// How much there is of everything (`ptl_ni_limits_t`, of `PtlNIInit`).
+    /// The limits of the interface (`ptl_ni_limits_t`, of `PtlNIInit`).
     pub fn ni_limits(&self) -> Limits {
         self.card.spec().limits
     }
 
-    /// What the card counts by now (`PtlNIStatus`).
+    /// The current value of a status register (`PtlNIStatus`).
     pub fn ni_status(&self, register: StatusRegister) -> u64 {
         self.card.statistics().register(register)
     }
 
-    /// Waits until this host sees in its memory what the card's atomic operations have done before now
-    /// (`PtlAtomicSync`): a command, and its answer behind what the card has written.
+    /// Waits until the effects of the card's atomic operations before now are visible in host memory
+    /// (`PtlAtomicSync`): a command, and its reply behind the card's writes.
     ///
     /// # Errors
     /// When the card has no Portals interface.
@@ -229,7 +229,7 @@ impl Portals {
         Ok(self.host.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
     }
 
-    /// Posts a put that the card starts when the counter has reached `threshold` (`PtlTriggeredPut`).
+    /// Posts a put that is triggered when the counter reaches `threshold` (`PtlTriggeredPut`).
     ///
     /// # Errors
     /// When the rank is not valid.
@@ -242,11 +242,11 @@ impl Portals {
         self.triggered(Request::Put(request), ct, threshold).await
     }
 
-    /// Posts an operation of any kind that the card starts when the counter has reached `threshold`
-    /// (`PtlTriggeredGet` and its siblings).
+    /// Posts an operation of any kind that is triggered when the counter reaches `threshold` (`PtlTriggeredGet` and
+    /// its siblings).
     ///
     /// # Errors
-    /// When the rank is not valid. What else the card refuses is among its faults.
+    /// When the rank is not valid. Other refusals are among the card's faults.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
@@ -279,7 +279,7 @@ impl Portals {
     /// Unlinks a match entry, and waits until the card has done so (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// While messages or unexpected headers refer to it, or when there is none.
+    /// When messages or unexpected headers refer to it, or it does not exist.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let unlink = async |path: &mut _| {
@@ -289,8 +289,7 @@ impl Portals {
         Ok(self.host.timed("unlink an entry", unlink).await?)
     }
 
-    /// Searches the unexpected headers, and waits until the card has done so (`PtlMESearch`). What it found comes as
-    /// events.
+    /// Searches the unexpected headers, and waits until the card has done so (`PtlMESearch`). Results come as events.
     ///
     /// # Errors
     /// When the card refuses it.
@@ -303,11 +302,11 @@ impl Portals {
         Ok(self.host.timed("search", search).await?)
     }
 
-    /// Lets messages in to a portal table entry, or keeps them out, and waits until the card has done so
-    /// (`PtlPTEnable`, `PtlPTDisable`).
+    /// Enables or disables a portal table entry, and waits until the card has done so (`PtlPTEnable`,
+    /// `PtlPTDisable`).
     ///
     /// # Errors
-    /// When there is none.
+    /// When it does not exist.
     pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let enable = async |path: &mut _| {
@@ -326,7 +325,7 @@ impl Portals {
         self.card.ct_get(ct)
     }
 
-    /// When the host could see a counter's last change; none where it has not changed.
+    /// The time when the host could see a counter's last change; none if it has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.card.ct_changed(ct)
     }
@@ -340,7 +339,7 @@ impl Portals {
         Ok(self.host.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
     }
 
-    /// Posts that a counter be set (`PtlCTSet`).
+    /// Posts the setting of a counter (`PtlCTSet`).
     ///
     /// # Errors
     /// When there is no such counter.
@@ -349,7 +348,7 @@ impl Portals {
         Ok(self.host.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
     }
 
-    /// Posts an increment of `target` for when `ct` has reached `threshold` (`PtlTriggeredCTInc`).
+    /// Posts an increment of `target` that is triggered when `ct` reaches `threshold` (`PtlTriggeredCTInc`).
     ///
     /// # Errors
     /// When there is no such counter.
@@ -365,7 +364,7 @@ impl Portals {
         Ok(self.host.timed("triggered increment", post).await?)
     }
 
-    /// Posts that `target` be set when `ct` has reached `threshold` (`PtlTriggeredCTSet`).
+    /// Posts a setting of `target` that is triggered when `ct` reaches `threshold` (`PtlTriggeredCTSet`).
     ///
     /// # Errors
     /// When there is no such counter.
@@ -382,7 +381,7 @@ impl Portals {
         Ok(self.host.timed("triggered set", post).await?)
     }
 
-    /// Posts that what waits on a counter be forgotten (`PtlCTCancelTriggered`).
+    /// Posts the cancellation of all operations that a counter is to trigger (`PtlCTCancelTriggered`).
     ///
     /// # Errors
     /// When there is no such counter.
@@ -394,7 +393,7 @@ impl Portals {
     /// Waits until a counter has reached `threshold` (`PtlCTWait`).
     ///
     /// # Errors
-    /// When operations it counts have failed; [`Error::HandlerTrap`] where handlers of this card have.
+    /// When operations it counts have failed; [`Error::HandlerTrap`] when handlers of this card have failed.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
@@ -412,8 +411,8 @@ impl Portals {
         }
     }
 
-    /// Waits until one of these counters has reached its threshold or counts a failure, or `limit` is over
-    /// (`PtlCTPoll`). Returns which of them, and its value; none when the time is over.
+    /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed
+    /// (`PtlCTPoll`). Returns the counter and its value; none after `limit`.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -427,8 +426,8 @@ impl Portals {
         Ok(self.host.timed("wait for a counter", poll).await?)
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` says what for, should it never
-    /// come.
+    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` names the event in a
+    /// deadlock's text.
     ///
     /// # Errors
     /// When the queue overflowed before it.
@@ -443,7 +442,7 @@ impl Portals {
         Ok(self.host.timed("wait for an event", wait).await?)
     }
 
-    /// The next event of a queue, if there is one (`PtlEQGet`). Looking costs the CPU o, whatever it finds.
+    /// The next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
     ///
     /// # Errors
     /// When there is no such queue, or it overflowed before the event.
@@ -452,8 +451,8 @@ impl Portals {
         Ok(self.host.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
     }
 
-    /// Waits until one of these queues has an event, or `limit` is over (`PtlEQPoll`). Returns which of them, and the
-    /// event; none when the time is over.
+    /// Waits until one of these queues has an event, or until `limit` has passed (`PtlEQPoll`). Returns the queue and
+    /// the event; none after `limit`.
     ///
     /// # Errors
     /// When there is no such queue, or it overflowed before the event.

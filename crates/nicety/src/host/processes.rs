@@ -1,5 +1,5 @@
-//! What a host has of a card with processes: [`Channels`]. All but waiting for the end of a process is set-up and takes no
-//! virtual time.
+//! A host's interface to a card with processes: [`Channels`]. Everything except waiting for the end of a process is
+//! set-up and takes no virtual time.
 
 use super::{Buffer, Device, Host};
 use crate::Error;
@@ -7,8 +7,7 @@ use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable,
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The processes on a host's card and the channels to them, in the hands of one thread of the host's program. Cheap to
-/// clone.
+/// The processes on a host's card and the channels to them, for one thread of the host's program. Cheap to clone.
 #[derive(Clone)]
 pub struct Channels {
     host: Host,
@@ -19,19 +18,19 @@ impl Host {
     /// Processes on this host's card, and channels to them.
     ///
     /// # Errors
-    /// When the card is of another design: what it has, and which card has processes.
+    /// When the card is of another design; the error names a card with processes.
     pub fn channels(&self) -> Result<Channels, Error> {
         Ok(Channels { host: self.clone(), table: self.inner.card.of::<ProcessTable>()? })
     }
 }
 
 impl Channels {
-    /// The card's microengines.
+    /// The card's spec.
     pub fn spec(&self) -> &NfpSpec {
         self.table.spec()
     }
 
-    /// Tells specifications of cards apart, while there are the cards.
+    /// Identifies a specification of cards, while the cards exist.
     pub(crate) fn spec_address(&self) -> usize {
         Arc::as_ptr(self.table.card().spec()).addr()
     }
@@ -41,7 +40,7 @@ impl Channels {
         Device { host: self.host.clone(), device: self.table.card().open() }
     }
 
-    /// A system call that locks a buffer's pages for the card, and gives them free again. Returns how many pages there are.
+    /// A system call that locks a buffer's pages for the card, and unlocks them again. Returns their number.
     pub async fn lock(&self, buffer: &Buffer) -> u64 {
         let kernel = self.table.card().kernel();
         let pages = kernel.spec().pages(buffer.address(), buffer.len());
@@ -57,7 +56,7 @@ impl Channels {
     /// Loads a compiled program of processes, for this card.
     ///
     /// # Errors
-    /// When it is no program for the card's microengines, or does not fit one.
+    /// When it is not a program for the card's microengines, or does not fit one.
     pub fn load(&self, elf: &[u8]) -> Result<Processes, Error> {
         let program = Program::load(elf, self.table.spec());
         program.map(Processes).map_err(|error| Error::Input(error.to_string()))
@@ -72,11 +71,11 @@ impl Channels {
         Ok(self.table.start(processes, start)?)
     }
 
-    /// Opens a queue of the card's port: frames for it wait from now on until a process receives them, where they were
-    /// dropped before.
+    /// Opens a queue of the card's port: from now on its frames wait until a process receives them; before, they are
+    /// dropped.
     ///
     /// # Errors
-    /// When there is no such queue, or it is that of messages between hosts.
+    /// When there is no such queue, or it is the one of messages between hosts.
     pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
         let card = self.table.card();
         match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
@@ -91,31 +90,31 @@ impl Channels {
         Ok(())
     }
 
-    /// Waits for the end of a process: what its function returned.
+    /// Waits for the end of a process, and returns its value.
     ///
     /// # Errors
-    /// [`Error::HandlerTrap`] when it was stopped; when another process was started in its place since.
+    /// [`Error::HandlerTrap`] when it trapped; an error when another process has been started in its place.
     pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
         let start = self.host.now();
         let result = self.table.finished(process).await;
-        // A process keeps no account of whose time it took.
+        // A process has no path of its own to continue.
         self.host.restart_path();
         self.host.called("wait for a process", start);
         Ok(result?)
     }
 
-    /// Whether a part of a memory of the card is one.
+    /// Checks a part of the card's memory.
     ///
     /// # Errors
-    /// When it is not in the memory.
+    /// When it reaches beyond the memory.
     pub fn check(&self, part: &CardMemory) -> Result<(), Error> {
         Ok(self.table.check(part)?)
     }
 
-    /// The bytes of a part of a memory of the card, as they are now.
+    /// The present bytes of a part of the card's memory.
     ///
     /// # Errors
-    /// When it is not in the memory.
+    /// When it reaches beyond the memory.
     pub fn read(&self, part: &CardMemory) -> Result<Vec<u8>, Error> {
         let card = &self.table;
         card.check(part)?;
@@ -124,10 +123,10 @@ impl Channels {
         Ok(bytes)
     }
 
-    /// Changes the bytes of a part of a memory of the card, from its first on.
+    /// Overwrites the first bytes of a part of the card's memory.
     ///
     /// # Errors
-    /// When it is not in the memory, or there are more bytes than it has.
+    /// When the part reaches beyond the memory, or there are more bytes than the part has.
     pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
         let card = &self.table;
         card.check(part)?;

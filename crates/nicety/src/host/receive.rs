@@ -1,11 +1,11 @@
-//! Receiving messages: `recv`, and in two halves, so that a receive can be there before its message comes.
+//! Receiving messages: `recv`, and its two halves, which allow a receive to be posted before its message comes.
 
 use super::{Buffer, Host};
 use crate::Error;
 use nicety_nic::{Arrival, PostedReceive};
 use nicety_types::Time;
 
-/// What a receive brought.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The rank that sent it.
@@ -16,12 +16,12 @@ pub struct Received {
     pub length: u64,
 }
 
-/// A receive that has been posted, for [`Host::received`] of the same host. It stays there until a message comes, also where
-/// nobody asks for it.
+/// A posted receive, for [`Host::received`] of the same host. It stays posted until a message comes, even if no call
+/// waits for it.
 #[must_use = "a message comes into its buffer; Host::received says when"]
 pub struct PendingRecv(pub(super) PostedReceive);
 
-/// A message was longer than its receive.
+/// The error of a message longer than its receive.
 fn cut(bytes: u64, rank: u32, room: u64) -> Error {
     Error::Program(format!(
         "a message of {bytes} bytes from rank {rank} came into a recv of {room} bytes: {} bytes were cut; give recv a \
@@ -33,8 +33,9 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 impl Host {
     /// Receives one message into a buffer: from one rank or any, with one tag or any.
     ///
-    /// On a Portals card, a message that comes before its receive is on the card is dropped and counted. Where that can
-    /// happen, [`Host::post_recv`] goes first; this is that and [`Host::received`] in one. Elsewhere it waits.
+    /// On a Portals card, a message that comes before its receive is on the card is dropped and counted. To avoid
+    /// that, call [`Host::post_recv`] first; `recv` is that and [`Host::received`] in one. On other cards the message
+    /// waits.
     ///
     /// # Errors
     /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
@@ -49,15 +50,16 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// Posts a receive, and does not wait for its message: what comes from then on, one crossing of the bus and the
-    /// card's work on a command later, finds it. Of several, the first that fits takes a message.
+    /// Posts a receive without waiting for its message. The receive takes effect one crossing of the bus and the
+    /// card's work on a command later, and matches messages from then on. Of several, the first that matches takes a
+    /// message.
     ///
-    /// A program that has to be sure that a receive is there first posts it, and only then lets its sender know, by a
-    /// [`Host::barrier`] or a message. On a Portals card: a use-once match entry. On a flow processor: a receive of the
-    /// library's, which takes no time to post.
+    /// A program that must be sure that its receive comes first posts it, and only then notifies its sender, by a
+    /// [`Host::barrier`] or a message. On a Portals card it is a use-once match entry; on a flow processor a receive
+    /// of the library, which takes no time to post.
     ///
     /// # Errors
-    /// When there is no such rank. That the card has no more match entries, [`Host::received`] tells.
+    /// When there is no such rank. [`Host::received`] reports when the card has no free match entry.
     pub async fn post_recv(
         &self,
         buffer: &Buffer,
@@ -68,16 +70,16 @@ impl Host {
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }
 
-    /// Waits for the message of a receive that this host has posted: on a Portals card, for its PUT event.
+    /// Waits for the message of a posted receive; on a Portals card, for its PUT event.
     ///
     /// # Errors
-    /// When the card had no more match entries, or the message is longer than the buffer.
+    /// When the card had no free match entry, or the message is longer than the buffer.
     pub async fn received(&self, pending: PendingRecv) -> Result<Received, Error> {
         let start = self.now();
         self.received_since(pending, start).await
     }
 
-    /// As [`Host::received`], by a call of the program's that began at `start`.
+    /// As [`Host::received`], as part of a call that began at `start`.
     async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
         let arrival = self.inner.card.clone().received(self.caller(), pending.0).await?;
         self.called("recv", start);

@@ -1,16 +1,17 @@
-//! Sending messages from rank to rank, and what cards are told of them.
+//! Sending messages between ranks.
 
 use super::{Buffer, Host};
 use crate::Error;
 use nicety_nic::{CardError, Outgoing, Wanted};
 
 impl Host {
-    /// Sends a buffer to a rank's `recv` of the same tag, its own included. Returns when the buffer may be used again.
+    /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag. Returns when the buffer may be
+    /// used again.
     ///
-    /// On a Portals card: a put, and the wait for its SEND event; the receive has to be posted when the message comes:
-    /// [`Host::post_recv`]. On a flow processor: a channel to the processes that forward messages, which have it wait until
-    /// its receive is there, or to itself by the library alone. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
-    /// message without a receive waits in the card's memory.
+    /// On a Portals card: a put, and the wait for its SEND event; the receive must be posted before the message
+    /// arrives ([`Host::post_recv`]). On a flow processor: a channel to the forwarding processes, where the message
+    /// waits for its receive; or, to itself, the library alone. On a card with virtual network interfaces: a Send
+    /// command, and the wait for its doorbell; a message without a receive waits in the card's memory.
     ///
     /// # Errors
     /// When there is no such rank.
@@ -19,7 +20,7 @@ impl Host {
         Ok(self.inner.card.clone().send(self.caller(), message).await?)
     }
 
-    /// A message to be sent, as cards take it.
+    /// The message in the card's terms.
     ///
     /// # Errors
     /// When there is no such rank.
@@ -28,7 +29,7 @@ impl Host {
         Ok(Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() })
     }
 
-    /// A receive to be posted, as cards take it.
+    /// The receive in the card's terms.
     ///
     /// # Errors
     /// When there is no such rank.
@@ -42,7 +43,7 @@ impl Host {
         Ok(Wanted { source, tag, address: buffer.address(), room: buffer.len() })
     }
 
-    /// Refuses a rank that there is not.
+    /// Checks that a rank exists.
     fn check_rank(&self, rank: u32) -> Result<(), Error> {
         let ranks = self.inner.ranks;
         if rank < ranks { Ok(()) } else { Err(CardError::no_rank(rank, ranks).into()) }

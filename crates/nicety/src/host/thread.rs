@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// What failed and that nobody waits for: rank and why.
+/// Failed threads that are not joined: rank and reason.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Error)>>>;
 
-/// A thread that was started, by [`Host::spawn`]. One that is dropped goes on, and ends the run where it fails.
+/// A thread started by [`Host::spawn`]. If dropped, it runs on, and fails the run if it fails.
 #[must_use = "a thread's result, and its error, are what Thread::join gives"]
 pub struct Thread<T> {
     host: Host,
@@ -26,8 +26,8 @@ struct End<T> {
 }
 
 impl Host {
-    /// Starts another thread of this host's program, at this instant. It has the host's memory and card, and its time is
-    /// accounted for apart.
+    /// Starts another thread of this host's program, at this instant. It shares the host's memory and card, and has a
+    /// path of its own.
     pub fn spawn<T, F>(&self, thread: impl FnOnce(Host) -> F) -> Thread<T>
     where
         T: 'static,
@@ -59,10 +59,10 @@ impl Host {
 }
 
 impl<T> Thread<T> {
-    /// Waits for the end of the thread: its result. The caller's time up to then is the thread's, where it had to wait.
+    /// Waits for the end of the thread: its result. The caller's path continues the thread's, if it had to wait.
     ///
     /// # Errors
-    /// What the thread failed with.
+    /// The error of the thread.
     pub async fn join(self) -> Result<T, Error> {
         let (number, start) = (self.number, self.host.now());
         let ended = || self.end.result.borrow().is_some();

@@ -1,4 +1,4 @@
-//! What a host has of a card with virtual network interfaces: [`Vni`], and its processes that have one.
+//! A host's interface to a card with virtual network interfaces: [`Vni`], and processes with an interface.
 
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
@@ -9,15 +9,15 @@ use nicety_nic::qnix::{
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 
-/// A process of a host, whose card has virtual network interfaces. It has memory of its own, and an interface once it has
-/// opened one. Cheap to clone; what it does takes the time of the thread that it came from.
+/// A process of a host whose card has virtual network interfaces. It has memory of its own, and an interface once it
+/// has opened one. Cheap to clone; its calls take the time of the thread that made it.
 #[derive(Clone)]
 pub struct VniProcess {
     host: Host,
     process: Rc<nicety_nic::qnix::Process>,
 }
 
-/// The virtual network interfaces of a host's card, in the hands of one thread of the host's program. Cheap to clone.
+/// The virtual network interfaces of a host's card, for one thread of the host's program. Cheap to clone.
 #[derive(Clone)]
 pub struct Vni {
     host: Host,
@@ -28,59 +28,59 @@ impl Host {
     /// Virtual network interfaces of this host's card, for processes of this host.
     ///
     /// # Errors
-    /// When the card is of another design: what it has, and which card has virtual network interfaces.
+    /// When the card is of another design; the error names a card with virtual network interfaces.
     pub fn vni(&self) -> Result<Vni, Error> {
         Ok(Vni { host: self.clone(), node: self.inner.card.of::<qnix::Node>()? })
     }
 }
 
 impl Vni {
-    /// A process of this host, by a number of the program's choice. Number 0 is the one that `send` and `recv` belong to:
-    /// it has interface 0 and the largest Buffer Pool from the beginning, and what this host allocates is its memory.
+    /// A process of this host, by a number of the program's choice. Number 0 owns `send` and `recv`: it has interface
+    /// 0 and the largest Buffer Pool from the beginning, and memory that this host allocates.
     pub fn process(&self, number: u32) -> VniProcess {
         VniProcess { host: self.host.clone(), process: self.node.process(number) }
     }
 
-    /// How often this host's kernel was entered, and what for.
+    /// Kernel entries on this host, by cause.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.node.card().kernel().counters()
     }
 
-    /// What this host's card has counted.
+    /// Counters of this host's card.
     pub fn statistics(&self) -> Statistics {
         self.node.card().statistics()
     }
 
-    /// How the card's memory is used.
+    /// Use of the card's memory.
     pub fn memory(&self) -> CardMemory {
         self.node.card().memory()
     }
 
-    /// A piece of the Buffer Pool that `send` and `recv` have, which needs neither a copy nor the kernel. Set-up, takes no
-    /// virtual time; nobody gives it back.
+    /// A piece of the Buffer Pool of `send` and `recv`; a message in it needs neither a copy nor the kernel. Set-up,
+    /// takes no virtual time; the piece is never freed.
     ///
     /// # Errors
-    /// When the pool has no piece of that length free.
+    /// When the pool has no free piece of that length.
     pub fn pool_buffer(&self, len: u64) -> Result<Buffer, Error> {
         let (allocation, start) = self.node.process(OWN_PROCESS).pool_piece(len)?;
         Ok(Buffer { allocation, start, len })
     }
 
-    /// A CPU copies a buffer into the Buffer Pool that `send` and `recv` have, from where the card may fetch it.
+    /// A CPU copies a buffer into the Buffer Pool of `send` and `recv`, where the card can fetch it.
     ///
     /// # Errors
-    /// When the pool has not so much room.
+    /// When the pool has no free piece of that length.
     pub async fn copy_to_pool(&self, from: &Buffer) -> Result<(), Error> {
         let process = self.node.process(OWN_PROCESS);
         let copy = async |path: &mut _| process.copy_to_pool(from.address(), from.len(), path).await;
         Ok(self.host.timed("copy", copy).await?)
     }
 
-    /// A system call that locks and translates a buffer's pages, writes their descriptors into the card, and gives them
-    /// free again. Returns how many pages there are.
+    /// A system call that locks and translates a buffer's pages, writes their descriptors to the card, and unlocks
+    /// the pages again. Returns their number.
     ///
     /// # Errors
-    /// When the card has not so many descriptors.
+    /// When the card has fewer descriptors.
     pub async fn lock_and_translate(&self, buffer: &Buffer) -> Result<u64, Error> {
         let process = self.node.process(OWN_PROCESS);
         let (address, bytes) = (buffer.address(), buffer.len());
@@ -88,10 +88,10 @@ impl Vni {
         Ok(self.host.timed("lock and translate", lock).await?)
     }
 
-    /// As [`Host::send`], and how the bytes get to the card.
+    /// As [`Host::send`], with a given transfer method to the card.
     ///
     /// # Errors
-    /// As [`Host::send`]; when the message is too long for that way.
+    /// As [`Host::send`]; when the message is too long for that method.
     pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<(), Error> {
         let start = self.host.now();
         let posted = self.post_send(buffer, to, tag, how).await?;
@@ -100,7 +100,7 @@ impl Vni {
         Ok(())
     }
 
-    /// Posts a send, and does not wait until the buffer may be used again.
+    /// Posts a send, without waiting until the buffer may be used again.
     ///
     /// # Errors
     /// As [`Vni::send`].
@@ -112,12 +112,12 @@ impl Vni {
     /// Waits until the buffer of a send may be used again.
     ///
     /// # Errors
-    /// When the operation is not one that has not ended.
+    /// When the operation does not exist or has ended already.
     pub async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
         Ok(self.node.sent(self.host.caller(), posted).await?)
     }
 
-    /// As [`Host::post_recv`], and how the bytes get from the card.
+    /// As [`Host::post_recv`], with a given transfer method from the card.
     ///
     /// # Errors
     /// As [`Host::post_recv`].
@@ -149,24 +149,24 @@ impl VniProcess {
         Ok(buffer)
     }
 
-    /// Has the kernel register it with the card. Returns the number of its interface, the lowest that is free.
+    /// Has the kernel register it with the card. Returns the number of its interface, the lowest free one.
     ///
     /// # Errors
-    /// When it has one, or none is left.
+    /// When it has one already, or none is free.
     pub async fn open(&self) -> Result<u32, Error> {
         Ok(self.host.timed("open an interface", async |path| self.process.open(path).await).await?)
     }
 
-    /// Has the kernel take its interface and its Buffer Pool away again.
+    /// Has the kernel release its interface and its Buffer Pool.
     ///
     /// # Errors
-    /// When the interface is not its own, or operations have not ended.
+    /// When the interface is not its own, or operations are pending.
     pub async fn close(&self, vni: u32) -> Result<(), Error> {
         Ok(self.host.timed("close an interface", async |path| self.process.close(vni, path).await).await?)
     }
 
-    /// Registers a Buffer Pool, whose pages are locked and translated once. What is sent from it, or received into it, needs
-    /// no copy and no kernel.
+    /// Registers a Buffer Pool, whose pages are locked and translated once. Messages sent from it or received into it
+    /// need no copy and no kernel.
     ///
     /// # Errors
     /// When the interface is not its own, there is a pool already, or it is too large.
@@ -176,7 +176,7 @@ impl VniProcess {
         Ok(Buffer { len: allocation.len(), allocation, start: 0 })
     }
 
-    /// Posts a send. It ends when the bytes are on the card, and the buffer may be used again.
+    /// Posts a send. It completes when the bytes are on the card, and the buffer may be used again.
     ///
     /// # Errors
     /// When the interface or the buffer is not its own, or a limit is reached.
@@ -193,7 +193,7 @@ impl VniProcess {
         Ok(self.host.timed("post a send", async |path| self.process.send(vni, send, path).await).await?)
     }
 
-    /// Posts a receive: of one sender, a rank and its interface, or any; of one tag, or any.
+    /// Posts a receive: from one sender (a rank and its interface) or any; with one tag or any.
     ///
     /// # Errors
     /// When the interface or the buffer is not its own, or a limit is reached.
@@ -211,7 +211,7 @@ impl VniProcess {
         Ok(self.host.timed("post a receive", post).await?)
     }
 
-    /// Looks at the doorbell of an operation: how it ended, where it did.
+    /// Polls the doorbell of an operation: its completion, if it has completed.
     ///
     /// # Errors
     /// When the interface is not its own, or it has no such operation.
@@ -220,7 +220,7 @@ impl VniProcess {
         Ok(self.host.timed("look at a doorbell", look).await?)
     }
 
-    /// Waits for the doorbell of an operation: how it ended.
+    /// Waits for the doorbell of an operation: its completion.
     ///
     /// # Errors
     /// When the interface is not its own, or it has no such operation.
@@ -229,7 +229,7 @@ impl VniProcess {
         Ok(self.host.timed("wait for a doorbell", wait).await?)
     }
 
-    /// What copying a buffer to the pool would take, and what locking and translating it, by the numbers in the spec.
+    /// The costs of copying a buffer to the pool, and of locking and translating it, according to the spec.
     pub fn costs(&self, buffer: &Buffer) -> (Duration, Duration) {
         self.process.costs(buffer.address(), buffer.len())
     }

@@ -1,4 +1,4 @@
-//! Computing on host memory: what it costs a program to go through bytes itself.
+//! Computing on host memory: the cost of a program's own pass over bytes.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -15,10 +15,10 @@ impl Buffer {
 }
 
 impl Host {
-    /// This much time and this many cycles of the host's CPU cores.
+    /// The duration of so much time plus so many cycles of a CPU core.
     ///
     /// # Errors
-    /// When they end after 2^64 picoseconds of the run, where begun now.
+    /// When it would end beyond the end of virtual time, 2^64 picoseconds.
     pub fn duration(&self, time: Duration, cycles: u64) -> Result<Duration, Error> {
         let ps = u128::from(time.ps())
             + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.inner.cpus.clock().hz()));
@@ -33,11 +33,12 @@ impl Host {
         Ok(Duration::from_ps(whole))
     }
 
-    /// Computes on memory, on one of the host's CPUs: takes as long as computing, fetching lines into the cache, or memory's
-    /// bandwidth, and counts the lines as traffic of host memory. The bytes are the caller's business.
+    /// Computes on memory, on one of the host's CPUs. It takes the longest of computation, fetching lines into the
+    /// cache, and memory bandwidth, and counts the lines as traffic of host memory. It does not change bytes; the
+    /// caller does.
     ///
     /// # Errors
-    /// When memory that it goes through is not the host's.
+    /// When the memory is not the host's.
     pub async fn work(&self, work: &Work) -> Result<(), Error> {
         let (start, mut path) = (self.now(), self.path());
         let done = self.inner.cpus.work(&self.inner.memory, work, &mut path).await;
@@ -46,7 +47,8 @@ impl Host {
         Ok(done?)
     }
 
-    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both, and the bytes are there at its end.
+    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both buffers; the bytes are in place at its
+    /// end.
     ///
     /// # Errors
     /// When the buffers differ in length.

@@ -1,10 +1,10 @@
-//! Uses that overlap in time, laid side by side.
+//! Placement of uses that overlap in time on separate lanes.
 
 use nicety_types::{Slice, Time};
 
-/// A lane for each of some uses of one resource, which are sorted by start and, of those that start together, by the
-/// longer first. In a lane no two uses overlap, but where the resource nests one may lie inside another. Lanes are
-/// numbered from 0, and each use gets the lowest that it fits in. A use that takes no time is in nobody's way.
+/// Assigns a lane to each use of one resource. Uses are sorted by start, and those with the same start by the longer
+/// first. Uses in a lane do not overlap, but may nest if the resource nests. Lanes are numbered from 0, and each use
+/// gets the lowest that it fits in. A use that takes no time fits everywhere.
 pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
     // The ends of the uses in each lane that are still open, the innermost last.
     let mut lanes: Vec<Vec<Time>> = Vec::new();

@@ -1,7 +1,7 @@
-//! What a run leaves to look at: messages, packets, handler runs, and the use of resources.
+//! The recording of a run: messages, packets, handler runs, and the use of resources.
 //!
-//! A [`Recording`] is put together after a run from what each node has kept. Its rows come in an order of their own,
-//! so they are the same however the nodes were spread over shards.
+//! A [`Recording`] is built after a run from the records of each node. Its rows are sorted, so that they do not
+//! depend on how the nodes were spread over shards.
 //!
 //! - [`tables`]: the rows as Arrow columns.
 //! - [`timeline`]: the rows as a timeline for the Perfetto viewer.
@@ -22,29 +22,30 @@ use std::collections::HashMap;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The message: who sent it, and its number there. Commands of the host to its card are numbered among the messages.
+    /// Its sender and number. Commands of the host to its card are numbered as messages.
     pub id: MessageId,
-    /// The node it was for.
+    /// Its target.
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
-    /// What it is in the card's protocol, such as `put` or `ack`.
+    /// Its kind in the card's protocol, such as `put` or `ack`.
     pub kind: &'static str,
-    /// Who started it.
+    /// Its origin.
     pub by: Starter,
     /// When its sender began to post it.
     pub posted: Time,
     /// When its first byte went on the link.
     pub first_byte: Option<Time>,
-    /// When its first packet had been matched; of a message on a channel, when its mailbox had come to the other end.
+    /// When its first packet had been matched; of a message on a channel, when its mailbox had arrived at the other
+    /// end.
     pub matched: Option<Time>,
-    /// When its completion was visible to the host it was for; none where it was dropped, or still under way at the end.
+    /// When its completion was visible to its target host; none if it was dropped, or still in flight at the end.
     pub completed: Option<Time>,
     /// When a program of that host had noticed the completion.
     pub noticed: Option<Time>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: &'static str,
-    /// Where the time from `posted` to `completed` went; adds up to it exactly.
+    /// The stages of the time from `posted` to `completed`; they add up to it exactly.
     pub stages: Option<Vec<(Stage, Duration)>>,
 }
 
@@ -59,9 +60,9 @@ pub struct PacketRow {
     pub bytes: u64,
     /// When its first byte went on the link.
     pub sent: Time,
-    /// When its last byte was in the packet buffer it was for.
+    /// When its last byte was in its target's packet buffer.
     pub arrived: Option<Time>,
-    /// When the matching unit was done with it.
+    /// When the matching unit had processed it.
     pub matched: Option<Time>,
     /// When it left the packet buffer: deposited, handled or dropped.
     pub settled: Option<Time>,
@@ -70,18 +71,18 @@ pub struct PacketRow {
 /// A use of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// On which node.
+    /// The node.
     pub node: NodeId,
-    /// Which of several: the processor, port, core or transfer.
+    /// Index among several: the processor, port, core or transfer.
     pub unit: u32,
     /// The use.
     pub slice: Slice,
 }
 
-/// What a run left to look at.
+/// The recording of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// How much was recorded.
+    /// Level of recording.
     pub level: Level,
     /// Messages, by source and number; from [`Level::Messages`] on.
     pub messages: Vec<Message>,
@@ -91,7 +92,7 @@ pub struct Recording {
     pub handler_runs: Vec<(NodeId, HandlerRun)>,
     /// Uses of resources, by node, resource, unit and time; at [`Level::Everything`].
     pub resources: Vec<Usage>,
-    /// Rows that were not kept because a table was full.
+    /// Rows left out because a table was full.
     pub left_out: LeftOut,
 }
 
@@ -102,12 +103,12 @@ pub struct StageTotal {
     pub stage: Stage,
     /// Messages that spent any time in it.
     pub messages: u64,
-    /// The time of all of them.
+    /// The time of all of them together.
     pub total: Duration,
 }
 
 impl Recording {
-    /// Puts together what the nodes have kept. They come in the order of their numbers.
+    /// Joins the records of the nodes, given in the order of their numbers.
     pub(crate) fn of(level: Level, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let mut recording = Recording { level, ..Recording::default() };
         let mut arrived: HashMap<MessageId, Arrived> = HashMap::new();
@@ -139,7 +140,7 @@ impl Recording {
         recording
     }
 
-    /// The stages of all completed messages, in their usual order, and how many messages these are.
+    /// The stages of all completed messages, in their usual order, and the number of these messages.
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
         let mut totals: Vec<StageTotal> = Stage::ALL
             .iter()
@@ -176,7 +177,7 @@ fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
     }
 }
 
-/// The stages of `path` since `base`; none where it does not go on from there.
+/// The stages of `path` since `base`; none if `path` does not continue `base`.
 fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
     let goes_on = base.origin() == path.origin()
         && Stage::ALL.iter().all(|&stage| path.total(stage) >= base.total(stage));
@@ -186,7 +187,7 @@ fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
     })
 }
 
-/// Orders the uses of a node's resources, and tells those of equal resources apart.
+/// Sorts the uses of a node's resources, and numbers equal resources.
 fn usages(node: NodeId, mut slices: Vec<Slice>) -> Vec<Usage> {
     slices.sort_by_key(|slice| (slice.resource, slice.start, Reverse(slice.end)));
     let mut usages = Vec::with_capacity(slices.len());

@@ -1,6 +1,6 @@
-//! Protocol Buffers, as far as a timeline needs them: the wire format has three kinds of fields here.
+//! Protocol Buffers encoding for a timeline, which needs three kinds of fields.
 
-/// A message under way.
+/// A message being encoded.
 #[derive(Default)]
 pub(super) struct Proto(Vec<u8>);
 
@@ -40,7 +40,7 @@ impl Proto {
         self.bytes(field, text.as_bytes())
     }
 
-    /// A message inside.
+    /// A nested message.
     pub(super) fn message(self, field: u32, message: &Proto) -> Proto {
         self.bytes(field, &message.0)
     }

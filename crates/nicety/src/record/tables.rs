@@ -1,5 +1,5 @@
 //! A recording as Arrow columns, with units in their names. Times are picoseconds since the start of the run; a null
-//! says that something did not happen, or not within what was recorded.
+//! means that an event did not happen, or was not recorded.
 
 use super::{LeftOut, Recording, Stage, Starter};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
@@ -36,7 +36,7 @@ fn texts(values: impl Iterator<Item = &'static str>) -> StringArray {
     values.map(Some).collect()
 }
 
-/// The two columns that name a message.
+/// The two columns that identify a message.
 fn messages(columns: &mut Columns, prefix: &str, ids: impl Iterator<Item = Option<MessageId>> + Clone) {
     let sources: UInt32Array = ids.clone().map(|id| id.map(|id| id.source.0)).collect();
     column(columns, &format!("{prefix}source"), sources);
@@ -58,9 +58,9 @@ pub fn stage_column(stage: Stage) -> String {
 }
 
 impl Recording {
-    /// Messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence` (the message
-    /// whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`, `completed_ps`,
-    /// `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage of it.
+    /// Messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence` (the
+    /// message whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`,
+    /// `completed_ps`, `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage of it.
     pub fn messages_table(&self) -> RecordBatch {
         let rows = &self.messages;
         let mut columns = Columns::new();
@@ -89,8 +89,8 @@ impl Recording {
         batch(columns)
     }
 
-    /// Packets: `source`, `sequence`, `offset_bytes`, `size_bytes`, `sent_ps` (first byte on the link), `arrived_ps` (last
-    /// byte in the packet buffer), `matched_ps`, `settled_ps` (out of the packet buffer).
+    /// Packets: `source`, `sequence`, `offset_bytes`, `size_bytes`, `sent_ps` (first byte on the link), `arrived_ps`
+    /// (last byte in the packet buffer), `matched_ps`, `settled_ps` (out of the packet buffer).
     pub fn packets_table(&self) -> RecordBatch {
         let rows = &self.packets;
         let mut columns = Columns::new();
@@ -138,7 +138,7 @@ impl Recording {
         batch(columns)
     }
 
-    /// How many rows each table left out, by the table's name.
+    /// Number of rows left out, by the table's name.
     pub fn left_out_by_table(&self) -> [(&'static str, u64); 4] {
         let LeftOut { messages, packets, handler_runs, slices } = self.left_out;
         [("messages", messages), ("packets", packets), ("handler_runs", handler_runs), ("resources", slices)]

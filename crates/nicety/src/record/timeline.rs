@@ -1,8 +1,9 @@
 //! A recording as a timeline for the Perfetto viewer, <https://ui.perfetto.dev>.
 //!
-//! Each node is a process of the timeline, each resource of it a track, and each use a slice. A message is a flow: arrows
-//! from the handler that sent it or the host's post, over link, matching, handler and deposit, to the host that notices
-//! it. Fields are numbered as in Perfetto's `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
+//! Each node is a process of the timeline, each resource of it a track, and each use a slice. A message is a flow:
+//! arrows from its origin (a handler or the host's post) over link, matching, handler and deposit to the host that
+//! notices it. Field numbers are those of Perfetto's `trace_packet.proto`, `track_event.proto` and
+//! `track_descriptor.proto`.
 
 use super::proto::Proto;
 use super::{Recording, Starter, Usage, lanes};
@@ -10,13 +11,13 @@ use nicety_types::{MessageId, NodeId, Resource, Slice, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
-/// What one tick of the timeline's clock is.
+/// The unit of the timeline's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// A nanosecond, as the viewer takes it; fractions are cut off, and the exact times are arguments of the slices.
+    /// A nanosecond, as the viewer expects; fractions are cut off, and the exact times are arguments of the slices.
     #[default]
     Nanosecond,
-    /// A picosecond: nothing is cut off, and what the viewer calls a nanosecond is one.
+    /// A picosecond: exact, but the viewer displays picoseconds as nanoseconds.
     Picosecond,
 }
 
@@ -81,7 +82,7 @@ mod event {
 
 /// `Trace.packet`.
 const PACKET: u32 = 1;
-/// The one sequence of packets there is.
+/// The only sequence of packets.
 const SEQUENCE: u64 = 1;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before the first packet is needed.
 const CLEARED: u64 = 1;
@@ -94,7 +95,7 @@ struct Step {
 }
 
 impl Recording {
-    /// The timeline, as the bytes of a Perfetto trace file. Empty but for its head below
+    /// The timeline, as a Perfetto trace file. It has only a header below
     /// [`Level::Everything`](super::Level::Everything).
     pub fn timeline(&self, scale: Scale) -> Vec<u8> {
         let mut trace = Writer { scale, bytes: Vec::new(), events: Vec::new() };
@@ -115,7 +116,7 @@ impl Recording {
         trace.finish()
     }
 
-    /// The flows through each slice, by its place among `resources`.
+    /// The flows through each slice, by its index in `resources`.
     fn steps(&self) -> HashMap<usize, Vec<Step>> {
         let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(self.messages.len());
         points.extend(self.messages.iter().map(|m| (m.id, Points::default())));
@@ -192,7 +193,7 @@ fn node_name(usages: &[Usage]) -> String {
 fn track_name(usage: &Usage, lane: u32) -> String {
     let name = usage.slice.resource.name();
     if usage.slice.resource == Resource::Dma {
-        // One engine, whose transfers overlap: a number would read as that of an engine.
+        // One engine with overlapping transfers: a number would read as an engine's.
         let others = usage.unit + lane;
         return if others == 0 { name.to_owned() } else { format!("{name}, also under way ({others})") };
     }
@@ -229,7 +230,7 @@ impl Writer {
         self.packet(Proto::new().message(packet::DESCRIPTOR, &track));
     }
 
-    /// The track of a unit, and its slices; `at` is the first one's place among all.
+    /// The track of a unit, and its slices; `at` is the index of the first one.
     fn unit(
         &mut self,
         process: u64,

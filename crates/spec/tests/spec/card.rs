@@ -1,4 +1,4 @@
-//! A small card, whose specs are a library of their own: what is shipped may change, these words stay.
+//! A small card, with specs of its own: the shipped ones may change, these texts stay.
 
 use nicety_spec::{Library, Listing, Spec, SpecErrors};
 

@@ -1,11 +1,11 @@
-//! Whatever stands in a file, reading it ends in a listing or an error, never in a panic.
+//! For any file, reading ends in a listing or an error, never in a panic.
 
 use crate::card::{self, CARDS};
 
 use nicety_spec::SHIPPED;
 use proptest::prelude::*;
 
-/// Reads the text, and prints whatever comes out.
+/// Reads the text, and prints the result.
 fn survives(text: &str, overrides: &[(&str, &str)]) {
     match card::read_text(text, overrides) {
         Ok(listing) => assert!(!listing.to_string().is_empty()),

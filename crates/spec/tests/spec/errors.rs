@@ -1,11 +1,11 @@
-//! The words in which a spec is refused.
+//! The texts with which a spec is refused.
 
 use crate::card::{self, CARDS};
 use nicety_spec::{Library, Spec};
 
 const BASE: &str = "extends = 'discrete'\n";
 
-/// What is said about `text` below the line that extends a shipped spec.
+/// The errors for `text` below the line that extends a shipped spec.
 fn refused(text: &str) -> String {
     card::read_text(&format!("{BASE}{text}"), &[]).unwrap_err().to_string()
 }

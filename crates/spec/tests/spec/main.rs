@@ -1,4 +1,4 @@
-//! Specs as users meet them: what is read, what is refused and in which words.
+//! Specs as users meet them: what is read, what is refused, and the error texts.
 
 mod card;
 mod damage;

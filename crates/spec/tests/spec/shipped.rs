@@ -3,7 +3,7 @@
 use nicety_spec::{Kind, Listing, SHIPPED, Section, Spec, units};
 use toml::de::{DeTable, DeValue};
 
-/// Reads every key there is, as whatever its text says it is: which keys a card has is its parts' business.
+/// Reads every key of a spec, as the quantity its text suggests: the keys of a card are its parts' business.
 fn read_all(name: &str) -> Listing {
     let spec = Spec::load(name, &[], SHIPPED).unwrap_or_else(|errors| panic!("{errors}"));
     let reader = spec.reader();

@@ -1,8 +1,8 @@
-//! What a run leaves to look at: rows of messages, packets, handler runs and resource use.
+//! The records of a run: rows of messages, packets, handler runs and resource use.
 //!
-//! Each node has one [`Recorder`], which keeps plain rows of what happened on that node and nothing else; what two
-//! nodes know of a message or packet is put together after the run. So recording never makes a node look at another
-//! one, costs no virtual time, and gives the same rows for any number of shards.
+//! Each node has one [`Recorder`], which keeps plain rows of that node's own activity; the two ends of a
+//! message or packet are joined after the run. So recording never makes a node read another one, costs no
+//! virtual time, and gives the same rows for any number of shards.
 
 mod recorder;
 
@@ -23,7 +23,7 @@ pub enum Level {
     Messages,
     /// A row for each packet and for each handler run.
     Packets,
-    /// A row for each use of a resource: what a timeline is drawn from.
+    /// A row for each use of a resource: the data of a timeline.
     Everything,
 }
 
@@ -59,10 +59,10 @@ impl FromStr for Level {
     }
 }
 
-/// Something on a node that is used for a time.
+/// A resource of a node that is occupied for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
-    /// The host's program: what it calls, and how long each call takes.
+    /// The host's program: its calls, and how long each takes.
     Program,
     /// A CPU core of the host.
     HostCpu,
@@ -70,7 +70,7 @@ pub enum Resource {
     BusToCard,
     /// The host bus, towards host memory.
     BusToHost,
-    /// Transfers of the card from and to host memory, from the request to the last byte; several may be under way.
+    /// Transfers of the card from and to host memory, from the request to the last byte; several may be in flight.
     Dma,
     /// The serialiser of the card's link.
     Link,
@@ -98,7 +98,7 @@ impl Resource {
         }
     }
 
-    /// Which of several, where the node knows.
+    /// The index among several, where the node knows it.
     pub const fn number(self) -> Option<u32> {
         match self {
             Resource::SwitchPort(number) | Resource::Hpu(number) => Some(number),
@@ -112,16 +112,16 @@ impl Resource {
     }
 }
 
-/// Who started a message.
+/// The initiator of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
     /// A program on the host.
     Host,
-    /// The card, when a counter reached what a program had set.
+    /// The card, when a counter reached a triggered operation's threshold.
     Trigger,
     /// A handler that ran for this message.
     Handler(MessageId),
-    /// The card, of itself: an acknowledgement.
+    /// The card by itself: an acknowledgement.
     Card,
     /// A process on the card.
     Process,
@@ -149,9 +149,9 @@ pub struct Sent {
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
-    /// What it is in the card's protocol, such as `put` or `ack`.
+    /// Its kind in the card's protocol, such as `put` or `ack`.
     pub kind: &'static str,
-    /// Who started it.
+    /// Its initiator.
     pub by: Starter,
     /// The starter's path when it began to post; the message's own time begins where this ends.
     pub base: Path,
@@ -164,10 +164,10 @@ pub struct Sent {
 pub struct Arrived {
     /// The message.
     pub message: MessageId,
-    /// When its first packet had been matched, whatever came of it; none where it was taken back before that.
+    /// When its first packet had been matched, with any outcome; none where it was withdrawn before that.
     pub matched: Option<Time>,
-    /// The message's own path up to its completion: its last event or count is visible to the host. None for what the
-    /// target dropped.
+    /// The message's own path up to its completion: its last event or count is visible to the host. None for
+    /// messages that the target dropped.
     pub completed: Option<Path>,
     /// When a program of the host had noticed the completion.
     pub noticed: Option<Time>,
@@ -175,7 +175,7 @@ pub struct Arrived {
     pub outcome: &'static str,
 }
 
-/// What the sender knows of a packet.
+/// The sender's record of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSent {
     /// Its message.
@@ -188,7 +188,7 @@ pub struct PacketSent {
     pub sent: Time,
 }
 
-/// What the receiver knows of a packet.
+/// The receiver's record of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketArrived {
     /// Its message.
@@ -208,13 +208,13 @@ pub struct PacketArrived {
 pub struct HandlerRun {
     /// The processor.
     pub hpu: u32,
-    /// Which handler: `header`, `payload` or `completion`.
+    /// The handler: `header`, `payload` or `completion`.
     pub kind: &'static str,
     /// The message it ran for.
     pub message: MessageId,
     /// Where its packet's payload begins in the message's, in bytes; none for a completion handler.
     pub offset: Option<u64>,
-    /// When it could have begun.
+    /// When it was ready to begin.
     pub ready: Time,
     /// When it began.
     pub start: Time,
@@ -226,7 +226,7 @@ pub struct HandlerRun {
     pub cycles: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// What it returned, or how else it ended.
+    /// Its return code, or how else it ended.
     pub outcome: &'static str,
 }
 
@@ -241,7 +241,7 @@ pub struct Slice {
     pub end: Time,
     /// The message it was for, where it was for one.
     pub message: Option<MessageId>,
-    /// What for.
+    /// The purpose.
     pub what: &'static str,
 }
 
@@ -288,6 +288,6 @@ pub struct NodeRecords {
     pub handler_runs: Vec<HandlerRun>,
     /// Uses of its resources.
     pub slices: Vec<Slice>,
-    /// What was not kept.
+    /// The rows that were not kept.
     pub left_out: LeftOut,
 }

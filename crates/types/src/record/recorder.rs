@@ -1,4 +1,4 @@
-//! Who writes the rows.
+//! [`Recorder`]: writes the rows.
 
 use super::{
     Arrived, HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Sent, Slice, Starter,
@@ -39,8 +39,8 @@ fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Optio
     }
 }
 
-/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and asking it to
-/// costs a branch.
+/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and a
+/// call costs a branch.
 #[derive(Clone)]
 pub struct Recorder {
     level: Level,
@@ -53,7 +53,7 @@ impl Recorder {
         Recorder { level: Level::Summary, tables: None }
     }
 
-    /// Keeps up to `rows` rows in each table; what comes after is counted only.
+    /// Keeps up to `rows` rows in each table; later ones are only counted.
     pub fn new(level: Level, rows: usize) -> Recorder {
         match level {
             Level::Summary => Recorder::off(),
@@ -150,7 +150,8 @@ impl Recorder {
         });
     }
 
-    /// A message's first packet has been through the matching unit; `outcome` says what comes of it as far as is known.
+    /// A message's first packet has been through the matching unit; `outcome` is the result as far as it is
+    /// known.
     #[inline]
     pub fn message_matched(&self, message: MessageId, at: Time, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -162,7 +163,7 @@ impl Recorder {
         });
     }
 
-    /// A message has failed that nobody receives any more; `outcome` says how.
+    /// A message without a receiver has failed; `outcome` says how.
     #[inline]
     pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -258,7 +259,7 @@ impl Probe {
     }
 
     pub(crate) fn claimed(&self, message: MessageId, start: Time, duration: Duration, stage: Stage) {
-        // A command is no message of anybody's.
+        // A command belongs to no message.
         let message = (message.sequence != u64::MAX).then_some(message);
         self.recorder.slice(self.resource, start, start + duration, message, stage.name());
     }

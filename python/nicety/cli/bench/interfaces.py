@@ -52,7 +52,7 @@ def _fairness(
     *,
     output: Output,
 ) -> None:
-    """What each of many processes of a host gets that send at once.
+    """The bandwidth of each of many processes of a host that send at once.
 
     Each sends to a process of its own on the other host. Jain's index is 1 where all get the same, and 1/n where
     one of n gets everything.

@@ -52,7 +52,7 @@ def _add(bench: typer.Typer, name: str, text: str, build: Callable[..., UseCase]
     ) -> None:
         from nicety.cli.output import failed, note, parse_names
         from nicety.usecases import run_usecase
-        from nicety.usecases.driver import failure_text
+        from nicety.usecases.driver import incomplete_text
         from nicety.usecases.report import report_text, usecase_figure
 
         case = build(**parameters)
@@ -79,8 +79,8 @@ def _add(bench: typer.Typer, name: str, text: str, build: Callable[..., UseCase]
             usecase_figure,
             percentiles=percentiles,
         )
-        if report["failures"]:
-            raise failed([failure_text(failure) for failure in report["failures"]])
+        if report["incomplete"]:
+            raise failed([incomplete_text(row) for row in report["incomplete"]])
 
     nic, *others = (parameter for name, parameter in signature(act).items() if name != "parameters")
     take(act, [nic, *own.values(), *others])

@@ -1,4 +1,4 @@
-"""What a host has of a card with microengines: `host.channels`."""
+"""The interface of a card with microengines: `host.channels`."""
 
 from __future__ import annotations
 

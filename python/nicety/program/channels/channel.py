@@ -33,7 +33,7 @@ DIRECT_BYTES = 56
 
 @dataclass(frozen=True)
 class Alternative:
-    """What `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
+    """A message that `Device.select` may receive, made by `Channel.message` or `Channel.bulk_message`."""
 
     channel: Channel
     wanted: int | Buffer
@@ -81,9 +81,9 @@ class Device:
             raise InputError(
                 f"select takes channel.message(bytes) and channel.bulk_message(buffer), not {alternative!r}"
             )
-        if alternative.channel._calls is not self._calls:  # noqa: SLF001, two halves of one thing
+        if not alternative.channel.is_of(self._calls):
             raise InputError(f"{alternative.channel!r} is no channel of rank {self._rank}")
-        return alternative.channel._number, alternative.wanted  # noqa: SLF001, two halves of one thing
+        return alternative.channel.number, alternative.wanted
 
     def __repr__(self) -> str:
         return f"<Device of rank {self._rank}>"
@@ -100,6 +100,15 @@ class Channel:
         self._rank = rank
         self._number = number
         self._target = target
+
+    def is_of(self, calls: _native.ChannelCalls) -> bool:
+        """Whether it is a channel of the host whose calls these are."""
+        return self._calls is calls
+
+    @property
+    def number(self) -> int:
+        """The number that it is known by on its host."""
+        return self._number
 
     @property
     def target(self) -> int:
@@ -170,28 +179,3 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"<Channel of rank {self._rank} to target {self.target}>"
-
-
-@dataclass(frozen=True)
-class ChannelReport:
-    """What the channels of a card did.
-
-    Attributes:
-        posted: mailboxes that the host wrote.
-        pushed: mailboxes that the card wrote, with an interrupt each.
-        transfers: DMA transfers of indirect messages, one a page.
-        transferred_bytes: bytes of those that succeeded.
-        dma_errors: transfers that failed.
-        retries: page lists that were sent again.
-        dropped: mailboxes that were not heeded.
-        pages_pinned: pages of the host that are pinned at the end.
-    """
-
-    posted: int
-    pushed: int
-    transfers: int
-    transferred_bytes: int
-    dma_errors: int
-    retries: int
-    dropped: int
-    pages_pinned: int

@@ -14,7 +14,6 @@ Starting processes and reading or writing the card's memories is set-up and take
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from nicety.build.sources import Processes
@@ -89,100 +88,6 @@ class CardMemory:
 
     def __repr__(self) -> str:
         return f"<CardMemory of rank {self._rank}, {len(self)} bytes of {self._part[0]} at {self.address:#x}>"
-
-
-@dataclass(frozen=True)
-class ProcessReport:
-    """What a context of a microengine did; its cycles are those since the card's beginning, each in one part.
-
-    Attributes:
-        context: its number.
-        name: the function that was started there last.
-        returned: what that returned; none where it runs, or was stopped.
-        trapped: why it was stopped, and at which line; none where it was not.
-        cycles_computing: instructions, and units that hold the core, such as the CRC.
-        cycles_asleep: waiting for a memory, a signal or a channel.
-        cycles_ready: waiting for the core, which another context had.
-        cycles_idle: before its start and after its end.
-        instructions: instructions that it executed.
-        references: references to memories outside the microengine.
-    """
-
-    context: int
-    name: str
-    returned: int | None
-    trapped: str | None
-    cycles_computing: int
-    cycles_asleep: int
-    cycles_ready: int
-    cycles_idle: int
-    instructions: int
-    references: int
-
-
-@dataclass(frozen=True)
-class MicroengineReport:
-    """What a microengine did that was given a program; its cycles are those since the card's beginning.
-
-    Attributes:
-        microengine: its number.
-        cycles_computing: some context computed.
-        cycles_switching: it went from one context to another.
-        cycles_asleep: every context with a process slept.
-        cycles_idle: no context had a process.
-        switches: how often it went from one context to another.
-        processes: the contexts on which processes were started.
-    """
-
-    microengine: int
-    cycles_computing: int
-    cycles_switching: int
-    cycles_asleep: int
-    cycles_idle: int
-    switches: int
-    processes: list[ProcessReport]
-
-
-@dataclass(frozen=True)
-class QueueReport:
-    """What a queue of a card's port has seen.
-
-    Attributes:
-        queue: its number; 255 is that of messages between hosts.
-        frames_received: frames that processes took.
-        frames_unclaimed: frames that came before anybody had opened the queue, which were dropped.
-        frames_waiting: frames that no process has taken at the end.
-    """
-
-    queue: int
-    frames_received: int
-    frames_unclaimed: int
-    frames_waiting: int
-
-
-@dataclass(frozen=True)
-class PortReport:
-    """What the port of a card did that processes send frames through.
-
-    Attributes:
-        frames_sent: frames that processes sent, those that forward messages between hosts included.
-        frames_received: frames that processes took.
-        frames_damaged: frames that came damaged, or were none for this card, which were dropped.
-        frames_unclaimed: frames for queues that nobody had opened, which were dropped.
-        frames_waiting: frames that no process has taken at the end.
-        frames_refused: frames of messages between hosts that could not be meant, which were dropped.
-        envelopes_refused: the same of what another host says about messages.
-        queues: the queues that have seen anything, by number.
-    """
-
-    frames_sent: int
-    frames_received: int
-    frames_damaged: int
-    frames_unclaimed: int
-    frames_waiting: int
-    frames_refused: int
-    envelopes_refused: int
-    queues: list[QueueReport]
 
 
 class ProcessCalls(CardCalls):

@@ -1,4 +1,4 @@
-"""What a host has of a card with Portals: `host.portals`."""
+"""The interface of a card with Portals: `host.portals`."""
 
 from __future__ import annotations
 

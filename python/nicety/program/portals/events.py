@@ -12,7 +12,7 @@ class Event:
     Attributes:
         kind: what happened, for example `PTL_EVENT_PUT`.
         fail: how it ended: `PTL_NI_OK`, or why not, for example `PTL_NI_PT_DISABLED`.
-        initiator: the rank that started the operation; the own one where nobody else has.
+        initiator: the rank that started the operation.
         pt: the portal table entry.
         list: the list the match entry is on: `priority` or `overflow`.
         match_bits: the bits of the message.

@@ -1,4 +1,4 @@
-"""What a host puts on its card for handlers: applications, HPU memory, and programs with their state.
+"""Resources of handlers on a card: applications, HPU memory, and programs with their state.
 
     kv = host.portals.application("kv", weight=3, cycles_per_run=100_000)
     table = host.portals.hpu_alloc(4096, application=kv)
@@ -41,36 +41,6 @@ class HpuMemory:
     length_bytes: int
     application: Application
     number: int
-
-
-@dataclass(frozen=True)
-class ApplicationReport:
-    """What an application has used of its card.
-
-    Attributes:
-        name: its name; `default` is that of handlers for which none was given.
-        weight: its weight.
-        handler_runs: handlers run to their end.
-        handler_instructions: instructions that they executed.
-        handler_cycles: cycles for which they held a processor.
-        handler_stalled_cycles: cycles of these in which they waited for commands and transfers.
-        handlers_failed: runs that were stopped, or returned an error.
-        messages_refused: messages that failed because its budget of cycles was used up when a handler of theirs was
-            to run.
-        hpu_memory_bytes: HPU memory that it has at the end: states, and the data of its programs.
-        hpu_memory_most_bytes: the most that it ever had.
-    """
-
-    name: str
-    weight: int
-    handler_runs: int
-    handler_instructions: int
-    handler_cycles: int
-    handler_stalled_cycles: int
-    handlers_failed: int
-    messages_refused: int
-    hpu_memory_bytes: int
-    hpu_memory_most_bytes: int
 
 
 class Offload(CardCalls):

@@ -20,12 +20,12 @@ ListName = Literal["priority", "overflow"]
 
 
 StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
-"""What a card counts of the messages that it drops: all of them, those of a user that an entry does not let in, those
+"""Counters of dropped messages: all of them, those of a user that an entry does not let in, those
 that ask an entry for what it does not do."""
 
 
 class Matching(CardCalls):
-    """What a host keeps on its card."""
+    """Resources that a host has on its card."""
 
     _portals: _native.PortalsCalls
 
@@ -38,7 +38,7 @@ class Matching(CardCalls):
         return self._portals.ni_limits()
 
     def ni_status(self, register: StatusRegister) -> int:
-        """What the card has counted so far (`PtlNIStatus`).
+        """A status register's count so far (`PtlNIStatus`).
 
         Raises:
             InputError: where there is no such register.
@@ -273,7 +273,7 @@ class Matching(CardCalls):
             pt: the portal table entry.
             match_bits: the bits that a message must have.
             ignore_bits: the bits that do not matter.
-            source: whose messages; anybody's where it is left out.
+            source: the rank whose messages match; any rank's where it is left out.
             uid: on behalf of which user (`uids` of `Cluster`); of any where it is left out. A message that matches
                 but is another user's is dropped, and its acknowledgement says `PTL_NI_PERM_VIOLATION`.
             options: by their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,

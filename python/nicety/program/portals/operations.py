@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nicety import _native
 
 Ack = Literal["no_ack", "ack", "ct_ack", "oc_ack"]
-"""What to hear of a put: nothing, a full event and a count, a count, or a count of what was asked for."""
+"""Acknowledgement of a put: nothing, a full event and a count, a count, or a count of what was asked for."""
 
 _TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
 """Types of items: numpy's names, and what Portals calls them where it is something else."""

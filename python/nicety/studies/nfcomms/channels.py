@@ -115,7 +115,7 @@ def _times_direct(options: Options, direction: str) -> float:
 
 
 def calibrated(options: Options) -> Measured:
-    """What values of the card were chosen by."""
+    """The figures by which values of the card were chosen."""
     peak = _peak(options)
     return Measured(
         {

@@ -40,7 +40,7 @@ def _lengths(options: Options) -> list[int]:
 
 @lru_cache(maxsize=2)
 def _core_s(options: Options) -> float:
-    """What a climb takes one core of this machine, measured by the time that its CPUs have worked."""
+    """The time of a climb on one core of this machine, measured by the time that its CPUs have worked."""
     climb_lengths(_PROBLEM, restarts=1, seed=options.seed)
     begun = time.process_time()
     climb_lengths(_PROBLEM, restarts=_TIMED, seed=options.seed)

@@ -32,9 +32,9 @@ _LINK = 200.0
 _HEADER = 32
 """Bytes of header and framing on the link."""
 _HEADER_NS = 1000 * _HEADER / _LINK
-"""What the link takes for the bytes of an empty message."""
+"""The link's time for the bytes of an empty message."""
 _CHANNEL_NS = 160.0
-"""What the control program takes to program a channel."""
+"""The control program's time to program a channel."""
 _FAST = "link.gap=1000 MB/s"
 _IDLE = ("program.header=0", "program.poll=1")
 """A control program that does nothing for a packet in line with the link, but for a look of a cycle."""
@@ -135,7 +135,7 @@ def calibrated(options: Options) -> Measured:
 
 
 def copy_or_translate(options: Options) -> Measured:
-    """What copying a message costs a CPU, and letting the card have it."""
+    """The cost of copying a message for a CPU, and of registering it."""
     report = _registration(options)
     by_size = {row["size_bytes"]: row for row in report["rows"]}
     (crossing,) = report["crossovers"]

@@ -29,7 +29,7 @@ _WHY = {
 }
 _Times = dict[tuple[str, int], float]
 """Nanoseconds by mode and size."""
-# What of the card takes no time, one part after the other. A wire takes a picosecond at least.
+# Parts of the card that take no time, one after the other. A wire takes a picosecond at least.
 _PARTS = {
     "o, posting and noticing": ("host.post=0 ns", "host.notice=0 ns"),
     "Bus": ("bus.latency=0 ns",),
@@ -40,7 +40,7 @@ _PARTS = {
 _FREE = ("bus.latency=0 ns", "bus.gap=0 ps/B", "match.first=0 ns", "match.further=0 ns")
 _FLAT = ("switch.ports=1024",)
 _UNCHANGED = "nothing"
-# What could be otherwise, each with where its number is from: overrides, and the topology.
+# Assumptions that could differ, each with the source of its number: overrides, and the topology.
 _CHANGES = {
     "noticing is free": (("host.notice=0 ns",), _TREE),
     "starting handlers and commands take 18 ns": (("hpu.cycles.handler_start=45", "hpu.cycles.command=45"), _TREE),
@@ -206,7 +206,7 @@ def _changed(options: Options, ours: _Times) -> dict[str, _Times]:
 
 
 def _parts(options: Options, ours: _Times) -> dict[str, dict[str, float]]:
-    """What each part of a level takes in each mode: the broadcast's time less that without the part."""
+    """The time of each part of a level in each mode: the broadcast's time less that without the part."""
     without = {part: _measure(options, overrides, _TREE, (8,)) for part, overrides in _PARTS.items()}
     levels = _levels(options)
     parts = {
@@ -231,7 +231,7 @@ def _parts_table(options: Options, parts: dict[str, dict[str, float]]) -> Table:
 
 
 def _changes_table(changed: dict[str, _Times]) -> Table:
-    """What a single change of a parameter does to the gains, at both sizes."""
+    """The effect of a single change of a parameter on the gains, at both sizes."""
     body = []
     for change, times in changed.items():
         gains = [

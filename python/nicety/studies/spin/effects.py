@@ -1,4 +1,4 @@
-"""What the modes do to hosts: whom background noise delays, and what goes through host memory, over all use cases."""
+"""Effects of the modes on hosts, over all use cases: delays by background noise, and traffic of host memory."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
 
 
 def host_memory(options: Options) -> Measured:
-    """What a pong moves through the memory of the host that answers, and use cases through all memories."""
+    """Traffic of a pong through the memory of the host that answers, and use cases through all memories."""
     report = latency_report(options)
     rows = rows_of(report)
 
@@ -241,7 +241,7 @@ def host_memory(options: Options) -> Measured:
 
 
 def _moved(options: Options) -> dict[str, dict[str, float]]:
-    """What use cases move through all hosts' memories for each byte of payload, by mode."""
+    """Traffic of use cases through all hosts' memories for each byte of payload, by mode."""
     tree = broadcast_reports(options)[LARGE]
     nodes = max(row["nodes"] for row in tree["rows"])
     accumulated, datatype, matching = (

@@ -1,4 +1,4 @@
-"""What a ping-pong shows of the sPIN cards: their parameters and its modes."""
+"""A ping-pong on the sPIN cards: their parameters and its modes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ pub const MOST_CITIES: usize = 256;
 /// Most climbers of the card's program.
 pub const MOST_CLIMBERS: usize = 64;
 
-/// Where the job's parts lie, as `tsp.h` has them.
+/// The offsets of the job's parts, as in `tsp.h`.
 mod job {
     pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
     pub(super) const NEXT: u64 = ORDER as u64;
@@ -27,7 +27,7 @@ mod job {
 /// The manager's target.
 const TARGET: u32 = 1;
 
-/// How a climber knows distances.
+/// How a climber computes distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distances {
     /// By an integer square root each time.
@@ -36,7 +36,7 @@ pub enum Distances {
     Table,
 }
 
-/// What is to be climbed.
+/// The climbs of a job.
 #[derive(Clone, Debug)]
 pub struct TspJob {
     /// Coordinates, all below 32768.
@@ -47,27 +47,27 @@ pub struct TspJob {
     pub climbs: u32,
     /// Climbers, each on a microengine of its own; the manager has one more.
     pub climbers: usize,
-    /// From which the climbs' random numbers come.
+    /// The seed of the climbs' random numbers.
     pub seed: u32,
-    /// How distances are known.
+    /// How distances are computed.
     pub distances: Distances,
 }
 
-/// What climbing came to.
+/// The result of climbing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TspRun {
     /// The shortest tour, and of several the one with the lowest number.
     pub best: Best,
-    /// From the host's message with the job to when it had the tour.
+    /// From the host's message with the job to its receipt of the tour.
     pub time: Duration,
-    /// Where the climbers' cycles went, all together.
+    /// The use of the climbers' cycles, all together.
     pub climbers: ContextCounters,
     /// Instructions of all processes.
     pub instructions: u64,
 }
 
 impl TspJob {
-    /// Refuses what the card's program, or the card, has no room for.
+    /// Refuses jobs that the card's program, or the card, has no room for.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] with what to write.
@@ -108,11 +108,12 @@ impl TspJob {
     }
 }
 
-/// Has a card climb: the manager on microengine 0, a climber on each behind it; the host sends the job and gets the tour by
-/// a channel. `elf` is `tsp.c`, compiled for the spec's isa; set by somebody else, `interrupt` ends the run.
+/// Climbs on a card: the manager on microengine 0, a climber on each behind it; the host sends the job and
+/// gets the tour by a channel. `elf` is `tsp.c`, compiled for the spec's isa; setting `interrupt` from
+/// outside ends the run.
 ///
 /// # Errors
-/// When the job cannot be, the program does not fit, a process is stopped, or the channel fails.
+/// When the job is invalid, the program does not fit, a process is stopped, or the channel fails.
 pub fn run(
     spec: &NfpSpec,
     elf: &[u8],
@@ -122,7 +123,7 @@ pub fn run(
     run_watched(spec, elf, job, interrupt, None)
 }
 
-/// How often, in card time, climbs are counted for whoever watches.
+/// How often, in card time, climbs are counted for the progress display.
 const LOOK_EVERY: Duration = Duration::from_us(1000);
 
 /// Climbs as [`run`], and adds climbs to `made` when they are handed out.
@@ -153,7 +154,7 @@ pub fn run_watched(
     })
 }
 
-/// Starts the manager and the climbers, and says where.
+/// Starts the manager and the climbers, and returns their places.
 fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (climber, manager) = (image.require("tsp_climber")?, image.require("tsp_manager")?);
@@ -169,7 +170,7 @@ fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, Experime
     Ok((0..=climbers).map(|core| (core, 0)).collect())
 }
 
-/// The host's part: sends the job, and gets the best tour; how long that took.
+/// The host's part: sends the job, and gets the best tour; returns its time.
 async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
     let (order, tour) =
         (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
@@ -195,7 +196,7 @@ async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), Experiment
     Ok((Best { length: word(0), number: word(4), tour: cities }, time))
 }
 
-/// Looks on, without a cycle's difference.
+/// Counts climbs, without changing a cycle.
 async fn watch(nfp: Rc<Nfp>, climbs: u32, made: Arc<AtomicU32>, over: Rc<Cell<bool>>) {
     let mut known = 0;
     while known < climbs && !over.get() {

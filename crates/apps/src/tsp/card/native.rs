@@ -25,7 +25,7 @@ pub struct Best {
     pub tour: Vec<u8>,
 }
 
-/// Makes climbs, as many as it is asked for, with the memory of one.
+/// Makes any number of climbs, with the memory of one.
 #[derive(Clone, Debug)]
 pub struct Climber {
     cities: usize,
