@@ -258,7 +258,7 @@ impl Card {
         self.unusable.get()
     }
 
-    /// Number of operations started or triggered by this card that have not ended.
+    /// Number of operations of this card, started or waiting for a trigger, that have not ended.
     pub fn pending_operations(&self) -> usize {
         self.interface.borrow().pending_operations()
     }
