@@ -62,7 +62,7 @@ pub struct ClusterConfig {
     pub large: fn(&LargeCluster),
     /// Failures of handlers and processes that do not fail the run.
     pub allowed: Allowed,
-    /// Whether [`Host::path`] accounts for its time stage by stage, which costs memory and time; always where messages are
+    /// Whether [`Host::path`] accounts for its time by stage, which costs memory and time; always on where messages are
     /// recorded.
     pub breakdown: bool,
     /// Level of recording.
