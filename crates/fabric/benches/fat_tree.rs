@@ -45,10 +45,10 @@ async fn listen(port: Rc<Port>) {
     }
 }
 
-/// Who sends to whom: everybody to somebody else.
+/// The receiver of each host: a permutation without fixed points.
 fn permutation(rng: &mut Rng) -> Vec<u32> {
     let mut to: Vec<u32> = (0..HOSTS).collect();
-    // Sattolo's: one circle through all of them.
+    // Sattolo's algorithm: one cycle through all hosts.
     for i in (1..HOSTS as usize).rev() {
         to.swap(i, rng.below(i as u64) as usize);
     }
@@ -68,7 +68,7 @@ fn measure(topology: &str) -> (f64, f64) {
         sim.spawn(listen(port));
     }
     let begun = ThreadTime::now();
-    world.run().expect("nobody waits for ever");
+    world.run().expect("no deadlock");
     let took = begun.elapsed().as_secs_f64();
     let statistics = network.statistics();
     let received: u64 = statistics.hosts.iter().map(|port| port.received_packets).sum();

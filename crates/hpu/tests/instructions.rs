@@ -210,7 +210,7 @@ fn branches() {
     }
 }
 
-/// Whether a jump of `offset` bytes from the middle of the code reaches its target; a trap is anywhere else.
+/// Whether a jump of `offset` bytes from the middle of the code reaches its target; it traps anywhere else.
 fn lands(jump: impl Fn(i32) -> u32, offset: i32) -> bool {
     let reach = (offset.unsigned_abs() as usize).div_ceil(4) + 4;
     let mut words = vec![0; 2 * reach];

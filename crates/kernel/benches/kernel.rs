@@ -13,7 +13,7 @@ use std::rc::Rc;
 const ROUNDS: usize = 9;
 /// How many packets a run handles, hop by hop.
 const HANDLED: u64 = 1 << 17;
-/// The nodes of a ring and the packets under way in it, and what the figures are called.
+/// The nodes of a ring, the packets in flight in it, and the names of the figures.
 const SIZES: [(usize, u64, &str); 4] =
     [(16, 1024, ""), (16, 256, "_256_packets"), (16, 4096, "_4096_packets"), (1024, 65_536, "_1024_nodes")];
 const LATENCY: Duration = Duration::from_ns(30);

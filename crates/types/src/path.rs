@@ -1,12 +1,12 @@
-//! Every microsecond has an address: a [`Path`] partitions the time from an origin to now into stages.
+//! A [`Path`] partitions the time from an origin to now into stages.
 //!
-//! A path follows the critical path forwards. Each step of a process advances its path; where a step was
-//! released by something else of the same message (the packet before on the link, the last packet of a message),
-//! the process takes over that one's path; where it waited for a resource that somebody else held, the wait is
-//! the queued part of that stage. So a path's parts always add up exactly, and cost no memory a step.
+//! A path follows the critical path forwards. Each step of a process advances its path; where another part of the
+//! same message released the step (the packet before on the link, the last packet of a message), the process
+//! continues from that part's path; where it waited for a resource that another message held, the wait is the
+//! queued part of that stage. So a path's stages always add up exactly, and cost no memory a step.
 //!
-//! Few runs look at the parts. A path that is only a [clock](Path::clock) knows from when and until when it goes, which
-//! models need, and no parts; what follows from it knows none either.
+//! Few runs read the stages. A path that is only a [clock](Path::clock) has its begin and end, which models need,
+//! and no stages; nor have paths that continue from it.
 
 use crate::{Duration, Time};
 use std::cell::RefCell;
@@ -141,25 +141,25 @@ impl Account for Path {
 /// The time of each stage, in picoseconds.
 type Totals = [Duration; STAGES];
 
-/// What a path knows of its parts.
+/// The stages of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Parts {
-    /// Nothing: nobody asks.
+    /// Not recorded.
     Unknown,
-    /// There are none yet.
+    /// None yet.
     None,
-    /// In memory that clones share until one of them goes on.
+    /// In memory that clones share until one of them advances.
     Known(Shared),
 }
 
-/// How many parts of paths a thread keeps memory for.
+/// How many totals a thread keeps memory for.
 const POOLED: usize = (8 << 20) / size_of::<Totals>();
 
 thread_local! {
     static POOL: RefCell<Vec<Arc<Totals>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Totals that several paths refer to, in memory that is used again.
+/// Totals that several paths share, in recycled memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shared(Option<Arc<Totals>>);
 
@@ -216,7 +216,7 @@ impl Path {
         Path { origin, at: origin, parts: Parts::None }
     }
 
-    /// A path that begins now and does not account for its parts: none of its stages takes any time.
+    /// A path that begins now and records no stages: none of them takes any time.
     pub const fn clock(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::Unknown }
     }

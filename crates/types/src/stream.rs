@@ -7,12 +7,12 @@
 use crate::record::Probe;
 use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 
-/// A packet on its way: when its first and last byte are here, and where its time went until the first.
+/// A packet in flight: the times of its first and last byte at this point, and the path up to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flight {
-    /// When the first byte is here.
+    /// When the first byte arrives.
     pub head: Time,
-    /// When the last byte is here.
+    /// When the last byte arrives.
     pub tail: Time,
     /// Accounts for the time up to `head`.
     pub path: Path,

@@ -140,7 +140,7 @@ impl Starter {
     }
 }
 
-/// What the sender knows of a message.
+/// The sender's record of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The message.
@@ -159,7 +159,7 @@ pub struct Sent {
     pub first_byte: Option<Time>,
 }
 
-/// What the receiver knows of a message.
+/// The receiver's record of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The message.
