@@ -36,7 +36,7 @@ def test_a_host_has_what_its_card_has_and_says_of_the_rest_which_card_has_it(han
         else:
             assert isinstance(found, nicety.InputError)
             has, needs = DESIGNS[nic], DESIGNS[CARDS[handle]]
-            assert str(found).startswith(f"host.{handle} of rank 0: a card of design {has} has no ")
+            assert str(found).startswith(f"host.{handle} of rank 0, {nic}: a card of design {has} has no ")
             assert str(found).endswith(f"; name one of design {needs}, for example {CARDS[handle]}")
 
 
@@ -74,6 +74,15 @@ def test_a_host_itself_has_what_every_card_has() -> None:
         "ranks", "recv", "send", "vni",
     }  # fmt: skip
     assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
+
+
+def test_a_call_that_is_never_awaited_is_told_by_its_name() -> None:
+    async def main(host: nicety.Host) -> None:
+        host.portals.ct_inc(host.portals.ct_alloc(), 1)
+        await host.compute(ns=1)
+
+    with pytest.raises(nicety.InputError, match=r"never awaited; write await host.portals.ct_inc\(\.\.\.\)"):
+        nicety.Cluster(1, "spin-discrete").run(main)
 
 
 async def nothing(host: nicety.Host) -> None:

@@ -104,7 +104,7 @@ def test_other_cards_have_no_interfaces() -> None:
             await host.vni.process(1).open()
 
     nicety.Cluster(2, "spin-discrete").run(main)
-    with pytest.raises(nicety.InputError, match=r"^host.portals of rank 0: a card of design qnix has no Portals"):
+    with pytest.raises(nicety.InputError, match=r"^host.portals of rank 0, qnix: a card of design qnix has no Portals"):
         nicety.Cluster(1, "qnix").run(_load)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import nicety as package
 from conftest import Result
-from nicety.bench.messages import report_figure
+from nicety.bench.messages import Report, report_figure
 from nicety.show.axes import empty_figure, save, size_axis, size_text, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure
 from nicety.show.timelines import timeline_figure
@@ -22,13 +22,13 @@ LATENCY = ["bench", "latency", "--nic", "spin-discrete,spin-integrated", "--mode
 
 
 @pytest.fixture(scope="module")
-def report() -> package.benchmarks.Report:
+def report() -> Report:
     return package.run_benchmark(
         "latency", nics=["spin-discrete", "spin-integrated"], modes=["rdma", "portals4"], sizes=[8, 512, 4096, 1 << 20]
     )
 
 
-def test_a_line_for_each_card_and_mode(report: package.benchmarks.Report) -> None:
+def test_a_line_for_each_card_and_mode(report: Report) -> None:
     figure = report_figure(report)
     (axes,) = figure.axes
     lines = axes.get_lines()
@@ -208,7 +208,7 @@ def test_stages_are_bars_that_add_up() -> None:
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
-def test_the_same_picture_is_the_same_file(report: package.benchmarks.Report, tmp_path: Path, ending: str) -> None:
+def test_the_same_picture_is_the_same_file(report: Report, tmp_path: Path, ending: str) -> None:
     for name in ("a", "b"):
         save(report_figure(report), tmp_path / f"{name}.{ending}")
     a, b = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("a", "b"))

@@ -13,6 +13,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 import nicety as package
 from conftest import Result
+from nicety.show.traces import RecordingWarning
 from test_recording import ping_pong
 
 BEGIN, END = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END
@@ -189,7 +190,7 @@ def test_the_command_line_writes_it_too(nicety: Callable[..., Result], tmp_path:
 
 def test_a_recording_that_is_not_whole_is_told_of(nicety: Callable[..., Result], tmp_path: Path) -> None:
     part = ping_pong("everything", recorded_rows=10)
-    with pytest.warns(package.results.RecordingWarning, match="uses of resources did not fit the recording"):
+    with pytest.warns(RecordingWarning, match="uses of resources did not fit the recording"):
         part.trace(tmp_path / "part.pftrace")
     flows_of_part = decode((tmp_path / "part.pftrace").read_bytes())
     assert len(flows_of_part) == 20

@@ -97,9 +97,10 @@ class Cluster:
         if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
+        self._nics = _cards(nic, self._nodes)
         fixed = (
             self._nodes,
-            _cards(nic, self._nodes),
+            self._nics,
             topology,
             whole(seed, "seed"),
             changes(set),
@@ -152,7 +153,8 @@ class Cluster:
         name = getattr(program, "__name__", repr(program))
         wrong = f"the program of rank {rank} is no async function; write: async def {name}(host):"
         calls = _native.Calls(rank, self._nodes, wrong)
-        coroutine: object = program(Host(calls, loaded, self._uids[rank] if self._uids else 0))
+        nic = self._nics[rank] if len(self._nics) > 1 else self._nics[0]
+        coroutine: object = program(Host(calls, loaded, nic, self._uids[rank] if self._uids else 0))
         if not isinstance(coroutine, Coroutine):
             raise InputError(wrong)
         return calls, coroutine

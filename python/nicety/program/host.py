@@ -71,10 +71,11 @@ class Host:
     what is not is set-up, and takes none.
     """
 
-    def __init__(self, calls: _native.Calls, loaded: Loaded, uid: int) -> None:
+    def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:
         self._calls = calls
         self._messages = _native.MessageCalls(calls)
         self._loaded = loaded
+        self._nic = nic
         self._uid = uid
 
     @property
@@ -131,7 +132,7 @@ class Host:
         try:
             self._calls.has(handle)
         except InputError as error:
-            raise InputError(f"host.{handle} of rank {self.rank}: {error}") from None
+            raise InputError(f"host.{handle} of rank {self.rank}, {self._nic}: {error}") from None
 
     def alloc(self, length_bytes: int) -> Buffer:
         """Allocate zeroed host memory.
