@@ -1,36 +1,35 @@
-//! What programs on cards leave behind, of whatever design the card is: lines that they print, how they failed, and what
-//! their card refused them.
+//! Output and failures of programs on cards of any design: printed lines, failures, and refused commands.
 
 use nicety_hpu::printable_line;
 use nicety_types::{NodeId, Time};
 use std::fmt;
 use std::sync::Arc;
 
-/// Lines that a card hands on in a run; the rest is counted.
+/// Lines that a card passes on in a run; further ones are counted.
 pub const LINES_KEPT: u64 = 1000;
 
 /// Lines that a handler printed at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// When.
+    /// Time.
     pub time: Time,
-    /// On which node.
+    /// Node.
     pub node: NodeId,
-    /// On which handler processor.
+    /// Handler processor.
     pub hpu: usize,
-    /// What, as it is: for a terminal there is [`Display`](fmt::Display).
+    /// The raw text; [`Display`](fmt::Display) escapes it for a terminal.
     pub text: String,
 }
 
 impl LogLine {
-    /// How many lines it is.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         lines(&self.text).count()
     }
 }
 
 impl fmt::Display for LogLine {
-    /// Each line by itself behind its origin, with what a terminal would obey as escapes.
+    /// Each line with its origin in front; control characters are escaped for a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, line) in lines(&self.text).enumerate() {
             let end = if i == 0 { "" } else { "\n" };
@@ -40,16 +39,16 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// What a log is told.
+/// A message to a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// A handler has printed.
+    /// Output of a handler.
     Line(LogLine),
-    /// At the end of a run: lines of a node's handlers that were counted only.
+    /// At the end of a run: the number of a node's lines beyond the limit.
     LeftOut {
         /// The node.
         node: NodeId,
-        /// How many.
+        /// Number of lines.
         lines: u64,
     },
 }
@@ -65,20 +64,20 @@ impl fmt::Display for Logged {
     }
 }
 
-/// The lines of a text; one at least.
+/// The lines of a text, at least one.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 
-/// Takes the lines that handlers print; shared by all nodes.
+/// Receives the output of handlers; shared by all nodes.
 pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
-/// How a handler or process can fail, or a command of one.
+/// The kinds of failures of a handler, a process or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It trapped: an access, an instruction or a cycle limit stopped it.
+    /// It trapped: an invalid access or instruction, or the cycle limit, stopped it.
     Trap,
-    /// It returned that it failed, or a number that is no return code.
+    /// It returned a failure, or an invalid return code.
     Fail,
     /// A budget of its application was used up.
     Budget,
@@ -101,20 +100,20 @@ impl FaultKind {
     }
 }
 
-/// A handler that failed, or several for the same reason.
+/// A failed handler, or several that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// How.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// When, the first time.
+    /// Time of the first one.
     pub time: Time,
-    /// On which node.
+    /// Node.
     pub node: NodeId,
-    /// On which handler processor, the first time; none where the card itself refused a command.
+    /// Handler processor of the first one; none if the card itself refused a command.
     pub hpu: Option<usize>,
-    /// What went wrong, where in the source.
+    /// Reason, and place in the source.
     pub text: String,
-    /// How many times.
+    /// Number of times.
     pub times: u64,
 }
 
@@ -123,12 +122,12 @@ pub struct Fault {
 pub struct RefusedCommand {
     /// The function of nicety.h.
     pub command: &'static str,
-    /// What it returned: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+    /// Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
     pub code: &'static str,
-    /// The line that calls it, `ping.c:42`; the function or the pc where the program has no line tables; `elsewhere`
-    /// where there are too many of these.
+    /// The line that calls it, `ping.c:42`; the function or the pc if the program has no line tables; `elsewhere` if
+    /// there are too many places.
     pub place: String,
-    /// How many times.
+    /// Number of times.
     pub times: u64,
 }
 
@@ -145,7 +144,7 @@ mod tests {
         let origin = "[1 ns node 1 HPU 2]";
         assert_eq!(shown("got\t5\n"), format!("{origin} got\t5"));
         assert_eq!(shown(""), format!("{origin} "));
-        // Nobody can write a line as if it were another's.
+        // A handler cannot forge a line of another one.
         assert_eq!(
             shown("a\n\n[0 ns node 0 HPU 0] b\r\n"),
             format!("{origin} a\n{origin} \n{origin} [0 ns node 0 HPU 0] b\\x0d")

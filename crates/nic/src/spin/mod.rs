@@ -1,6 +1,6 @@
 //! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
 //!
-//! What happens to a message, in the order in which it happens:
+//! The steps of a message, in their order:
 //!
 //! | part | file |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What the spec of a Portals 4 card with packet handlers says, as the numbers its parts take.
+//! The spec of a Portals 4 card with packet handlers.
 
 use crate::node::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
@@ -39,7 +39,7 @@ pub struct SpinSpec {
     pub replies: u32,
     /// How much of everything the Portals interface has.
     pub limits: Limits,
-    /// What is done about packets that the network loses.
+    /// Reliable transport.
     pub transport: TransportSpec,
     /// The handler processors.
     pub hpu: HpuSpec,

@@ -192,7 +192,7 @@ impl Host {
     }
 }
 
-/// A path that begins then, with its stages where somebody may ask for them.
+/// A path from this instant on, by stage if `breakdown`.
 fn path_from(now: Time, breakdown: bool) -> Path {
     if breakdown { Path::from(now) } else { Path::clock(now) }
 }
