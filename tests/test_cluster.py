@@ -388,7 +388,7 @@ def test_a_forgotten_await() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are read where Linux has them")
-@pytest.mark.parametrize("nodes", [25_000, 100_000, 4_000_000_000])
+@pytest.mark.parametrize("nodes", [200_000, 1_000_000, 4_000_000_000])
 def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
     """It says so before it has taken much, whatever the limit is; here it is one of addresses."""
     program = (
@@ -409,15 +409,15 @@ def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process takes is read where Linux tells it")
 def test_a_large_cluster_says_what_it_takes_before_it_has_taken_it() -> None:
-    program = "import nicety; nicety.Cluster(40_000, 'spin-discrete', topology='fat-tree:36')"
+    program = "import nicety; nicety.Cluster(150_000, 'spin-discrete', topology='fat-tree:36')"
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as building:
         assert building.stderr is not None
         line = building.stderr.readline()
         used = Path(f"/proc/{building.pid}/statm").read_text().split()[1]
         building.kill()
-    told = re.fullmatch(r"nicety: 40000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
+    told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
     assert told is not None, line
-    assert 2 < float(told[1]) < 4  # 2.6, of which hosts take 54 KiB each and the network the rest
+    assert 2 < float(told[1]) < 6  # a host takes 10 to 40 KiB, its network included
     assert int(used) * resource.getpagesize() < 1 << 30
 
 

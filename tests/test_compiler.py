@@ -25,7 +25,7 @@ from nicety.errors import CompileError, InputError
 PROGRAMS = Path(__file__).parent / "programs"
 
 # Where the committed programs of the card and its tests are, and the isa of nfp-4000.
-FLOW_CRATE = Path(__file__).parent.parent / "crates" / "nic"
+CRATES = Path(__file__).parent.parent / "crates"
 FLOW_ISA = "rv32ia_zicsr_zmmul_zba_zbb"
 
 HANDLERS = """
@@ -210,11 +210,11 @@ def code_of(elf: bytes) -> bytes:
 def test_flow_processor_programs_are_those_that_the_card_and_its_tests_run(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = "src/nfp" if name == "forward" else "tests/data"
+    folder = {"forward": "nic/src/nfp", "channels": "nic/tests/data"}.get(name, "apps/tests/data")
     compiled = compile_handlers([library_source(f"nfp/{name}.c")], isa=FLOW_ISA)
     assert capfd.readouterr().err == ""
-    assert code_of(compiled.elf) == code_of((FLOW_CRATE / folder / f"{name}.elf").read_bytes()), (
-        f"handlers/nfp/{name}.c has changed: nicety cc --isa {FLOW_ISA} -o crates/nic/{folder}/{name}.elf"
+    assert code_of(compiled.elf) == code_of((CRATES / folder / f"{name}.elf").read_bytes()), (
+        f"handlers/nfp/{name}.c has changed: nicety cc --isa {FLOW_ISA} -o crates/{folder}/{name}.elf"
     )
 
 
