@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import nicety as package
-from nicety.bench.messages import Report, Row
+from nicety.bench.messages import Report
+from nicety.shared.types import Row
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 CARDS = ["spin-discrete", "spin-integrated"]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.bench.messages import BENCHMARKS, BenchmarkName, Row
+from nicety.bench.messages import BENCHMARKS, BenchmarkName
+from nicety.shared.types import Row
 from sizes import examples
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]

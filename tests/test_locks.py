@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import nicety
-from nicety.bench.line_rate import LineRateRow, line_rate_text
+from nicety.bench.line_rate import line_rate_text
+from nicety.shared.types import LineRateRow
 
 HEAD = """#include <nicety.h>
 typedef struct { uint64_t lock; uint32_t count, next, serving; } state_t;

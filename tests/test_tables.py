@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nicety.bench.messages import BenchmarkName, Report, Row, benchmark_text
+from nicety.bench.messages import BenchmarkName, Report, benchmark_text
+from nicety.shared.types import Row
 from nicety.show.columns import align
 
 

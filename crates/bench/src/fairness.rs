@@ -7,6 +7,7 @@ use super::{line_rate::Manifest, load_cards};
 use nicety::cards::Card;
 use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, Time, VERSION};
 use nicety_nic::qnix::{How, QnixSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,9 +24,10 @@ const fn default_messages() -> u64 {
     16
 }
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of the benchmark of fairness. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "FairnessRequest")]
 pub struct Request {
     /// Cards, by name or path.
     pub nics: Vec<String>,
@@ -42,8 +44,9 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// A number of processes on a card.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A number of processes that send at once, each to a process of its own on the other host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FairnessRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -61,7 +64,7 @@ pub struct Row {
     pub process_min_bytes_per_s: f64,
     /// The maximum.
     pub process_max_bytes_per_s: f64,
-    /// Jain's index of the throughputs.
+    /// Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
     pub jain_index: f64,
     /// Whether every byte was checked at the receiving end, and was right.
     pub verified: bool,

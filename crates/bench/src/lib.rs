@@ -26,6 +26,7 @@ mod pattern;
 pub mod pcsa;
 pub mod registration;
 mod request;
+mod schemas;
 mod stream;
 
 pub use mode::Mode;
@@ -33,6 +34,7 @@ use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 use request::{Chosen, Resolved, Side, answering};
+pub use schemas::schemas;
 
 use figures::Spread;
 use nicety::cards::{self, Card};
@@ -43,6 +45,7 @@ use nicety::{
 };
 use nicety_host::{Memory, Traffic};
 use nicety_nic::qnix::QnixSpec;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -50,7 +53,8 @@ use std::iter;
 use std::rc::Rc;
 
 /// A part of a latency.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Stage")]
 pub struct StageRow {
     /// The stage's name.
     pub stage: &'static str,
@@ -59,7 +63,7 @@ pub struct StageRow {
 }
 
 /// Bytes that a node's card read from its host's memory, and wrote to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostMemory {
     /// The rank.
     pub node: u32,
@@ -70,7 +74,7 @@ pub struct HostMemory {
 }
 
 /// One direction of a pattern that has several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
     /// The rank that sends.
     pub source: u32,
@@ -93,8 +97,8 @@ pub struct Flow {
     pub messages_per_s: Option<f64>,
 }
 
-/// A result.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// One measurement: a card, a mode and a message size. Which of the figures it has depends on the benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -176,7 +180,7 @@ pub struct PeerManifest {
 }
 
 /// A failure on a card while a point was measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PointFailure {
     /// The card.
     pub nic: String,

@@ -9,6 +9,7 @@ use nicety::cards::Card;
 use nicety::{CardManifest, Environment, Error, VERSION};
 use nicety_apps::pcsa;
 use nicety_nic::nfp::NfpSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a 64-byte packet on an Ethernet: preamble, start delimiter and gap are 20.
@@ -16,9 +17,10 @@ const WIRE_BYTES: f64 = 84.0;
 /// The most updates of a row.
 const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of the benchmark of contexts. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ContextRequest")]
 pub struct Request {
     /// Cards, by name or path.
     pub nics: Vec<String>,
@@ -32,7 +34,8 @@ pub struct Request {
 }
 
 /// A number of contexts on a card.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ContextRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -54,7 +57,8 @@ pub struct Row {
     pub context_cycles_ready: u64,
     /// `cycles_total` as time.
     pub time_ns: f64,
-    /// Updates a second of the whole card, with as many contexts on every microengine, in steady state.
+    /// Updates a second of the whole card, of two references each, with as many contexts on every microengine, in steady
+    /// state.
     pub updates_per_s: f64,
     /// The same if the bits are set already, so that an update makes one reference.
     pub updates_per_s_settled: f64,

@@ -7,13 +7,15 @@ use super::{line_rate::Manifest, load_cards};
 use nicety::cards::Card;
 use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, VERSION};
 use nicety_types::Duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of the benchmark of registration. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "RegistrationRequest")]
 pub struct Request {
     /// Cards, by name or path.
     pub nics: Vec<String>,
@@ -24,8 +26,9 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// A size on a card.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What a size costs a CPU of the host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RegistrationRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -33,14 +36,14 @@ pub struct Row {
     pub size_bytes: u64,
     /// Pages of a buffer that begins with a page.
     pub pages: u64,
-    /// Copying them.
+    /// A copy into memory that the card may fetch from.
     pub copy_ns: f64,
-    /// Locking and translating them, and giving the card their descriptors, if it uses any.
+    /// Locking and translating the pages by a system call, and giving the card their descriptors, if it uses any.
     pub translate_ns: f64,
 }
 
-/// The crossover of a card.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The crossover of a card: where translating begins to pay.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Crossover {
     /// The card.
     pub nic: String,

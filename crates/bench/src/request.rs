@@ -4,11 +4,13 @@ use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
 use nicety::{Error, Faults, Noise, Topology, faults};
 use nicety_nic::SpinSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "MessagesBenchmark")]
 pub enum Benchmark {
     /// Half a round trip.
     Latency,
@@ -46,9 +48,10 @@ fn default_pattern() -> String {
     Pattern::default().to_string()
 }
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of a benchmark between hosts. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "MessagesRequest")]
 pub struct Request {
     /// The benchmark.
     pub benchmark: Benchmark,

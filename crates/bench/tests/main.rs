@@ -7,6 +7,7 @@ mod natural;
 mod own_design;
 mod pcie;
 mod peer;
+mod python_types;
 mod recording;
 mod star;
 mod worked;

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from nicety import _native
-from nicety.bench.messages import Stage
 from nicety.build.compiler import compiled
 from nicety.shared.checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
+from nicety.shared.types import ChannelRequest, ChannelRow
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -20,45 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
-
-
-class ChannelRow(TypedDict):
-    """A card, a mode, a direction and a message size.
-
-    Of `channel-latency`: `latency_ns` is how long a message takes, from the call to its return, when the other end's
-    acknowledgement has come; the mean over `iterations` messages that follow each other. A percentile is the nearest
-    rank: one that was measured.
-
-    Of `channel-bandwidth`: what `processes` make together of `messages` of `message_bytes`, the mean over `runs`, and
-    its standard deviation over them; runs differ in when threads begin, and in noise. `size_bytes` is what is sent at a
-    time, which goes in parts of 56 bytes in mode direct. There at most 500 of them are sent by each process, as all of
-    them are alike; `payload_bytes` is what was moved.
-
-    `memory` is where on the card messages go to or come from: indirect ones of a latency that fit CTM go there, all
-    others to EMEM. `verified` says that every byte was checked at the far end.
-    """
-
-    nic: str
-    mode: str
-    direction: str
-    size_bytes: int
-    memory: str
-    verified: bool
-    iterations: NotRequired[int]
-    latency_ns: NotRequired[float]
-    min_ns: NotRequired[float]
-    p50_ns: NotRequired[float]
-    p99_ns: NotRequired[float]
-    p999_ns: NotRequired[float]
-    max_ns: NotRequired[float]
-    stages: NotRequired[list[Stage]]
-    processes: NotRequired[int]
-    message_bytes: NotRequired[int]
-    messages: NotRequired[int]
-    payload_bytes: NotRequired[int]
-    runs: NotRequired[int]
-    bandwidth_bytes_per_s: NotRequired[float]
-    stddev_bytes_per_s: NotRequired[float]
 
 
 class ChannelBenchReport(TypedDict):
@@ -133,23 +94,22 @@ def bench_channels(
     ):
         if value is not None or name == "seed":
             whole(value, name, most)
-    request = json.dumps(
-        {
-            "benchmark": benchmark,
-            "nics": names(nics, "a card", "nfp-4000"),
-            "modes": None if modes is None else names(modes, "a mode", "direct"),
-            "directions": None if directions is None else names(directions, "a direction", "host-to-card"),
-            "sizes": numbers(sizes, "a size"),
-            "processes": numbers(processes, "a number of processes", U32),
-            "payload": payload,
-            "iterations": iterations,
-            "warmup": warmup,
-            "runs": runs,
-            "overrides": changes(overrides),
-            "noise": noise,
-            "seed": seed,
-        }
-    )
+    wanted: ChannelRequest = {
+        "benchmark": benchmark,
+        "nics": names(nics, "a card", "nfp-4000"),
+        "modes": None if modes is None else names(modes, "a mode", "direct"),
+        "directions": None if directions is None else names(directions, "a direction", "host-to-card"),
+        "sizes": numbers(sizes, "a size"),
+        "processes": numbers(processes, "a number of processes", U32),
+        "payload": payload,
+        "iterations": iterations,
+        "warmup": warmup,
+        "runs": runs,
+        "overrides": changes(overrides),
+        "noise": noise,
+        "seed": seed,
+    }
+    request = json.dumps(wanted)
     elfs: dict[str, bytes] = {}
     compiler: dict[str, dict[str, Any]] = {}
     for item in json.loads(_native.channel_plan(request))["compile"]:

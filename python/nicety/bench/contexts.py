@@ -11,39 +11,12 @@ from nicety import _native
 from nicety.build.compiler import compiled
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
+from nicety.shared.types import ContextRequest, ContextRow
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class ContextRow(TypedDict):
-    """A number of contexts on a card.
-
-    `cycles_total` is what one microengine takes for `updates` in all, which its contexts share after one start for all;
-    it is the sum of the cycles in which some context computed, all were asleep, and the microengine changed over.
-    `context_cycles_*` are summed over contexts, which sleep while others compute.
-
-    `updates_per_s` is what the whole card makes with as many contexts on every microengine, where each update sets a
-    bit that is new and so makes two references; `updates_per_s_settled` where the bits are set already, with one. The
-    line rate is the Ethernet that carries a packet of 64 bytes, 84 with preamble and gap, for each of the former.
-    """
-
-    nic: str
-    contexts: int
-    updates: int
-    cycles_total: int
-    cycles_computing: int
-    cycles_asleep: int
-    cycles_switching: int
-    context_cycles_asleep: int
-    context_cycles_ready: int
-    time_ns: float
-    updates_per_s: float
-    updates_per_s_settled: float
-    line_rate_packets_per_s: float
-    line_rate_bits_per_s: float
 
 
 class ContextReport(TypedDict):
@@ -85,14 +58,13 @@ def bench_pcsa(
     Raises:
         InputError: a card without microengines, more contexts than they have, an override that cannot be.
     """
-    request = json.dumps(
-        {
-            "nics": names(nics, "a card", "nfp-4000"),
-            "contexts": numbers(contexts, "a number of contexts"),
-            "updates": whole(updates, "updates", U64),
-            "overrides": changes(overrides),
-        }
-    )
+    wanted: ContextRequest = {
+        "nics": names(nics, "a card", "nfp-4000"),
+        "contexts": numbers(contexts, "a number of contexts"),
+        "updates": whole(updates, "updates", U64),
+        "overrides": changes(overrides),
+    }
+    request = json.dumps(wanted)
     elfs: dict[str, bytes] = {}
     compiler: dict[str, dict[str, Any]] = {}
     for item in json.loads(_native.pcsa_plan(request))["compile"]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from nicety import _native
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
+from nicety.shared.types import Crossover, FairnessRequest, FairnessRow, RegistrationRequest, RegistrationRow
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -17,32 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Progress = Callable[[int, int], None]
-
-
-class RegistrationRow(TypedDict):
-    """Costs of a size for a CPU of the host.
-
-    `copy_ns` is a copy into memory that the card may fetch from. `translate_ns` is a system call that locks and
-    translates the `pages` pages of a buffer from the start of one on, and what it takes to give the card their
-    descriptors where it wants any.
-    """
-
-    nic: str
-    size_bytes: int
-    pages: int
-    copy_ns: float
-    translate_ns: float
-
-
-class Crossover(TypedDict):
-    """Where translating begins to pay on a card.
-
-    `crossover_bytes` is the smallest size, between the smallest and the largest of the rows, from which on it takes no
-    longer than copying; null where copying is faster up to the largest.
-    """
-
-    nic: str
-    crossover_bytes: int | None
 
 
 class RegistrationReport(TypedDict):
@@ -53,27 +28,6 @@ class RegistrationReport(TypedDict):
     manifest: dict[str, Any]
     rows: list[RegistrationRow]
     crossovers: list[Crossover]
-
-
-class FairnessRow(TypedDict):
-    """A number of processes that send at once, each to a process of its own on the other host.
-
-    `bandwidth_bytes_per_s` is that of all together, until the last one has received its last message;
-    `process_*_bytes_per_s` is what a process gets until it has received its own: mean, least and most. `jain_index` is
-    Jain's index of the latter: 1 where all get the same, 1/n where one of n gets everything. `verified` says that every
-    byte was checked at its end.
-    """
-
-    nic: str
-    processes: int
-    size_bytes: int
-    messages: int
-    bandwidth_bytes_per_s: float
-    process_mean_bytes_per_s: float
-    process_min_bytes_per_s: float
-    process_max_bytes_per_s: float
-    jain_index: float
-    verified: bool
 
 
 class FairnessReport(TypedDict):
@@ -111,7 +65,7 @@ def bench_registration(
     Raises:
         InputError: a card that does not register memory, a size that it cannot, an override that cannot be.
     """
-    request = {
+    request: RegistrationRequest = {
         "nics": names(nics, "a card", "qnix"),
         "sizes": numbers(sizes, "a size"),
         "overrides": changes(overrides),
@@ -142,7 +96,7 @@ def bench_fairness(
     Raises:
         InputError: a card without interfaces for processes, or for so many; an override that cannot be.
     """
-    request = {
+    request: FairnessRequest = {
         "nics": names(nics, "a card", "qnix"),
         "processes": numbers(processes, "a number of processes"),
         "size": whole(size, "size", U64),

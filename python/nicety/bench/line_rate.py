@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from nicety import _native
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
-from nicety.program.failures import Allowed, PointFailure, allowed, require_report
-from nicety.program.portals.refusals import Refused, refused_at_sizes
+from nicety.program.failures import Allowed, allowed, require_report
+from nicety.program.portals.refusals import refused_at_sizes
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.quantities import size_bytes
 from nicety.shared.typed import checked
+from nicety.shared.types import HandlerNames, LineRateRequest, LineRateRow, Lock, PointFailure
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html
 
@@ -26,122 +27,6 @@ if TYPE_CHECKING:
 
 MOST_STATE = 64 << 20
 MOST_MEMORY = 1 << 30
-
-
-class HandlerFigures(TypedDict):
-    """Costs of the runs of one handler; `handler` is `header`, `payload` or `completion`.
-
-    Cycles and time are those on its processor, waiting for transfers and commands included; `queued_ns_mean` is how
-    long it waited for a processor before. A percentile is the nearest rank: one that was measured. `returned` counts
-    the runs by what they returned.
-    """
-
-    handler: str
-    runs: int
-    cycles_mean: float
-    cycles_p99: int
-    cycles_max: int
-    instructions_mean: float
-    instructions_p99: int
-    instructions_max: int
-    time_ns_mean: float
-    time_ns_p99: float
-    queued_ns_mean: float
-    returned: dict[str, int]
-
-
-class PacketFates(TypedDict):
-    """Outcomes of the packets measured, each of which is in one of these.
-
-    `processed`: its payload handler returned `SUCCESS`. `dropped`: it returned `DROP`, or its message's header handler
-    did. `proceeded`: it went on to host memory, since the header handler returned `PROCEED`, or there is no payload
-    handler. `failed`: its handler failed, or one of its message did before.
-    """
-
-    processed: int
-    dropped: int
-    proceeded: int
-    failed: int
-
-
-class Loads(TypedDict):
-    """Load of each resource of the card by packets at the wire's rate, over its capacity.
-
-    `lock` is the word of memory that handlers hold longest, each for itself.
-    """
-
-    hpus: float
-    matching: float
-    link: float
-    bus_to_card: float
-    bus_to_host: float
-    lock: float
-
-
-class Lock(TypedDict):
-    """A word of memory that handlers have waited for, in the whole run: a lock, mostly.
-
-    `word` says which: `byte 8 of the state`. `taken_at` is the line that takes it, `given_back_at` the one that gives
-    it back, where it is another, and `waited_at` the one at which handlers wait. `held_ns` is how long a packet has it,
-    and `handed_over_ns` how long it lies free for a packet although a handler waits. Since two cannot hold it, all
-    processors together bring at most `most_packets_per_s` through, however many there are.
-    """
-
-    word: str
-    taken_at: str
-    given_back_at: str | None
-    waited_at: str
-    waits: int
-    held_ns: float
-    handed_over_ns: float
-    load: float
-    most_packets_per_s: float
-
-
-class LineRateRow(TypedDict):
-    """One measurement: a card and a packet size.
-
-    `cycles_*` and `instructions_*` are of payload handlers, and None where none ran; `handlers` has each kind.
-    `handler_ns` is the time that a packet keeps handler processors in all, and `handler_budget_ns` what it may be.
-    `limited_by` names the resource that cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`,
-    `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too
-    much to do and there are too few places for the packets under way; or `waiting`. `hpus_needed` is None where no
-    number of processors would do, and `reachable_fraction` is what any number of them would reach of the wire's rate.
-    `packet_fates` is what became of the packets, and `sent_per_packet` how many the card sent for each that came.
-    `refused_commands` are those that handlers gave and the card refused, in the whole run: messages before and after
-    those measured are in it. `packet_wire_bytes` is what a packet takes of the link, its header among it.
-    """
-
-    nic: str
-    packet_bytes: int
-    message_packets: int
-    messages: int
-    packets: int
-    cycles_mean: float | None
-    cycles_p99: int | None
-    instructions_mean: float | None
-    instructions_p99: int | None
-    packet_fates: PacketFates
-    sent_per_packet: float
-    handlers: list[HandlerFigures]
-    handler_ns: float
-    handler_budget_ns: float
-    hpus_needed: int | None
-    hpus: int
-    sustains_line_rate: bool
-    limited_by: str | None
-    reachable_fraction: float
-    packet_interval_ns: float
-    packet_wire_bytes: int
-    line_rate_packets_per_s: float
-    packets_per_s: float
-    line_rate_fraction: float
-    bandwidth_bytes_per_s: float
-    buffer_packets_used: int
-    buffer_packets: int
-    loads: Loads
-    locks: list[Lock]
-    refused_commands: list[Refused]
 
 
 class LineRateReport(TypedDict):
@@ -251,25 +136,24 @@ def check_line_rate(
         if isinstance(handlers, Handlers):
             raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
         program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
-    called = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    called: HandlerNames = {"header": program.header, "payload": program.payload, "completion": program.completion}
     cards, changed = names(nics, "a card", "spin-discrete"), changes(overrides)
     sizes = _fitting(cards, changed) if packet_sizes is None else numbers(packet_sizes, "a packet size")
     kinds = allowed(allow_failures)
-    request = json.dumps(
-        {
-            "nics": cards,
-            "packet_sizes": sizes,
-            "message_packets": message_packets,
-            "messages": messages,
-            "overrides": changed,
-            "state_bytes": state_bytes,
-            "state": list(state),
-            "user_header": list(user_header),
-            "handler_memory": handler_memory,
-            "names": called,
-            "seed": seed,
-        }
-    )
+    wanted: LineRateRequest = {
+        "nics": cards,
+        "packet_sizes": sizes,
+        "message_packets": message_packets,
+        "messages": messages,
+        "overrides": changed,
+        "state_bytes": state_bytes,
+        "state": list(state),
+        "user_header": list(user_header),
+        "handler_memory": handler_memory,
+        "names": called,
+        "seed": seed,
+    }
+    request = json.dumps(wanted)
     elfs: dict[str, bytes] = {}
     compiler: dict[str, dict[str, Any]] = {}
     for item in json.loads(_native.line_rate_plan(request))["compile"]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety.build.compiler import compile_handlers, library_source
-from nicety.program.failures import Allowed, PointFailure, allowed, require_report
+from nicety.program.failures import Allowed, allowed, require_report
 from nicety.program.faults import Faults, faults_line, faults_text
 from nicety.shared.checks import (
     MOST_ITERATIONS,
@@ -28,6 +28,7 @@ from nicety.shared.checks import (
     whole,
 )
 from nicety.shared.typed import checked
+from nicety.shared.types import Flow, MessagesRequest, PointFailure, Row
 from nicety.show.columns import align, distinct, fixed, merged_order
 from nicety.show.html import table_html
 
@@ -38,64 +39,6 @@ if TYPE_CHECKING:
 
 BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
 BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
-
-
-class Stage(TypedDict):
-    """A part of a latency: its name, and nanoseconds."""
-
-    stage: str
-    ns: float
-
-
-class HostMemory(TypedDict):
-    """Bytes that a node's card read from its host's memory and wrote to it, in the measured iterations."""
-
-    node: int
-    read_bytes: int
-    written_bytes: int
-
-
-class Flow(TypedDict):
-    """One direction of a pattern that has several: sender, target, and figures."""
-
-    source: int
-    target: int
-    latency_ns: NotRequired[float]
-    min_ns: NotRequired[float]
-    max_ns: NotRequired[float]
-    bandwidth_bytes_per_s: NotRequired[float]
-    messages_per_s: NotRequired[float]
-
-
-class Row(TypedDict):
-    """One measurement: a card, a mode and a message size.
-
-    Which of the figures it has depends on the benchmark; `verified` says that every byte was checked at its end.
-    `min_ns`, `max_ns` and the percentiles are of half round trips in `latency`, whose mean is `latency_ns`, and of
-    windows in the others, whose mean is `window_ns`. A percentile is the nearest rank: one that was measured.
-    `flows` and, for an incast, `fairness` (the smallest of the senders' figures over the largest) are there where
-    several ranks send.
-    """
-
-    nic: str
-    mode: str
-    size_bytes: int
-    iterations: int
-    verified: bool
-    window: NotRequired[int]
-    latency_ns: NotRequired[float]
-    bandwidth_bytes_per_s: NotRequired[float]
-    messages_per_s: NotRequired[float]
-    window_ns: NotRequired[float]
-    min_ns: float
-    p50_ns: float
-    p99_ns: float
-    p999_ns: float
-    max_ns: float
-    stages: NotRequired[list[Stage]]
-    flows: NotRequired[list[Flow]]
-    fairness: NotRequired[float]
-    host_memory: list[HostMemory]
 
 
 class Report(TypedDict):
@@ -188,25 +131,24 @@ def run_benchmark(
         if value is not None or name == "seed":
             whole(value, name, most)
     kinds = allowed(allow_failures)
-    request = json.dumps(
-        {
-            "benchmark": benchmark,
-            "nics": names(nics, "a card", "spin-discrete"),
-            "peer": None if peer is None else str(peer),
-            "modes": None if modes is None else names(modes, "a mode", "rdma"),
-            "sizes": numbers(sizes, "a size"),
-            "iterations": iterations,
-            "warmup": warmup,
-            "window": window,
-            "overrides": changes(overrides),
-            "pattern": pattern,
-            "topology": topology,
-            "noise": noise,
-            "faults": faults_text(faults),
-            "seed": seed,
-            "handlers": handlers is not None,
-        }
-    )
+    wanted: MessagesRequest = {
+        "benchmark": benchmark,
+        "nics": names(nics, "a card", "spin-discrete"),
+        "peer": None if peer is None else str(peer),
+        "modes": None if modes is None else names(modes, "a mode", "rdma"),
+        "sizes": numbers(sizes, "a size"),
+        "iterations": iterations,
+        "warmup": warmup,
+        "window": window,
+        "overrides": changes(overrides),
+        "pattern": pattern,
+        "topology": topology,
+        "noise": noise,
+        "faults": faults_text(faults),
+        "seed": seed,
+        "handlers": handlers is not None,
+    }
+    request = json.dumps(wanted)
     plan = json.loads(_native.bench_plan(request))["compile"]
     elfs: dict[str, bytes] = {}
     compiler: dict[str, dict[str, Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from nicety.errors import Error, HandlerTrap, InputError
 from nicety.program.reports import told
@@ -24,17 +24,6 @@ _LISTED = 8
 
 Allowed = str | Iterable[str]
 """Kinds of failures that a run may end with, or `all`."""
-
-
-class PointFailure(TypedDict):
-    """A `Failure` in a report that is JSON, with the card, and the point that was measured: mode and size, say."""
-
-    nic: str
-    point: str
-    rank: int
-    kind: str
-    text: str
-    times: int
 
 
 def allowed(value: Allowed) -> frozenset[str]:

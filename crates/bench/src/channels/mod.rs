@@ -22,11 +22,13 @@ use nicety::record::{Level, Recording};
 use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, MemoryKind, Noise, VERSION};
 use request::Resolved;
 use rig::Load;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A result. Its figures depend on the benchmark.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// One measurement: a card, a mode, a direction and a message size. Which of the figures it has depends on the benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ChannelRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -34,9 +36,10 @@ pub struct Row {
     pub mode: &'static str,
     /// The direction: `host-to-card` or `card-to-host`.
     pub direction: &'static str,
-    /// Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts.
+    /// Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts of 56 bytes, of which each
+    /// process sends at most 500, as all of them are alike.
     pub size_bytes: u64,
-    /// The memory of the card that they are moved to or from: `ctm` or `emem`.
+    /// The memory of the card that they are moved to or from: `ctm` if indirect ones of a latency fit it, `emem` otherwise.
     pub memory: &'static str,
     /// Processes that move the payload together, each with a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +47,7 @@ pub struct Row {
     /// Messages measured individually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// Latency of a message with its acknowledgement: the mean.
+    /// Latency of a message, from the call to its return with the acknowledgement of the other end: the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
     /// The minimum.
@@ -68,7 +71,7 @@ pub struct Row {
     /// Messages of all processes in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
-    /// Bytes of all of them.
+    /// Bytes of all of them, which were moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
     /// Runs, which differ in the begin times of threads, and in noise.

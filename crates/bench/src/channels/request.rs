@@ -5,11 +5,13 @@ use super::rig::DIRECT;
 use nicety::cards::Card;
 use nicety::{Error, Noise};
 use nicety_nic::nfp::NfpSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A benchmark of channels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ChannelBenchmark")]
 pub enum Benchmark {
     /// Latency of a message with its acknowledgement.
     ChannelLatency,
@@ -73,9 +75,10 @@ const fn default_seed() -> u64 {
     1
 }
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of a benchmark of channels. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ChannelRequest")]
 pub struct Request {
     /// The benchmark.
     pub benchmark: Benchmark,

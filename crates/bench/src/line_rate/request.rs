@@ -4,11 +4,13 @@ use super::super::load_cards;
 use nicety::Error;
 use nicety::cards::Card;
 use nicety_nic::SpinSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Names of handlers in the program, if they are not the usual ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "HandlerNames")]
 pub struct Names {
     /// Instead of `header_handler`.
     pub header: Option<String>,
@@ -41,9 +43,10 @@ const fn default_handler_memory() -> u64 {
     65_536
 }
 
-/// The request. Its JSON form comes from the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The request of a line-rate check. The JSON form is what other languages hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LineRateRequest")]
 pub struct Request {
     /// Cards, by name or path.
     pub nics: Vec<String>,

@@ -7,11 +7,13 @@ use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
 use nicety_nic::spin::{Busy, WaitedWord};
 use nicety_types::{HandlerRun, NodeId};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Statistics of the runs of one handler.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "HandlerFigures")]
 pub struct HandlerRow {
     /// `header`, `payload` or `completion`.
     pub handler: &'static str,
@@ -40,7 +42,8 @@ pub struct HandlerRow {
 }
 
 /// The fates of the packets measured, each of which has one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PacketFates")]
 pub struct Fates {
     /// Their payload handler returned `SUCCESS`.
     pub processed: u64,
@@ -53,7 +56,7 @@ pub struct Fates {
 }
 
 /// The load of each resource at line rate: above 1 it cannot keep up. Over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Loads {
     /// The handler processors, over the messages measured.
     pub hpus: f64,
@@ -70,9 +73,10 @@ pub struct Loads {
 }
 
 /// A word of memory that handlers have waited for, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Lock")]
 pub struct LockRow {
-    /// The word.
+    /// The word, such as `byte 8 of the state`.
     pub word: String,
     /// The source line that acquires it.
     pub taken_at: String,
@@ -88,12 +92,13 @@ pub struct LockRow {
     pub handed_over_ns: f64,
     /// Its load at line rate.
     pub load: f64,
-    /// The most packets a second with any number of handler processors.
+    /// The most packets a second with any number of handler processors, since two cannot hold it.
     pub most_packets_per_s: f64,
 }
 
 /// A command that the card refused, over the whole run, including messages before and after those measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Refused")]
 pub struct RefusedRow {
     /// The function of nicety.h.
     pub command: &'static str,
@@ -111,8 +116,9 @@ impl From<RefusedCommand> for RefusedRow {
     }
 }
 
-/// A result.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// One measurement: a card and a packet size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LineRateRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
@@ -150,7 +156,9 @@ pub struct Row {
     pub hpus: u64,
     /// Whether the card sustains the line rate for ever.
     pub sustains_line_rate: bool,
-    /// The bottleneck, if not.
+    /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
+    /// host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too much to do
+    /// and there are too few places for the packets under way; or `waiting`.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -174,7 +182,7 @@ pub struct Row {
     pub loads: Loads,
     /// Words of memory that handlers have waited for, by the time they were held; the first few.
     pub locks: Vec<LockRow>,
-    /// Commands of handlers that the card refused.
+    /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
     pub refused_commands: Vec<RefusedRow>,
 }
 

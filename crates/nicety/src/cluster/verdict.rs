@@ -4,6 +4,7 @@ use super::NodeReport;
 use crate::Error;
 use crate::error::fault_lines;
 use nicety_nic::{Fault, FaultKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
 
@@ -56,12 +57,13 @@ impl FromStr for Allowed {
 }
 
 /// A failure in a completed run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// The rank of its card.
     pub rank: u32,
     /// `trap`, `fail`, `budget` or `refused`.
     #[serde(serialize_with = "name")]
+    #[schemars(with = "String")]
     pub kind: FaultKind,
     /// Description, and place in the source.
     pub text: String,

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 _LISTED = 8
 """Most of them that a text tells of; a report has them all."""
-
-
-class Refused(TypedDict):
-    """The same as `RefusedCommand`, in a report that is JSON."""
-
-    command: str
-    code: str
-    place: str
-    times: int
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,649 @@
+"""What benchmarks are asked for, and the rows of their reports: plain dicts, as in JSON.
+
+Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class ChannelRow(TypedDict):
+    """One measurement: a card, a mode, a direction and a message size.
+
+    Which of the figures it has depends on the benchmark.
+
+    Attributes:
+        nic: The card.
+        mode: The kind of messages: `direct` or `indirect`.
+        direction: The direction: `host-to-card` or `card-to-host`.
+        size_bytes: Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts of 56
+            bytes, of which each process sends at most 500, as all of them are alike.
+        memory: The memory of the card that they are moved to or from: `ctm` if indirect ones of a latency fit it,
+            `emem` otherwise.
+        verified: Whether every byte was checked at the receiving end, and was right.
+        bandwidth_bytes_per_s: Throughput of all processes together, the mean over the runs.
+        iterations: Messages measured individually.
+        latency_ns: Latency of a message, from the call to its return with the acknowledgement of the other end: the
+            mean.
+        max_ns: The maximum.
+        message_bytes: Bytes of each message.
+        messages: Messages of all processes in a run.
+        min_ns: The minimum.
+        p50_ns: The median.
+        p999_ns: The 99.9th percentile.
+        p99_ns: The 99th percentile.
+        payload_bytes: Bytes of all of them, which were moved.
+        processes: Processes that move the payload together, each with a thread of the host.
+        runs: Runs, which differ in the begin times of threads, and in noise.
+        stages: The stages of the latency, which add up to it.
+        stddev_bytes_per_s: Its standard deviation over the runs.
+    """
+
+    nic: str
+    mode: str
+    direction: str
+    size_bytes: int
+    memory: str
+    verified: bool
+    bandwidth_bytes_per_s: NotRequired[float]
+    iterations: NotRequired[int]
+    latency_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    message_bytes: NotRequired[int]
+    messages: NotRequired[int]
+    min_ns: NotRequired[float]
+    p50_ns: NotRequired[float]
+    p999_ns: NotRequired[float]
+    p99_ns: NotRequired[float]
+    payload_bytes: NotRequired[int]
+    processes: NotRequired[int]
+    runs: NotRequired[int]
+    stages: NotRequired[list[Stage]]
+    stddev_bytes_per_s: NotRequired[float]
+
+
+class ContextRow(TypedDict):
+    """A number of contexts on a card.
+
+    Attributes:
+        nic: The card.
+        contexts: Contexts that count.
+        updates: Updates that they make in all, on one microengine.
+        cycles_total: Cycles from the start of the first context, while the others wait for it, to the end of the last.
+        cycles_computing: Of these: a context computed.
+        cycles_asleep: Of these: every context with work was asleep.
+        cycles_switching: Of these: the microengine switched to another context.
+        context_cycles_asleep: Cycles that contexts waited for memories, all contexts together.
+        context_cycles_ready: Cycles that contexts were ready while another one had the microengine, all contexts
+            together.
+        time_ns: `cycles_total` as time.
+        updates_per_s: Updates a second of the whole card, of two references each, with as many contexts on every
+            microengine, in steady state.
+        updates_per_s_settled: The same if the bits are set already, so that an update makes one reference.
+        line_rate_packets_per_s: 64-byte packets a second that `updates_per_s` sustains, with one update each.
+        line_rate_bits_per_s: The Ethernet that carries them, with 84 bytes for each.
+    """
+
+    nic: str
+    contexts: int
+    updates: int
+    cycles_total: int
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_switching: int
+    context_cycles_asleep: int
+    context_cycles_ready: int
+    time_ns: float
+    updates_per_s: float
+    updates_per_s_settled: float
+    line_rate_packets_per_s: float
+    line_rate_bits_per_s: float
+
+
+class Crossover(TypedDict):
+    """The crossover of a card: where translating begins to pay.
+
+    Attributes:
+        nic: The card.
+        crossover_bytes: The smallest size, between the smallest and largest measured one, from which on translating
+            takes no longer than copying; none if copying is faster up to the end.
+    """
+
+    nic: str
+    crossover_bytes: int | None
+
+
+class FairnessRow(TypedDict):
+    """A number of processes that send at once, each to a process of its own on the other host.
+
+    Attributes:
+        nic: The card.
+        processes: Processes that send, and as many that receive.
+        size_bytes: Bytes of a message.
+        messages: Messages of each process.
+        bandwidth_bytes_per_s: Payload bytes a second of all together, until the last process has received its last
+            message.
+        process_mean_bytes_per_s: Throughput of a process until it has received its last message, the mean over them.
+        process_min_bytes_per_s: The minimum.
+        process_max_bytes_per_s: The maximum.
+        jain_index: Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
+        verified: Whether every byte was checked at the receiving end, and was right.
+    """
+
+    nic: str
+    processes: int
+    size_bytes: int
+    messages: int
+    bandwidth_bytes_per_s: float
+    process_mean_bytes_per_s: float
+    process_min_bytes_per_s: float
+    process_max_bytes_per_s: float
+    jain_index: float
+    verified: bool
+
+
+class Flow(TypedDict):
+    """One direction of a pattern that has several.
+
+    Attributes:
+        source: The rank that sends.
+        target: The rank that receives.
+        bandwidth_bytes_per_s: Payload bytes a second.
+        latency_ns: Half a round trip, the mean over the iterations.
+        max_ns: The longest iteration.
+        messages_per_s: Messages a second.
+        min_ns: The shortest iteration.
+    """
+
+    source: int
+    target: int
+    bandwidth_bytes_per_s: NotRequired[float]
+    latency_ns: NotRequired[float]
+    max_ns: NotRequired[float]
+    messages_per_s: NotRequired[float]
+    min_ns: NotRequired[float]
+
+
+class HandlerFigures(TypedDict):
+    """Statistics of the runs of one handler.
+
+    Attributes:
+        handler: `header`, `payload` or `completion`.
+        runs: Number of runs.
+        cycles_mean: Cycles on its processor, including start, end and waits.
+        cycles_p99: The 99th percentile, by nearest rank.
+        cycles_max: The maximum.
+        instructions_mean: Instructions.
+        instructions_p99: The 99th percentile.
+        instructions_max: The maximum.
+        time_ns_mean: Time on its processor.
+        time_ns_p99: The 99th percentile.
+        queued_ns_mean: Wait for a processor when ready.
+        returned: Number of runs by return code.
+    """
+
+    handler: str
+    runs: int
+    cycles_mean: float
+    cycles_p99: int
+    cycles_max: int
+    instructions_mean: float
+    instructions_p99: int
+    instructions_max: int
+    time_ns_mean: float
+    time_ns_p99: float
+    queued_ns_mean: float
+    returned: dict[str, int]
+
+
+class HostMemory(TypedDict):
+    """Bytes that a node's card read from its host's memory, and wrote to it.
+
+    Attributes:
+        node: The rank.
+        read_bytes: Bytes read.
+        written_bytes: Bytes written.
+    """
+
+    node: int
+    read_bytes: int
+    written_bytes: int
+
+
+class LineRateRow(TypedDict):
+    """One measurement: a card and a packet size.
+
+    Attributes:
+        nic: The card.
+        packet_bytes: Payload of a packet.
+        message_packets: Packets of a message.
+        messages: Messages measured.
+        packets: Packets measured.
+        cycles_mean: Cycles of a payload handler: the mean; none if the program has no payload handler or it never ran.
+        cycles_p99: The 99th percentile.
+        instructions_mean: Instructions of a payload handler: the mean.
+        instructions_p99: The 99th percentile.
+        packet_fates: The fates of the packets.
+        sent_per_packet: Packets that the card sent per packet received, over the whole run.
+        handlers: Each handler that ran.
+        handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
+            handlers, including waits for transfers and commands.
+        handler_budget_ns: Its budget: the time between two packets, times the processors.
+        hpus_needed: Handler processors that are busy at line rate; none if no number suffices, because another resource
+            is overloaded.
+        hpus: Handler processors that the card has.
+        sustains_line_rate: Whether the card sustains the line rate for ever.
+        limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
+            card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of
+            them has too much to do and there are too few places for the packets under way; or `waiting`.
+        reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
+            the other resources.
+        packet_interval_ns: The time between packets at line rate.
+        packet_wire_bytes: Bytes of a packet on the link, including its header.
+        line_rate_packets_per_s: Packets a second at line rate.
+        packets_per_s: Packets a second that were processed.
+        line_rate_fraction: The same over the line rate.
+        bandwidth_bytes_per_s: Their payload.
+        buffer_packets_used: The most packets in the packet buffer at once.
+        buffer_packets: Its capacity in packets.
+        loads: The load of each resource at line rate.
+        locks: Words of memory that handlers have waited for, by the time they were held; the first few.
+        refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
+            measured are in it.
+    """
+
+    nic: str
+    packet_bytes: int
+    message_packets: int
+    messages: int
+    packets: int
+    cycles_mean: float | None
+    cycles_p99: int | None
+    instructions_mean: float | None
+    instructions_p99: int | None
+    packet_fates: PacketFates
+    sent_per_packet: float
+    handlers: list[HandlerFigures]
+    handler_ns: float
+    handler_budget_ns: float
+    hpus_needed: int | None
+    hpus: int
+    sustains_line_rate: bool
+    limited_by: str | None
+    reachable_fraction: float
+    packet_interval_ns: float
+    packet_wire_bytes: int
+    line_rate_packets_per_s: float
+    packets_per_s: float
+    line_rate_fraction: float
+    bandwidth_bytes_per_s: float
+    buffer_packets_used: int
+    buffer_packets: int
+    loads: Loads
+    locks: list[Lock]
+    refused_commands: list[Refused]
+
+
+class Loads(TypedDict):
+    """The load of each resource at line rate: above 1 it cannot keep up.
+
+    Over the whole run.
+
+    Attributes:
+        hpus: The handler processors, over the messages measured.
+        matching: The matching unit.
+        link: The card's own link, with the packets that handlers send.
+        bus_to_card: The host bus, towards the card.
+        bus_to_host: The host bus, towards host memory.
+        lock: The word of memory that handlers hold longest one at a time: a lock.
+    """
+
+    hpus: float
+    matching: float
+    link: float
+    bus_to_card: float
+    bus_to_host: float
+    lock: float
+
+
+class Lock(TypedDict):
+    """A word of memory that handlers have waited for, over the whole run.
+
+    Attributes:
+        word: The word, such as `byte 8 of the state`.
+        taken_at: The source line that acquires it.
+        given_back_at: The source line that releases it, if it is another one.
+        waited_at: The source line that waits for it.
+        waits: Number of waits.
+        held_ns: Time that a packet holds it.
+        handed_over_ns: Time per packet that it is free while a handler waits.
+        load: Its load at line rate.
+        most_packets_per_s: The most packets a second with any number of handler processors, since two cannot hold it.
+    """
+
+    word: str
+    taken_at: str
+    given_back_at: str | None
+    waited_at: str
+    waits: int
+    held_ns: float
+    handed_over_ns: float
+    load: float
+    most_packets_per_s: float
+
+
+class PacketFates(TypedDict):
+    """The fates of the packets measured, each of which has one.
+
+    Attributes:
+        processed: Their payload handler returned `SUCCESS`.
+        dropped: A payload handler dropped them, or a header handler their message.
+        proceeded: They went on to host memory: a header handler returned `PROCEED`, or there is no payload handler.
+        failed: Their handler failed, or an earlier one of their message.
+    """
+
+    processed: int
+    dropped: int
+    proceeded: int
+    failed: int
+
+
+class PointFailure(TypedDict):
+    """A failure on a card while a point was measured.
+
+    Attributes:
+        nic: The card.
+        point: The point, such as mode and size.
+        rank: The rank of its card.
+        kind: `trap`, `fail`, `budget` or `refused`.
+        text: Description, and place in the source.
+        times: Number of times.
+    """
+
+    nic: str
+    point: str
+    rank: int
+    kind: str
+    text: str
+    times: int
+
+
+class Refused(TypedDict):
+    """A command that the card refused, over the whole run, including messages before and after those measured.
+
+    Attributes:
+        command: The function of nicety.h.
+        code: Its return code.
+        place: The source line that calls it.
+        times: Number of refusals.
+    """
+
+    command: str
+    code: str
+    place: str
+    times: int
+
+
+class RegistrationRow(TypedDict):
+    """What a size costs a CPU of the host.
+
+    Attributes:
+        nic: The card.
+        size_bytes: Bytes.
+        pages: Pages of a buffer that begins with a page.
+        copy_ns: A copy into memory that the card may fetch from.
+        translate_ns: Locking and translating the pages by a system call, and giving the card their descriptors, if it
+            uses any.
+    """
+
+    nic: str
+    size_bytes: int
+    pages: int
+    copy_ns: float
+    translate_ns: float
+
+
+class Row(TypedDict):
+    """One measurement: a card, a mode and a message size.
+
+    Which of the figures it has depends on the benchmark.
+
+    Attributes:
+        nic: The card.
+        mode: The mode.
+        size_bytes: Message size in bytes.
+        iterations: Iterations measured.
+        min_ns: The shortest iteration, of half a round trip or of a window; likewise the following.
+        p50_ns: The median.
+        p99_ns: The 99th percentile, by nearest rank.
+        p999_ns: The 99.9th percentile.
+        max_ns: The longest iteration.
+        verified: Whether every byte was checked at the receiving end, and was right, and nothing failed on a card.
+        host_memory: Traffic of the measured iterations, by node.
+        bandwidth_bytes_per_s: Payload bytes a second: of all directions together, from the first post of a window to
+            the last completion.
+        fairness: Of an incast: the smallest of the senders' figures over the largest, 1 if all get the same.
+        flows: Each direction, if the pattern has several.
+        latency_ns: Half a round trip, the mean over the iterations of all that ping.
+        messages_per_s: Messages a second, likewise.
+        stages: The stages of the latency, which add up to it.
+        window: Messages in a window.
+        window_ns: Duration of a window, the mean over the iterations.
+    """
+
+    nic: str
+    mode: str
+    size_bytes: int
+    iterations: int
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+    verified: bool
+    host_memory: list[HostMemory]
+    bandwidth_bytes_per_s: NotRequired[float]
+    fairness: NotRequired[float]
+    flows: NotRequired[list[Flow]]
+    latency_ns: NotRequired[float]
+    messages_per_s: NotRequired[float]
+    stages: NotRequired[list[Stage]]
+    window: NotRequired[int]
+    window_ns: NotRequired[float]
+
+
+class Stage(TypedDict):
+    """A part of a latency.
+
+    Attributes:
+        stage: The stage's name.
+        ns: Its share in nanoseconds.
+    """
+
+    stage: str
+    ns: float
+
+
+ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
+"""A benchmark of channels."""
+
+
+class ChannelRequest(TypedDict):
+    """The request of a benchmark of channels.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        benchmark: The benchmark.
+        nics: Cards, by name or path.
+        sizes: Message sizes in bytes.
+        directions: Directions; both if empty.
+        iterations: Messages measured, for the latency.
+        modes: Modes; both if empty.
+        noise: Background noise on the host's CPUs, as `Noise` is written.
+        overrides: `KEY=VALUE` overrides of the specs.
+        payload: Bytes that all processes move together, for the bandwidth.
+        processes: Numbers of processes, each with a thread of the host, for the bandwidth; 1 if empty.
+        runs: Runs measured, for the bandwidth.
+        seed: The seed.
+        warmup: Warm-up messages, for the latency.
+    """
+
+    benchmark: ChannelBenchmark
+    nics: list[str]
+    sizes: list[int]
+    directions: NotRequired[list[str] | None]
+    iterations: NotRequired[int | None]
+    modes: NotRequired[list[str] | None]
+    noise: NotRequired[str | None]
+    overrides: NotRequired[list[str]]
+    payload: NotRequired[int | None]
+    processes: NotRequired[list[int] | None]
+    runs: NotRequired[int | None]
+    seed: NotRequired[int]
+    warmup: NotRequired[int | None]
+
+
+class ContextRequest(TypedDict):
+    """The request of the benchmark of contexts.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        nics: Cards, by name or path.
+        contexts: Numbers of contexts, each a row.
+        updates: Updates in all on one microengine.
+        overrides: `KEY=VALUE` overrides of the specs.
+    """
+
+    nics: list[str]
+    contexts: list[int]
+    updates: int
+    overrides: NotRequired[list[str]]
+
+
+class FairnessRequest(TypedDict):
+    """The request of the benchmark of fairness.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        nics: Cards, by name or path.
+        processes: Numbers of processes on each host, each a row.
+        messages: Messages of each process.
+        overrides: `KEY=VALUE` overrides of the specs.
+        size: Bytes of a message.
+    """
+
+    nics: list[str]
+    processes: list[int]
+    messages: NotRequired[int]
+    overrides: NotRequired[list[str]]
+    size: NotRequired[int]
+
+
+class HandlerNames(TypedDict):
+    """Names of handlers in the program, if they are not the usual ones.
+
+    Attributes:
+        completion: Instead of `completion_handler`.
+        header: Instead of `header_handler`.
+        payload: Instead of `payload_handler`.
+    """
+
+    completion: NotRequired[str | None]
+    header: NotRequired[str | None]
+    payload: NotRequired[str | None]
+
+
+class LineRateRequest(TypedDict):
+    """The request of a line-rate check.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        nics: Cards, by name or path.
+        packet_sizes: Payload of a packet, in bytes.
+        handler_memory: The second host memory region, used only by handlers, in bytes.
+        message_packets: Packets of a message.
+        messages: Messages measured.
+        names: Names of the handlers.
+        overrides: `KEY=VALUE` overrides of the specs.
+        seed: The seed.
+        state: The first bytes of the state.
+        state_bytes: Initial size of the handlers' state in HPU memory, in bytes; zeros beyond `state`.
+        user_header: The first bytes of every message: the user's header.
+    """
+
+    nics: list[str]
+    packet_sizes: list[int]
+    handler_memory: NotRequired[int]
+    message_packets: NotRequired[int | None]
+    messages: NotRequired[int | None]
+    names: NotRequired[HandlerNames]
+    overrides: NotRequired[list[str]]
+    seed: NotRequired[int]
+    state: NotRequired[list[int]]
+    state_bytes: NotRequired[int]
+    user_header: NotRequired[list[int]]
+
+
+MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
+"""A benchmark."""
+
+
+class MessagesRequest(TypedDict):
+    """The request of a benchmark between hosts.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        benchmark: The benchmark.
+        nics: Cards, by name or path.
+        sizes: Message sizes in bytes.
+        faults: Faults of the network, as `faults` are written.
+        handlers: Whether the user's own handlers run instead of the library's.
+        iterations: Iterations measured.
+        modes: Modes; all of the card's if empty.
+        noise: Background noise on the hosts' CPUs, as `Noise` is written.
+        overrides: `KEY=VALUE` overrides of the specs.
+        pattern: Traffic pattern: `pair`, `bidirectional` or `incast:N`.
+        peer: The card of every host but rank 0, by name or path, without overrides; by default the card itself.
+        seed: The seed.
+        topology: Topology; by default the pattern's.
+        warmup: Warm-up iterations.
+        window: Messages in a window.
+    """
+
+    benchmark: MessagesBenchmark
+    nics: list[str]
+    sizes: list[int]
+    faults: NotRequired[str | None]
+    handlers: NotRequired[bool]
+    iterations: NotRequired[int | None]
+    modes: NotRequired[list[str] | None]
+    noise: NotRequired[str | None]
+    overrides: NotRequired[list[str]]
+    pattern: NotRequired[str]
+    peer: NotRequired[str | None]
+    seed: NotRequired[int]
+    topology: NotRequired[str | None]
+    warmup: NotRequired[int | None]
+    window: NotRequired[int | None]
+
+
+class RegistrationRequest(TypedDict):
+    """The request of the benchmark of registration.
+
+    The JSON form is what other languages hand over.
+
+    Attributes:
+        nics: Cards, by name or path.
+        sizes: Sizes in bytes.
+        overrides: `KEY=VALUE` overrides of the specs.
+    """
+
+    nics: list[str]
+    sizes: list[int]
+    overrides: NotRequired[list[str]]
