@@ -28,6 +28,17 @@ impl fmt::Display for DroppedMessage {
     }
 }
 
+/// A message on the overflow list that nobody has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnexpectedMessage {
+    /// The sender.
+    pub source: NodeId,
+    /// Its match bits.
+    pub match_bits: u64,
+    /// Its length in bytes, as it was sent.
+    pub length: u64,
+}
+
 /// An operation of this initiator that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedOperation {
@@ -110,6 +121,15 @@ impl HeaderKind {
 }
 
 impl Interface {
+    /// The first of the messages on the overflow list of a portal table entry that nobody has asked for, and how many there
+    /// are.
+    pub fn unexpected(&self, pt: u32) -> Option<(UnexpectedMessage, u32)> {
+        let portal = self.table.get(pt as usize)?.as_ref()?;
+        let mut waiting = portal.unexpected.iter().filter(|unexpected| unexpected.claimed.is_none());
+        let Header { source, match_bits, length, .. } = waiting.next()?.header;
+        Some((UnexpectedMessage { source, match_bits, length }, 1 + waiting.count() as u32))
+    }
+
     /// The first operation of which this counter has counted the failure, since it was allocated.
     pub fn first_failure(&self, ct: CtHandle) -> Option<FailedOperation> {
         self.counters.get(ct).ok()?.first_failure

@@ -141,6 +141,7 @@ impl Interface {
             fail: answer.fail,
             mlength: answer.length,
             remote_offset: answer.remote_offset,
+            list: answer.list,
             ..op.event(EventKind::Ack, from.start, node)
         };
         let header = op.header;

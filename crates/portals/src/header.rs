@@ -15,12 +15,13 @@
 //! | 48..56 | the initiator's operation |
 //! | 56 | operator of an atomic operation, counted from 1; 0 on anything else |
 //! | 57 | type of its items, counted from 1; 0 on anything else |
-//! | 58..60 | zero |
+//! | 58 | list of the match entry that the message matched (acknowledgements only): 0 priority, 1 overflow |
+//! | 59 | zero |
 //! | 60..64 | user on whose behalf the operation is |
 //!
 //! The payload follows: see [`Header::payload_bytes`].
 
-use crate::{AckRequest, Atomic, AtomicOp, Datatype, FailType};
+use crate::{AckRequest, Atomic, AtomicOp, Datatype, FailType, List};
 use nicety_types::NodeId;
 use std::fmt;
 
@@ -84,6 +85,8 @@ pub struct Header {
     pub ack: AckRequest,
     /// On an answer, how the operation ended.
     pub fail: FailType,
+    /// On an acknowledgement, the list on which the message matched.
+    pub list: List,
     /// The sender.
     pub source: NodeId,
     /// The receiver.
@@ -119,7 +122,9 @@ pub enum HeaderError {
     Ack(u8),
     /// No failure type.
     Fail(u8),
-    /// Bytes 58 and 59 are not zero.
+    /// No list of match entries.
+    List(u8),
+    /// Byte 59 is not zero.
     Reserved,
     /// Not the operator and type, bytes 56 and 57, of any message of this kind; the two bytes.
     Atomic(u8, u8),
@@ -137,7 +142,8 @@ impl fmt::Display for HeaderError {
                 write!(f, "no acknowledgement has number {v} (byte 2 of a Portals header)")
             }
             HeaderError::Fail(v) => write!(f, "no failure has number {v} (byte 3 of a Portals header)"),
-            HeaderError::Reserved => f.write_str("bytes 58 and 59 of a Portals header must be zero"),
+            HeaderError::List(v) => write!(f, "no list has number {v} (byte 58 of a Portals header)"),
+            HeaderError::Reserved => f.write_str("byte 59 of a Portals header must be zero"),
             HeaderError::Atomic(op, datatype) => write!(
                 f,
                 "operator {op} on type {datatype} (bytes 56 and 57 of a Portals header) does not belong to a \
@@ -163,6 +169,7 @@ impl Header {
             kind: HeaderKind::Put,
             ack: AckRequest::None,
             fail: FailType::Ok,
+            list: List::Priority,
             source,
             target,
             pt,
@@ -214,6 +221,7 @@ impl Header {
         if let Some(atomic) = self.atomic {
             bytes[56..58].copy_from_slice(&[atomic.op() as u8 + 1, atomic.datatype() as u8 + 1]);
         }
+        bytes[58] = self.list as u8;
         bytes[60..].copy_from_slice(&self.uid.to_le_bytes());
         bytes
     }
@@ -230,7 +238,7 @@ impl Header {
             return Err(HeaderError::Version(bytes[0]));
         }
         let kind = HeaderKind::ALL.into_iter().find(|k| *k as u8 == bytes[1]);
-        if bytes[58..60] != [0; 2] {
+        if bytes[59] != 0 {
             return Err(HeaderError::Reserved);
         }
         let atomic = match (bytes[56], bytes[57]) {
@@ -241,6 +249,9 @@ impl Header {
             kind: kind.ok_or(HeaderError::Kind(bytes[1]))?,
             ack: *AckRequest::ALL.get(bytes[2] as usize).ok_or(HeaderError::Ack(bytes[2]))?,
             fail: *FailType::ALL.get(bytes[3] as usize).ok_or(HeaderError::Fail(bytes[3]))?,
+            list: *[List::Priority, List::Overflow]
+                .get(bytes[58] as usize)
+                .ok_or(HeaderError::List(bytes[58]))?,
             source: NodeId(word(4)),
             target: NodeId(word(8)),
             pt: word(12),

@@ -100,7 +100,7 @@ mod unexpected;
 
 pub use atomic::{Atomic, AtomicOp, Datatype, Operand};
 pub use counter::CtEvent;
-pub use diagnosis::{Counted, DroppedMessage, FailedOperation, WaitingTriggered};
+pub use diagnosis::{Counted, DroppedMessage, FailedOperation, UnexpectedMessage, WaitingTriggered};
 pub use error::Error;
 pub use event::{Effect, Effects, Event, EventKind, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};

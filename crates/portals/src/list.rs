@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 /// The list a match entry is appended to (`ptl_list_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum List {
     /// Searched first.
     #[default]

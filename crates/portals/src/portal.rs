@@ -99,6 +99,25 @@ impl Interface {
         Ok(index)
     }
 
+    /// Takes the entry behind the table, which is for the card's own software and none of the host's: its index is the limit
+    /// `portal_table`. Without options.
+    ///
+    /// # Errors
+    /// [`Error::PtInUse`] where it is taken; [`Error::Stale`] for the queue.
+    pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<u32, Error> {
+        let index = self.limits.portal_table;
+        eq.map(|eq| self.queues.get(eq)).transpose()?;
+        if self.portal(index).is_ok() {
+            return Err(Error::PtInUse { index });
+        }
+        self.table.resize_with(index as usize + 1, || None);
+        self.table[index as usize] = Some(PortalEntry { eq, ..PortalEntry::default() });
+        if let Some(eq) = eq {
+            self.queues.get_mut(eq)?.users += 1;
+        }
+        Ok(index)
+    }
+
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors

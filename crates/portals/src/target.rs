@@ -214,7 +214,7 @@ impl Interface {
         });
         // Answers are not answered, and no node answers for another.
         if header.kind.is_request() && reason != DropReason::WrongTarget {
-            self.answer(header, header.ack, fail, 0, header.remote_offset, effects);
+            self.answer(header, header.ack, fail, (0, header.remote_offset, List::Priority), effects);
         }
         Arrival::Dropped(reason)
     }
@@ -296,7 +296,7 @@ impl Interface {
         self.settle(delivery.me, effects);
         let ack = if me.options.contains(MeOptions::ACK_DISABLE) { AckRequest::None } else { header.ack };
         if !delivery.replied {
-            self.answer(header, ack, outcome, mlength, *remote_offset, effects);
+            self.answer(header, ack, outcome, (mlength, *remote_offset, delivery.list), effects);
         }
         if audible {
             self.count_entry(&me, MeOptions::EVENT_CT_COMM, outcome, mlength, effects);
@@ -461,14 +461,13 @@ impl Interface {
 
     /// Answers a put or atomic that asked for it with `ack`, and a fetching operation that fails with a
     /// reply. An entry with `ACK_DISABLE` acknowledges too, with only the end of the operation, so that the
-    /// initiator does not hold it for ever.
+    /// initiator does not hold it for ever. The answer has the bytes kept, the offset used and the list of the entry.
     fn answer(
         &mut self,
         header: &Header,
         ack: AckRequest,
         fail: FailType,
-        mlength: u64,
-        offset: u64,
+        (mlength, offset, list): (u64, u64, List),
         effects: &mut Effects,
     ) {
         if header.kind.wants_reply() {
@@ -476,7 +475,7 @@ impl Interface {
                 effects.push(Effect::Ack(reply(header, fail, 0, offset)));
             }
         } else if header.ack != AckRequest::None {
-            effects.push(Effect::Ack(answer(header, ack, fail, mlength, offset)));
+            effects.push(Effect::Ack(Header { list, ..answer(header, ack, fail, mlength, offset) }));
         }
     }
 }

@@ -37,6 +37,7 @@ fn invalid_headers_are_refused_with_the_wrong_byte() {
         (broken(1, 8), HeaderError::Kind(8), "no message has kind 8"),
         (broken(2, 4), HeaderError::Ack(4), "no acknowledgement has number 4"),
         (broken(3, 200), HeaderError::Fail(200), "no failure has number 200"),
+        (broken(58, 2), HeaderError::List(2), "no list has number 2"),
         (broken(59, 1), HeaderError::Reserved, "must be zero"),
         (broken(56, 1), HeaderError::Atomic(1, 0), "operator 1 on type 0"),
         (broken(1, 5), HeaderError::Atomic(0, 0), "does not belong"),
@@ -157,6 +158,7 @@ proptest! {
     fn a_header_survives_the_wire(
         kind in 0..7usize, ack in 0..4usize, fail in 0..10usize,
         words in any::<[u32; 4]>(), longs in any::<[u64; 5]>(), op in 0..18usize, datatype in 0..12usize,
+        overflow in any::<bool>(),
     ) {
         use HeaderKind::{Ack, FetchAtomic, Get, Put, Reply, Swap};
         let kind = [Put, Get, Reply, Ack, HeaderKind::Atomic, FetchAtomic, Swap][kind];
@@ -166,6 +168,7 @@ proptest! {
             kind,
             ack: acks[ack],
             fail: FailType::ALL[fail],
+            list: if overflow { List::Overflow } else { List::Priority },
             source: NodeId(words[0]),
             target: NodeId(words[1]),
             pt: words[2],

@@ -30,6 +30,7 @@ fn a_put_is_a_header_and_a_range_of_host_memory() {
         kind: HeaderKind::Put,
         ack: AckRequest::Full,
         fail: FailType::Ok,
+        list: List::Priority,
         source: NODE,
         target: PEER,
         pt: 0,

@@ -21,6 +21,21 @@ const SMALL: Limits = Limits {
 };
 
 #[test]
+fn the_entry_behind_the_table_is_the_cards_own() {
+    let limits = Limits { portal_table: 1, ..Limits::default() };
+    let mut b = bench_with(limits);
+    assert_eq!(b.ni.pt_alloc_own(Some(b.eq)), Ok(1));
+    assert_eq!(b.ni.pt_alloc_own(None).unwrap_err().code(), "PTL_PT_IN_USE");
+    // The host's table is as large as before, and does not hold it.
+    assert_eq!(b.ni.pt_alloc(None, None), Err(Error::PtFull { limit: 1 }));
+    assert_eq!(b.ni.pt_alloc(Some(1), None).unwrap_err().code(), "PTL_ARG_INVALID");
+    b.ni.me_append(1, me(1, MeOptions::empty()), List::Priority, &mut b.effects).unwrap();
+    let delivery = b.receive(&Header { pt: 1, ..put(1, 8) });
+    assert_eq!(delivery.mlength, 8);
+    assert_eq!(b.kinds(), [(EventKind::Put, 1)]);
+}
+
+#[test]
 fn one_too_many_is_refused_with_the_name_of_the_limit() {
     let mut b = bench_with(SMALL);
     let full = |error: Error, limit: &str| {

@@ -148,6 +148,47 @@ fn headers_are_limited_and_one_too_many_leaves_no_trace() {
     assert_eq!(b.receive(&put(1, 20)).remote_offset, 20);
 }
 
+// 'ptl_event_t': ptl_list, of an acknowledgement too: what a sender learns of a message that nobody has asked for.
+#[test]
+fn an_acknowledgement_names_the_list_that_the_message_matched() {
+    let mut b = bench();
+    b.append_overflow(Me { length: 0, ..anything(50, MeOptions::EVENT_COMM_DISABLE) });
+    b.append(me(1, ONCE | MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_UNLINK_DISABLE));
+    for (list, mlength) in [(List::Priority, 20), (List::Overflow, 0)] {
+        let md = Md { start: 0x4000, length: 100, eq: Some(b.eq), ..Md::default() };
+        let md = b.ni.md_bind(md).unwrap();
+        let request = PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, 20, PEER, 0, 1) };
+        let out = b.ni.put(&request).unwrap();
+        b.receive(&Header { ack: AckRequest::Full, operation: out.operation.to_bits(), ..put(1, 20) });
+        let [Effect::Ack(ack)] = b.take()[..] else { panic!("an acknowledgement alone") };
+        assert_eq!((ack.list, ack.length), (list, mlength));
+        // On the wire, and at the initiator, which is this interface as well.
+        let back = Header { source: PEER, target: NODE, ..Header::decode(&ack.encode()).unwrap() };
+        b.ni.arrive(&back, &mut b.effects);
+        let [Effect::Event { event, .. }] = b.take()[..] else { panic!("an event alone") };
+        assert_eq!((event.kind, event.list, event.mlength), (EventKind::Ack, list, mlength));
+        b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
+        b.take();
+    }
+}
+
+#[test]
+fn messages_that_nobody_has_asked_for_are_known() {
+    let mut b = bench();
+    assert_eq!((b.ni.unexpected(0), b.ni.unexpected(9)), (None, None));
+    b.append_overflow(anything(50, LOCAL));
+    b.receive(&put(1, 10));
+    b.arrive(&put(2, 20)).unwrap();
+    let first = UnexpectedMessage { source: PEER, match_bits: 1, length: 10 };
+    assert_eq!(b.ni.unexpected(0), Some((first, 2)));
+    b.append(me(1, ONCE));
+    let second = UnexpectedMessage { source: PEER, match_bits: 2, length: 20 };
+    assert_eq!(b.ni.unexpected(0), Some((second, 1)));
+    // Its bytes are still to come, and it is asked for.
+    b.append(me(2, ONCE));
+    assert_eq!(b.ni.unexpected(0), None);
+}
+
 #[test]
 fn a_message_that_failed_is_found_as_a_failure() {
     let mut b = bench();

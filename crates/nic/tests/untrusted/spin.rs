@@ -9,7 +9,7 @@ use nicety_kernel::World;
 use nicety_nic::spin::{Card, Unusable};
 use nicety_nic::transport::{Frame, Kind, TransportStatistics};
 use nicety_portals::{
-    AckRequest, Atomic, AtomicOp, Datatype, FailType, GetRequest, Header, HeaderKind, MdOptions, Me,
+    AckRequest, Atomic, AtomicOp, Datatype, FailType, GetRequest, Header, HeaderKind, List, MdOptions, Me,
     MeOptions, PutRequest,
 };
 use nicety_types::{NodeId, Path, Payload, Recorder, Time};
@@ -58,6 +58,7 @@ fn header() -> impl Strategy<Value = Header> {
                 kind,
                 ack,
                 fail: FailType::Ok,
+                list: List::Priority,
                 source: NodeId(source),
                 target: NodeId(target),
                 pt,

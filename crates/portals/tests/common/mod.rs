@@ -33,6 +33,7 @@ pub fn put(match_bits: u64, length: u64) -> Header {
         kind: HeaderKind::Put,
         ack: AckRequest::None,
         fail: FailType::Ok,
+        list: List::Priority,
         source: PEER,
         target: NODE,
         pt: 0,

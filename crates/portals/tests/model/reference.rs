@@ -359,8 +359,7 @@ impl Model {
         header: &Header,
         ack: AckRequest,
         fail: FailType,
-        length: u64,
-        remote_offset: u64,
+        (length, remote_offset, list): (u64, u64, List),
     ) {
         let (source, target) = (NODE, header.source);
         let (uid, atomic, hdr_data) = (0, None, 0);
@@ -372,6 +371,7 @@ impl Model {
                 kind,
                 ack,
                 fail,
+                list: if replies { List::Priority } else { list },
                 source,
                 target,
                 length,
@@ -396,7 +396,7 @@ impl Model {
                 self.notice_due |= !silent && !self.queue.contains(&EventKind::PtDisabled);
                 self.notify();
             }
-            self.answer(header, header.ack, fail, 0, header.remote_offset);
+            self.answer(header, header.ack, fail, (0, header.remote_offset, List::Priority));
         }
         result.map_err(|(reason, _)| reason)
     }
@@ -473,7 +473,7 @@ impl Model {
         let silent = me.options.contains(MeOptions::ACK_DISABLE);
         let ack = if silent { AckRequest::None } else { message.header.ack };
         let mlength = if outcome == FailType::Ok { message.mlength } else { 0 };
-        self.answer(&message.header, ack, outcome, mlength, message.offset);
+        self.answer(&message.header, ack, outcome, (mlength, message.offset, message.list));
         self.comm_count(&me, &message, MeOptions::EVENT_CT_COMM);
         if message.claimed.is_some() {
             self.found(m);

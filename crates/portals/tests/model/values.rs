@@ -25,6 +25,7 @@ pub fn header(source: u32, match_bits: u64, length: u64, remote_offset: u64, ack
         kind: HeaderKind::Put,
         ack: ACKS[ack as usize],
         fail: FailType::Ok,
+        list: List::Priority,
         source: NodeId(source),
         target: NODE,
         pt: 0,
