@@ -203,16 +203,31 @@ def test_a_program_that_waits_for_ever_is_told_for_what() -> None:
     assert "a message from rank 1, tag 3" in text
 
 
-def test_a_message_that_nobody_expected_explains_the_deadlock() -> None:
+def test_a_message_waits_for_its_receive() -> None:
     async def early(host: nicety.Host) -> None:
-        await host.send(host.alloc(8), to=1, tag=1)
+        for size in (8, 100_000):
+            data = host.alloc(size)
+            data.array[:] = 7
+            await host.send(data, to=1, tag=1)
 
-    async def late(host: nicety.Host) -> None:
+    async def late(host: nicety.Host) -> list[int]:
         await host.compute(ns=10_000)
-        await host.recv(host.alloc(8), tag=1)
+        both = [host.alloc(8), host.alloc(100_000)]
+        for data in both:
+            await host.recv(data, tag=1)
+        return [int(data.array.sum()) for data in both]
 
-    with pytest.raises(nicety.Deadlock, match=r"(?s)rank 1 dropped 1 message.*post_recv.*barrier"):
-        cluster().run({0: early, 1: late})
+    assert nicety.Cluster(2, "spin-discrete").run({0: early, 1: late}).results[1] == [56, 700_000]
+
+
+def test_messages_without_room_end_the_run_with_what_to_raise() -> None:
+    async def early(host: nicety.Host) -> None:
+        for _ in range(2):
+            await host.send(host.alloc(64), to=1)
+
+    few = ["messages.eager=64 B", "messages.buffer=64 B", "messages.buffers=1"]
+    with pytest.raises(nicety.RunError, match=r"rank 1 before its receive and is lost.*messages\.buffers \(1\)"):
+        nicety.Cluster(2, "spin-discrete", set=few).run({0: early})
 
 
 def test_an_exception_of_a_program_comes_out_as_it_is() -> None:

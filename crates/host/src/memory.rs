@@ -38,7 +38,9 @@ impl HostBytes {
     }
 
     fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len, PAGE as usize).ok()
+        // Aligned for any number. Aligned to a page, the allocator would write every byte, and memory would not be made on
+        // touch.
+        Layout::from_size_align(len, 16).ok()
     }
 
     /// Length in bytes.

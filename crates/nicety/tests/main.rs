@@ -3,6 +3,7 @@
 mod faults;
 mod interfaces;
 mod itself;
+mod messages;
 mod mixed;
 mod portals;
 mod recording;

@@ -6,7 +6,8 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards
 /// Every host but the first sends three messages of these sizes to the first, which receives them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
     const SIZES: [u64; 3] = [8, 5000, 20_000];
-    let card = cards::load("spin-discrete", &[]).unwrap();
+    // Nothing is acknowledged, so that all messages are these.
+    let card = cards::load("spin-discrete", &["messages.eager=20000 B".to_owned()]).unwrap();
     let topology = if nodes == 2 { Topology::Pair } else { Topology::Star };
     let mut cluster =
         Cluster::new(config(ClusterConfig { topology, ..ClusterConfig::new(nodes, card) })).unwrap();

@@ -124,7 +124,7 @@ impl Interface {
     /// The first of the messages on the overflow list of a portal table entry that nobody has asked for, and how many there
     /// are.
     pub fn unexpected(&self, pt: u32) -> Option<(UnexpectedMessage, u32)> {
-        let portal = self.table.get(pt as usize)?.as_ref()?;
+        let portal = self.table.get(pt)?;
         let mut waiting = portal.unexpected.iter().filter(|unexpected| unexpected.claimed.is_none());
         let Header { source, match_bits, length, .. } = waiting.next()?.header;
         Some((UnexpectedMessage { source, match_bits, length }, 1 + waiting.count() as u32))

@@ -58,17 +58,19 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// At most `limit` values, found by handle in constant time.
+/// At most `limit` values and those of the card's own, found by handle in constant time.
 pub(crate) struct Slab<H, T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     limit: u32,
+    /// Values beside the limit.
+    own: u32,
     _handle: std::marker::PhantomData<H>,
 }
 
 impl<H: Handle, T> Slab<H, T> {
     pub fn new(limit: u32) -> Self {
-        Slab { slots: Vec::new(), free: Vec::new(), limit, _handle: std::marker::PhantomData }
+        Slab { slots: Vec::new(), free: Vec::new(), limit, own: 0, _handle: std::marker::PhantomData }
     }
 
     pub fn len(&self) -> usize {
@@ -76,11 +78,21 @@ impl<H: Handle, T> Slab<H, T> {
     }
 
     pub fn has_room(&self) -> Result<(), Error> {
-        if self.free.is_empty() && self.slots.len() >= self.limit as usize {
+        if self.len() >= self.limit as usize + self.own as usize {
             let (what, name) = H::NAMES;
             return Err(Error::NoSpace { what, name, limit: self.limit });
         }
         Ok(())
+    }
+
+    /// There is to be room for one value more that does not count.
+    pub const fn add_own(&mut self) {
+        self.own += 1;
+    }
+
+    /// One of them is no more.
+    pub const fn remove_own(&mut self) {
+        self.own -= 1;
     }
 
     pub fn insert(&mut self, value: T) -> Result<H, Error> {

@@ -5,7 +5,7 @@ use crate::diagnosis::DroppedMessage;
 use crate::handle::Slab;
 use crate::initiator::{Descriptor, Operation};
 use crate::list::Entry;
-use crate::portal::PortalEntry;
+use crate::portal::PortalTable;
 use crate::queue::Queues;
 use crate::target::DropReason;
 use crate::unexpected::UnexpectedHeader;
@@ -158,7 +158,7 @@ pub struct Interface {
     /// Of these, those that are sent and whose answer has not arrived completely.
     pub(crate) unanswered: u32,
     pub(crate) entries: Slab<MeHandle, Entry>,
-    pub(crate) table: Vec<Option<PortalEntry>>,
+    pub(crate) table: PortalTable,
     /// Unexpected headers on all portal table entries.
     pub(crate) unexpected: u32,
     /// Unexpected headers just found by an append, before their events are posted; empty between calls.
@@ -183,7 +183,7 @@ impl Interface {
             operations: Slab::new(limits.operations),
             unanswered: 0,
             entries: Slab::new(limits.entries),
-            table: Vec::new(),
+            table: PortalTable::default(),
             unexpected: 0,
             found: Vec::new(),
             triggered: 0,

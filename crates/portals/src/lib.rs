@@ -109,6 +109,7 @@ pub use initiator::{Md, Outgoing, Reply};
 pub use interface::{Interface, Limits, Statistics, StatusRegister};
 pub use list::{List, Me, Source, User};
 pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
+pub use portal::OWN_PT;
 pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest, Request};
 pub use target::{Arrival, Delivery, DropReason, Prospect};
 pub use unexpected::SearchOp;

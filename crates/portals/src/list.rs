@@ -110,6 +110,8 @@ pub(crate) struct Entry {
     pub headers: u32,
     /// How often the card holds it open.
     holds: u32,
+    /// Beside the limits: the card's own.
+    own: bool,
     unlink_posted: bool,
 }
 
@@ -200,6 +202,21 @@ impl Interface {
         Ok(handle)
     }
 
+    /// The same for an entry of the card's own software, which does not count against the limit of
+    /// entries, is not compared with the unexpected headers, and leaves no `LINK` event.
+    ///
+    /// # Errors
+    /// [`Error::ArgInvalid`] and [`Error::Stale`] as there.
+    pub fn me_append_own(&mut self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
+        self.portal(pt)?;
+        self.check_me(&me)?;
+        self.entries.add_own();
+        let handle = self.insert_entry(pt, me, list).expect("room was just made for it");
+        self.entries.get_mut(handle)?.own = true;
+        self.portal_of(pt).list(list).push_back(Key::new(&me, handle));
+        Ok(handle)
+    }
+
     pub(crate) fn check_me(&self, me: &Me) -> Result<(), Error> {
         if me.start.checked_add(me.length).is_none() {
             return Err(Error::ArgInvalid("the match entry's memory must end below address 2^64"));
@@ -222,6 +239,7 @@ impl Interface {
             pending: 0,
             headers: 0,
             holds: 0,
+            own: false,
             unlink_posted: false,
         })?;
         self.r#use(me.ct);
@@ -322,6 +340,9 @@ impl Interface {
 
     fn remove_entry(&mut self, handle: MeHandle) {
         let entry = self.entries.remove(handle).expect("an entry is removed once");
+        if entry.own {
+            self.entries.remove_own();
+        }
         self.unuse(entry.me.ct);
         self.portal_of(entry.pt).entries -= 1;
     }

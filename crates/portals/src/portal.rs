@@ -31,6 +31,32 @@ pub(crate) struct PortalEntry {
     notice_due: bool,
 }
 
+/// The index of the portal table entry that is for the card's own software: [`Interface::pt_alloc_own`].
+pub const OWN_PT: u32 = u32::MAX;
+
+/// A portal table, and behind it the entry that is for the card's own software.
+#[derive(Default)]
+pub(crate) struct PortalTable {
+    entries: Vec<Option<PortalEntry>>,
+    own: Option<Box<PortalEntry>>,
+}
+
+impl PortalTable {
+    pub fn get(&self, index: u32) -> Option<&PortalEntry> {
+        match index {
+            OWN_PT => self.own.as_deref(),
+            index => self.entries.get(index as usize)?.as_ref(),
+        }
+    }
+
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut PortalEntry> {
+        match index {
+            OWN_PT => self.own.as_deref_mut(),
+            index => self.entries.get_mut(index as usize)?.as_mut(),
+        }
+    }
+}
+
 impl PortalEntry {
     pub fn list(&mut self, list: List) -> &mut VecDeque<Key> {
         match list {
@@ -70,7 +96,7 @@ impl Interface {
     ) -> Result<u32, Error> {
         let limit = self.limits.portal_table;
         eq.map(|eq| self.queues.get(eq)).transpose()?;
-        let taken = |index: u32| self.table.get(index as usize).is_some_and(Option::is_some);
+        let taken = |index: u32| self.table.get(index).is_some();
         let index = match wanted {
             Some(index) if index >= limit => {
                 return Err(Error::ArgInvalid(
@@ -89,33 +115,32 @@ impl Interface {
             }
             (false, _) => None,
         };
-        if self.table.len() <= index as usize {
-            self.table.resize_with(index as usize + 1, || None);
+        let entries = &mut self.table.entries;
+        if entries.len() <= index as usize {
+            entries.resize_with(index as usize + 1, || None);
         }
-        self.table[index as usize] = Some(PortalEntry { eq, flow, ..PortalEntry::default() });
+        entries[index as usize] = Some(PortalEntry { eq, flow, ..PortalEntry::default() });
         if let Some(eq) = eq {
             self.queues.get_mut(eq)?.users += 1;
         }
         Ok(index)
     }
 
-    /// Takes the entry behind the table, which is for the card's own software and none of the host's: its index is the limit
-    /// `portal_table`. Without options.
+    /// Takes the entry behind the table, which is for the card's own software and none of the host's: its index is
+    /// [`OWN_PT`] on every card. Without options.
     ///
     /// # Errors
     /// [`Error::PtInUse`] where it is taken; [`Error::Stale`] for the queue.
-    pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<u32, Error> {
-        let index = self.limits.portal_table;
+    pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<(), Error> {
         eq.map(|eq| self.queues.get(eq)).transpose()?;
-        if self.portal(index).is_ok() {
-            return Err(Error::PtInUse { index });
+        if self.table.own.is_some() {
+            return Err(Error::PtInUse { index: OWN_PT });
         }
-        self.table.resize_with(index as usize + 1, || None);
-        self.table[index as usize] = Some(PortalEntry { eq, ..PortalEntry::default() });
+        self.table.own = Some(Box::new(PortalEntry { eq, ..PortalEntry::default() }));
         if let Some(eq) = eq {
             self.queues.get_mut(eq)?.users += 1;
         }
-        Ok(index)
+        Ok(())
     }
 
     /// Frees a portal table entry (`PtlPTFree`).
@@ -127,7 +152,11 @@ impl Interface {
         if self.portal(index)?.entries > 0 {
             return Err(Error::PtInUse { index });
         }
-        let portal = self.table[index as usize].take().expect("it was just found");
+        let portal = match index {
+            OWN_PT => self.table.own.take().map(|own| *own),
+            index => self.table.entries[index as usize].take(),
+        };
+        let portal = portal.expect("it was just found");
         if let Some(eq) = portal.flow {
             self.drop_notice(eq);
         }
@@ -160,7 +189,7 @@ impl Interface {
     /// # Errors
     /// [`Error::ArgInvalid`] where the index is not in use.
     pub fn pt_enabled(&self, index: u32) -> Result<bool, Error> {
-        let portal = self.table.get(index as usize).and_then(Option::as_ref);
+        let portal = self.table.get(index);
         portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
     }
 
@@ -168,7 +197,7 @@ impl Interface {
     /// With flow control, the entry is disabled as if a message had found it exhausted. Returns whether the
     /// entry has flow control.
     pub fn pt_exhausted(&mut self, index: u32, effects: &mut Effects) -> bool {
-        match self.table.get(index as usize).and_then(Option::as_ref) {
+        match self.table.get(index) {
             Some(portal) if portal.flow.is_some() => {
                 if !portal.disabled {
                     self.exhausted(index, false, effects);
@@ -180,12 +209,12 @@ impl Interface {
     }
 
     pub(crate) fn portal(&mut self, index: u32) -> Result<&mut PortalEntry, Error> {
-        self.table.get_mut(index as usize).and_then(Option::as_mut).ok_or(NOT_IN_USE)
+        self.table.get_mut(index).ok_or(NOT_IN_USE)
     }
 
     /// The portal table entry of a match entry.
     pub(crate) fn portal_of(&mut self, pt: u32) -> &mut PortalEntry {
-        self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed")
+        self.table.get_mut(pt).expect("a portal table entry in use is not freed")
     }
 
     /// A message has found a resource exhausted: disables the portal table entry.

@@ -221,7 +221,7 @@ impl Interface {
 
     /// The match of a request if it arrived now, without any effect. None where it would not match.
     pub fn prospect(&self, header: &Header) -> Option<Prospect> {
-        let portal = self.table.get(header.pt as usize)?.as_ref().filter(|portal| !portal.disabled)?;
+        let portal = self.table.get(header.pt).filter(|portal| !portal.disabled)?;
         if header.target != self.node || !header.kind.is_request() {
             return None;
         }
@@ -266,7 +266,7 @@ impl Interface {
         let Delivery { header, remote_offset, .. } = delivery;
         let entry = self.entries.get_mut(delivery.me)?;
         let pt = entry.pt;
-        let portal = self.table[pt as usize].as_mut().expect("a portal table entry in use is not freed");
+        let portal = self.table.get_mut(pt).expect("a portal table entry in use is not freed");
         let deposited = delivery.unexpected.is_some_and(|id| !portal.awaits(id));
         if entry.pending == 0 || deposited {
             return Err(Error::ArgInvalid("this message is complete already"));
@@ -355,7 +355,7 @@ impl Interface {
         effects: &mut Effects,
     ) -> Result<Delivery, (DropReason, FailType)> {
         let refuse = |reason: DropReason| (reason, reason.fail_type());
-        let portal = self.table.get(header.pt as usize).and_then(Option::as_ref);
+        let portal = self.table.get(header.pt);
         let portal = portal.ok_or(refuse(DropReason::PtInvalid))?;
         if portal.disabled {
             return Err(refuse(DropReason::PtDisabled));
@@ -371,7 +371,7 @@ impl Interface {
     }
 
     fn find(&self, header: &Header) -> Option<Found> {
-        let portal = self.table[header.pt as usize].as_ref().expect("the caller has looked at it");
+        let portal = self.table.get(header.pt).expect("the caller has looked at it");
         if let Some(position) = search(&portal.priority, &self.entries, header) {
             let me = portal.priority[position].entry;
             return Some(Found { me, list: List::Priority, position, searched: position + 1 });

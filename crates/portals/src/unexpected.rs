@@ -166,7 +166,7 @@ impl Interface {
     pub(crate) fn take_unexpected(&mut self, handle: MeHandle, search: bool, effects: &mut Effects) -> bool {
         let entry = self.entries.get_mut(handle).expect("the entry was just made");
         let wanted = Wanted::new(&entry.me, handle);
-        let portal = self.table[entry.pt as usize].as_mut().expect("the entry was just appended to it");
+        let portal = self.table.get_mut(entry.pt).expect("the entry was just appended to it");
         let mut taken = 0;
         portal.unexpected.retain_mut(|unexpected| {
             if wanted.once && taken > 0 || !wanted.takes(unexpected) {

@@ -21,16 +21,40 @@ const SMALL: Limits = Limits {
 };
 
 #[test]
+fn entries_of_the_cards_own_take_no_room_from_the_hosts() {
+    let mut b = bench_with(Limits { entries: 3, ..Limits::default() });
+    let me = |options| Me { user_ptr: 9, ..me(1, options) };
+    for _ in 0..2 {
+        b.ni.me_append_own(0, me(MeOptions::USE_ONCE), List::Overflow).unwrap();
+    }
+    let appended: Vec<_> = (0..2).map(|_| b.append(me(MeOptions::empty()))).collect();
+    assert_eq!(b.kinds(), []);
+    b.append_overflow(me(MeOptions::empty()));
+    let list = b.ni.me_append(0, me(MeOptions::empty()), List::Overflow, &mut b.effects);
+    assert_eq!(list, Err(Error::NoSpace { what: "match entry", name: "entries", limit: 3 }));
+    // Nor is there more of it when they are gone.
+    appended.into_iter().for_each(|entry| b.ni.me_unlink(entry).unwrap());
+    b.receive(&put(1, 8));
+    b.append(me(MeOptions::USE_ONCE));
+    assert_eq!(b.kinds().last(), Some(&(EventKind::AutoFree, 9)));
+    b.append(me(MeOptions::empty()));
+    b.append(me(MeOptions::empty()));
+    let full = b.ni.me_append(0, me(MeOptions::empty()), List::Priority, &mut b.effects);
+    assert!(full.is_err(), "{full:?}");
+}
+
+#[test]
 fn the_entry_behind_the_table_is_the_cards_own() {
     let limits = Limits { portal_table: 1, ..Limits::default() };
     let mut b = bench_with(limits);
-    assert_eq!(b.ni.pt_alloc_own(Some(b.eq)), Ok(1));
+    assert_eq!(b.ni.pt_alloc_own(Some(b.eq)), Ok(()));
     assert_eq!(b.ni.pt_alloc_own(None).unwrap_err().code(), "PTL_PT_IN_USE");
     // The host's table is as large as before, and does not hold it.
     assert_eq!(b.ni.pt_alloc(None, None), Err(Error::PtFull { limit: 1 }));
-    assert_eq!(b.ni.pt_alloc(Some(1), None).unwrap_err().code(), "PTL_ARG_INVALID");
-    b.ni.me_append(1, me(1, MeOptions::empty()), List::Priority, &mut b.effects).unwrap();
-    let delivery = b.receive(&Header { pt: 1, ..put(1, 8) });
+    assert_eq!(b.ni.pt_alloc(Some(OWN_PT), None).unwrap_err().code(), "PTL_ARG_INVALID");
+    assert_eq!(b.arrive(&Header { pt: OWN_PT, ..put(1, 8) }), Err(DropReason::NoMatch));
+    b.ni.me_append_own(OWN_PT, me(1, MeOptions::empty()), List::Priority).unwrap();
+    let delivery = b.receive(&Header { pt: OWN_PT, ..put(1, 8) });
     assert_eq!(delivery.mlength, 8);
     assert_eq!(b.kinds(), [(EventKind::Put, 1)]);
 }

@@ -145,7 +145,7 @@ class Host:
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
         """Send a buffer to a rank's `recv` of the same tag, one's own included; it may be used again afterwards.
 
-        On a Portals card the receive has to be there when the message comes: `post_recv`. Elsewhere the message waits.
+        A message waits for its receive. A long one may wait at its sender; `send` ends after `recv` has begun then.
 
         Raises:
             InputError: where there is no such rank.
@@ -155,20 +155,20 @@ class Host:
     def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        On a Portals card, a message that comes before its receive is there is dropped and counted. Where that can
-        happen, post the receive first: `post_recv`. Elsewhere the message waits.
+        A message that came before waits for it. One that finds its receive there takes less time: `post_recv`.
 
         Raises:
             InputError: where there is no such rank.
-            RunError: where the message is longer than the buffer.
+            RunError: where the message is longer than the buffer, or one was lost for want of room to wait in.
         """
         return self._messages.recv(buffer, source, tag, Received)
 
     def post_recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[PendingRecv]:
         """Post a receive, and do not wait for its message: `received = await pending` does that later.
 
-        So a receive can be there before its message comes: post it, and let its sender know only then, by a `barrier`
-        or a message. It stays there until a message comes; on a Portals card it is a match entry.
+        So a receive can be there before its message comes, which saves a copy or a way to the sender and back: post it,
+        and let its sender know only then, by a `barrier` or a message. It stays there until a message comes; on a
+        Portals card it is a match entry.
 
             pending = await host.post_recv(back, source=left)
             await host.barrier()

@@ -98,7 +98,7 @@ impl CardSpec for SpinSpec {
     }
 
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, port, packet_payload, uid, log, recorder, .. } = seat;
+        let Seat { sim, nodes, memory, cpus, port, packet_payload, uid, log, recorder, .. } = seat;
         let spec = match packet_payload {
             Some(packet_payload) if packet_payload < self.packet_payload => {
                 Arc::new(SpinSpec { packet_payload, ..SpinSpec::clone(&self) })
@@ -107,6 +107,6 @@ impl CardSpec for SpinSpec {
         };
         let card = Card::install(sim, spec, memory.clone(), port, nodes, log.clone(), recorder);
         card.set_uid(uid);
-        Ok(Rc::new(Node::set_up(card)?))
+        Ok(Rc::new(Node::set_up(card, cpus.clone())?))
     }
 }

@@ -1,14 +1,14 @@
-//! What may be why programs wait for what never comes: messages that nobody took, triggered operations whose time has not
-//! come, handlers that did not answer.
+//! Why programs may wait for what never comes: messages that were dropped or not received, triggered operations whose time
+//! has not come, handlers that did not answer.
 
-use super::{Card, MESSAGES};
+use super::Card;
+use super::messages::tag_of;
 use crate::text::{LISTED, counted};
-use nicety_portals::{DropReason, DroppedMessage};
 use std::rc::Rc;
 
 /// All of it, as notes on a deadlock.
 pub(super) fn hints(cards: &[(u32, Rc<Card>)]) -> String {
-    dropped(cards) + &triggered(cards) + &handled(cards)
+    dropped(cards) + &unreceived(cards) + &triggered(cards) + &handled(cards)
 }
 
 fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
@@ -21,7 +21,7 @@ fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
         .iter()
         .take(LISTED)
         .map(|(rank, count, first)| {
-            let (the_first, what) = (if *count == 1 { ":" } else { ", the first" }, described(first));
+            let (the_first, what) = (if *count == 1 { ":" } else { ", the first" }, first);
             format!(
                 "\n  note: the card of rank {rank} dropped {}{the_first} {what}",
                 counted(*count, "message")
@@ -37,26 +37,43 @@ fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
             counted(messages, "message")
         );
     }
-    if found.iter().any(|(_, _, first)| unreceived(first)) {
-        text += "\n  note: send and recv want their receive posted, with the right rank and tag: post it with \
-                 post_recv, meet at a barrier, and only then send";
-    }
     text
 }
 
-/// Whether it is a message of `send` that came before its receive.
-fn unreceived(message: &DroppedMessage) -> bool {
-    message.pt == MESSAGES && message.reason == DropReason::NoMatch
-}
-
-fn described(message: &DroppedMessage) -> String {
-    if unreceived(message) {
-        return format!(
-            "one from rank {}, tag {}, for which there was no receive",
-            message.source.0, message.match_bits
+/// Messages of `send` that came and that no receive has taken.
+fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
+    let of_rank = |(rank, card): &(u32, Rc<Card>)| {
+        card.unreceived().map(|(first, count)| (*rank, first, u64::from(count)))
+    };
+    let found: Vec<_> = cards.iter().filter_map(of_rank).collect();
+    let mut text: String = found
+        .iter()
+        .take(LISTED)
+        .map(|(rank, first, count)| {
+            let (the_first, verb) = if *count == 1 { (":", "is") } else { (", the first", "are") };
+            format!(
+                "\n  note: at rank {rank}, {} {verb} there that no recv has taken{the_first} one of {} bytes from rank {}, \
+                 tag {}",
+                counted(*count, "message"),
+                first.length,
+                first.source.0,
+                tag_of(first.match_bits),
+            )
+        })
+        .collect();
+    let others = &found[found.len().min(LISTED)..];
+    if !others.is_empty() {
+        let messages = others.iter().map(|(_, _, count)| count).sum();
+        text += &format!(
+            "\n  note: {} at {} that no recv has taken",
+            counted(messages, "message"),
+            counted(others.len() as u64, "more rank")
         );
     }
-    message.to_string()
+    if !found.is_empty() {
+        text += "\n  note: a recv takes messages of its own source and tag, or of any where it names none";
+    }
+    text
 }
 
 /// Triggered operations whose time has not come.

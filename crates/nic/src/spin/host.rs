@@ -5,7 +5,7 @@ use super::attachments::AttachError;
 use super::{Card, HandlerError};
 use crate::design::CardError;
 use nicety_host::Memory;
-use nicety_portals::{CtHandle, EqHandle, Error, FailedOperation, Md, MdHandle, PtOptions};
+use nicety_portals::{CtHandle, EqHandle, Error, FailType, FailedOperation, Md, MdHandle, PtOptions};
 use std::fmt;
 
 /// Why a host's call failed.
@@ -38,6 +38,33 @@ pub enum CallError {
     Handlers(HandlerError),
     /// Something that the host has put on its card is not there, or cannot be used so.
     Attached(AttachError),
+    /// A long message was not taken by its receiver.
+    NotTaken {
+        /// The receiver's rank.
+        to: u32,
+        /// The message's tag.
+        tag: u32,
+        /// Its length in bytes.
+        bytes: u64,
+        /// How it ended.
+        fail: FailType,
+    },
+    /// A message that came before its receive could not be got.
+    NotGot {
+        /// The sender's rank.
+        from: u32,
+        /// The message's tag.
+        tag: u32,
+        /// Its length in bytes.
+        bytes: u64,
+        /// How it ended.
+        fail: FailType,
+    },
+    /// A message came before its receive, and there was no room for it.
+    MessageLost {
+        /// Which, why, and what to do about it.
+        text: String,
+    },
     /// An event queue overflowed.
     EventsLost {
         /// Events lost.
@@ -77,6 +104,19 @@ impl fmt::Display for CallError {
             }
             CallError::Handlers(error) => error.fmt(f),
             CallError::Attached(error) => error.fmt(f),
+            CallError::NotTaken { to, tag, bytes, fail: FailType::Dropped | FailType::PtDisabled } => write!(
+                f,
+                "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}, which has had no room for messages that \
+                 came before their receives"
+            ),
+            CallError::NotTaken { to, tag, bytes, fail } => {
+                write!(f, "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}: {fail}")
+            }
+            CallError::NotGot { from, tag, bytes, fail } => write!(
+                f,
+                "a message of {bytes} bytes, tag {tag}, that waited for its receive at rank {from} could not be got: {fail}"
+            ),
+            CallError::MessageLost { text } => f.write_str(text),
             CallError::EventsLost { lost } => write!(
                 f,
                 "PTL_EQ_DROPPED: the event queue was full and {lost} events are lost; allocate a deeper queue or read it more often"

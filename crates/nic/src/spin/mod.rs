@@ -6,6 +6,7 @@
 //! |---|---|
 //! | a host's set-up and commands, and what it sees of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory; what a host sends to itself | `send.rs`, `../loopback.rs` |
+//! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
 //! | what a lossy network may bring | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs`, `contexts.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
@@ -15,7 +16,7 @@
 //! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
 //! | words of memory that handlers wait for | `contention.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
-//! | the card as others see it, the numbers of its parts | `design.rs`, `spec.rs` |
+//! | the card as others see it, the numbers of its parts | `design.rs`, `node.rs`, `spec.rs` |
 //!
 //! The `portals` crate decides which entry a message matches and which events it generates; the `hpu` crate how
 //! instructions run. Here they take time.
@@ -36,6 +37,7 @@ mod hpu_access;
 mod hpus;
 mod intake;
 mod memory;
+mod messages;
 mod node;
 mod outcome;
 mod post;
@@ -47,6 +49,7 @@ mod reply_timeout;
 mod run;
 mod send;
 mod spec;
+mod unexpected;
 mod view;
 mod wait;
 
@@ -60,7 +63,8 @@ pub use handlers::{HandlerError, HandlerNames, Handlers, map};
 pub use host::CallError;
 pub use hpus::HandlerStatistics;
 pub use intake::Unusable;
-pub use node::{MESSAGES, Node};
+pub use messages::{MESSAGES, MessagesSpec};
+pub use node::Node;
 pub use post::{Appending, Pending};
 pub use printf::Printed;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
@@ -71,6 +75,7 @@ use attachments::Attachments;
 use contention::Contention;
 use contexts::Contexts;
 use hpus::Hpus;
+use messages::Messages;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
@@ -83,7 +88,7 @@ use refusals::Refusals;
 use reply::Atomics;
 use reply_timeout::Answers;
 use send::SendEngine;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -145,6 +150,8 @@ pub struct Card {
     /// Match entries that handlers have left open.
     held: RefCell<Vec<MeHandle>>,
     view: HostView,
+    /// What `send` and `recv` have of it, where it is on a node.
+    library: OnceCell<Messages>,
     /// Bytes handed to the bus, in the order in which they will be in host memory.
     landing: RefCell<VecDeque<Landing>>,
     handed: Signal,
@@ -201,6 +208,7 @@ impl Card {
             contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
             held: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
+            library: OnceCell::new(),
             landing: RefCell::default(),
             handed: Signal::new(sim),
             posted: RefCell::default(),
@@ -419,6 +427,7 @@ impl Card {
             self.land_due();
             let (_, effect, seen) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
             match effect {
+                Effect::Event { eq, event } if self.is_for_library(eq, &event, &seen) => {}
                 Effect::Event { eq, event } => self.view.event(eq, event, seen),
                 Effect::EventDropped { eq } => self.view.lost(eq),
                 Effect::Count { ct, value } => self.view.count(ct, value, seen),

@@ -368,7 +368,7 @@ impl Card {
     }
 
     /// Posts a command whose answer the host sees.
-    async fn ask<T: 'static>(
+    pub(super) async fn ask<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
         path: &mut Path,

@@ -8,7 +8,7 @@ use super::Card;
 use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
 use nicety_fabric::{Packet, Parcel};
-use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, OperationHandle, Reply};
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, List, OperationHandle, Reply};
 use nicety_types::{Duration, MessageId, NodeId, Path, Payload, Resource, Stage, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -370,17 +370,26 @@ impl Card {
     /// Matches a message's header and makes its place among the arriving messages.
     fn admit(self: &Rc<Card>, header: Header, packet: &Packet, context: bool) -> usize {
         let (mut delivery, mut reply, mut flow_control) = (None, None, false);
+        let mut dropped = None;
+        self.prepare_for(&header);
         self.with_effects(packet.path.clone(), |interface, effects| {
             let before = interface.statistics().flow_control;
             match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
                 Arrival::Matched(matched) => delivery = Some(matched),
                 Arrival::Reply(answer) => reply = Some(answer),
-                Arrival::Dropped(_) | Arrival::Acknowledged => {}
+                Arrival::Dropped(reason) => dropped = Some(reason),
+                Arrival::Acknowledged => {}
             }
             flow_control = interface.statistics().flow_control > before;
         });
         if flow_control {
             self.incoming.borrow_mut().flow_controlled(header.pt);
+        }
+        if let Some(reason) = dropped {
+            self.message_dropped(&header, reason);
+        }
+        if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
+            self.came_unexpected(&header, packet.message);
         }
         if delivery.is_some() && header.kind.wants_reply() {
             self.replies.set(self.replies.get() + 1);

@@ -71,6 +71,13 @@ impl Card {
 
     /// Fetches what a get asks for, and replies.
     async fn answer(self: Rc<Card>, place: usize, delivery: &Delivery, path: Path) {
+        if self.memory.check(delivery.start, delivery.mlength).is_err() {
+            // The memory that the library exposes to other ranks is all there is, and some is not there.
+            let mut table = self.incoming.borrow_mut();
+            table.get(place).fail = FailType::Segv;
+            drop(table);
+            return self.finish(place, &path);
+        }
         let reply = delivery.reply().expect("a get is answered by a reply");
         self.incoming.borrow_mut().get(place).replied();
         let (report, by) = (Some(Report::Replied(place)), Starter::Card);

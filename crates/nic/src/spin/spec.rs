@@ -1,5 +1,6 @@
 //! The spec of a Portals 4 card with packet handlers.
 
+use super::messages::{MessagesSpec, read_messages};
 use crate::node::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
 use crate::transport::TransportSpec;
@@ -39,6 +40,8 @@ pub struct SpinSpec {
     pub replies: u32,
     /// How much of everything the Portals interface has.
     pub limits: Limits,
+    /// How messages of `send` wait for their receives.
+    pub messages: MessagesSpec,
     /// Reliable transport.
     pub transport: TransportSpec,
     /// The handler processors.
@@ -132,6 +135,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let s = reader.section("atomic");
     let atomic =
         s.time("compute", "computing an atomic operation, between reading host memory and writing it");
+    let messages = read_messages(reader);
     let hpu = read_hpu(reader);
     SpinSpec {
         host,
@@ -147,6 +151,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         atomic,
         replies,
         limits,
+        messages,
         transport,
         hpu,
         barrier,

@@ -1,6 +1,5 @@
 //! A host's waits for counters and events, in its own view. Noticing costs the CPU o.
 
-use super::post::Appending;
 use super::view::{Seen, Slot};
 use super::{CallError, Card};
 use nicety_host::Cpus;
@@ -215,27 +214,5 @@ impl Card {
         if let Some(message) = seen.message {
             self.recorder.message_noticed(message, self.sim.now());
         }
-    }
-
-    /// As [`Card::eq_wait`], for an event of an entry whose append is under way: ends with the append's error where
-    /// the card refused it.
-    ///
-    /// # Errors
-    /// When the card refused the entry, or the queue overflowed.
-    pub async fn eq_wait_of(
-        &self,
-        cpus: &Cpus,
-        path: &mut Path,
-        eq: EqHandle,
-        appending: &Appending,
-        wanted: impl Fn(&Event) -> bool,
-        what: impl Fn() -> String,
-    ) -> Result<Event, CallError> {
-        let over = || appending.refused().is_some() || self.view.has(eq, &wanted);
-        describe(&what, self.view.changed.wait_until(over)).await;
-        if let Some(error) = appending.refused() {
-            return Err(error.into());
-        }
-        self.eq_wait(cpus, path, eq, wanted, what).await
     }
 }

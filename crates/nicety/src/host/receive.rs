@@ -33,9 +33,7 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 impl Host {
     /// Receives one message into a buffer: from one rank or any, with one tag or any.
     ///
-    /// On a Portals card, a message that comes before its receive is on the card is dropped and counted. To avoid
-    /// that, call [`Host::post_recv`] first; `recv` is that and [`Host::received`] in one. On other cards the message
-    /// waits.
+    /// A message that came before waits for it. This is [`Host::post_recv`] and [`Host::received`] in one.
     ///
     /// # Errors
     /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.

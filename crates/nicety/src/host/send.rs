@@ -8,10 +8,11 @@ impl Host {
     /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag. Returns when the buffer may be
     /// used again.
     ///
-    /// On a Portals card: a put, and the wait for its SEND event; the receive must be posted before the message
-    /// arrives ([`Host::post_recv`]). On a flow processor: a channel to the forwarding processes, where the message
-    /// waits for its receive; or, to itself, the library alone. On a card with virtual network interfaces: a Send
-    /// command, and the wait for its doorbell; a message without a receive waits in the card's memory.
+    /// On a Portals card: a put, and the wait for its SEND event. A message longer than `messages.eager` also waits for
+    /// the receiver's acknowledgement and, if its receive is not posted yet, until the receiver has got it. On a flow
+    /// processor: a channel to the forwarding processes, where the message waits for its receive; or, to itself, the
+    /// library alone. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
+    /// message without a receive waits in the card's memory.
     ///
     /// # Errors
     /// When there is no such rank.

@@ -78,6 +78,8 @@ pub enum Resource {
     Matching,
     /// An output port of a switch.
     SwitchPort(u32),
+    /// Messages that came before their receives, from when they were matched.
+    Unexpected,
     /// A handler processor.
     Hpu(u32),
 }
@@ -94,6 +96,7 @@ impl Resource {
             Resource::Link => "link",
             Resource::Matching => "matching",
             Resource::SwitchPort(_) => "switch port",
+            Resource::Unexpected => "unexpected messages",
             Resource::Hpu(_) => "HPU",
         }
     }
