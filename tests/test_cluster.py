@@ -432,8 +432,9 @@ def test_a_large_cluster_says_what_it_takes_before_it_has_taken_it() -> None:
         building.kill()
     told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
     assert told is not None, line
-    assert 2 < float(told[1]) < 6  # a host takes 10 to 40 KiB, its network included
-    assert int(used) * resource.getpagesize() < 1 << 30
+    # A host takes 14 to 42 KiB, of which the network, which is built before, has more than half.
+    assert 2 < float(told[1]) < 6
+    assert int(used) * resource.getpagesize() < 0.7 * float(told[1]) * 2**30
 
 
 @pytest.mark.parametrize("card", ["spin-discrete", "qnix", "nfp-4000"])
