@@ -28,7 +28,7 @@ impl fmt::Display for DroppedMessage {
     }
 }
 
-/// A message on the overflow list that nobody has asked for.
+/// A message on the overflow list that no append has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnexpectedMessage {
     /// The sender.
@@ -121,8 +121,7 @@ impl HeaderKind {
 }
 
 impl Interface {
-    /// The first of the messages on the overflow list of a portal table entry that nobody has asked for, and how many there
-    /// are.
+    /// The first message on the overflow list of a portal table entry that no append has taken, and the number of them.
     pub fn unexpected(&self, pt: u32) -> Option<(UnexpectedMessage, u32)> {
         let portal = self.table.get(pt)?;
         let mut waiting = portal.unexpected.iter().filter(|unexpected| unexpected.claimed.is_none());

@@ -85,12 +85,12 @@ impl<H: Handle, T> Slab<H, T> {
         Ok(())
     }
 
-    /// There is to be room for one value more that does not count.
+    /// Makes room for one more value that does not count.
     pub const fn add_own(&mut self) {
         self.own += 1;
     }
 
-    /// One of them is no more.
+    /// One of them is freed.
     pub const fn remove_own(&mut self) {
         self.own -= 1;
     }

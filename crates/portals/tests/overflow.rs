@@ -148,7 +148,7 @@ fn headers_are_limited_and_one_too_many_leaves_no_trace() {
     assert_eq!(b.receive(&put(1, 20)).remote_offset, 20);
 }
 
-// 'ptl_event_t': ptl_list, of an acknowledgement too: what a sender learns of a message that nobody has asked for.
+// 'ptl_event_t': ptl_list, of an acknowledgement too: it tells the sender that no append has taken the message yet.
 #[test]
 fn an_acknowledgement_names_the_list_that_the_message_matched() {
     let mut b = bench();
