@@ -26,7 +26,7 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// What a size costs a CPU of the host.
+/// The CPU costs of a size.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RegistrationRow")]
 pub struct Row {

@@ -75,7 +75,7 @@ fn definition(name: &str, schema: &Value, kind: &str) -> String {
     for field in order {
         let mut of = annotation(&fields[field]);
         if !required.contains(&field) {
-            // What is in a report is there or is left out; what is asked for may be given as nothing, too.
+            // A field of a report is present or absent; an input may also be given as None.
             if !kind.ends_with("Request") && kind != "HandlerNames" {
                 of = of.trim_end_matches(" | None").to_owned();
             }

@@ -1,4 +1,4 @@
-//! `send` and `recv`, whichever comes first, on every card.
+//! `send` and `recv` on every card, in either order.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
 use nicety_types::{Duration, Level, Resource, Slice};
@@ -51,7 +51,7 @@ fn filled(host: &Host, len: u64, seed: u64) -> Result<Buffer, Error> {
 const CARDS: [&str; 4] = ["spin-discrete", "spin-integrated", "qnix", "nfp-4000"];
 const LATE: Duration = Duration::from_ns(300_000);
 
-/// Receives a message of this length, which has come long ago where it can.
+/// Receives a message of this length, which has come long before on cards where it can.
 async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     let into = host.alloc(len)?;
     host.compute(LATE).await;
@@ -104,7 +104,7 @@ fn waits(ran: &Run) -> Vec<Slice> {
     slices.filter(|slice| slice.resource == Resource::Unexpected).collect()
 }
 
-/// How long a receive of a message of this length takes that begins long after the message came.
+/// The duration of a receive of a message of this length that begins long after the message came.
 fn late(len: u64, expected: u64) -> Run {
     run("spin-discrete", &[], 2, |host| async move {
         if host.rank() == 0 {
@@ -120,8 +120,8 @@ fn late(len: u64, expected: u64) -> Run {
     .unwrap()
 }
 
-// Post, bus and event of the append, notice; then the copy. A line of 8 bytes and the one that they go
-// to come after 51 ns; they and the one written back take 192 bytes of 150 GiB/s. Of 2 KiB, 32 lines come in four rounds.
+// Post, bus and event of the append, notice; then the copy. A line of 8 bytes and the one that they go to come after
+// 51 ns; they and the one written back take 192 bytes of 150 GiB/s. Of 2 KiB, 32 lines come in four rounds.
 #[test]
 fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
@@ -135,8 +135,8 @@ fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     assert_eq!(recorded.noticed.map(|at| at.ps()), Some(wait.end.ps() + 65_000));
 }
 
-// The receiver gets it: post and bus, the link and a match, request and data over the sender's bus, the link at its gap a byte,
-// a reply's match of 2 ns, deposit and event, notice.
+// The receiver gets it: post and bus, the link and a match, request and data over the sender's bus, the link at its
+// gap a byte, a reply's match of 2 ns, deposit and event, notice.
 #[test]
 fn a_longer_message_that_came_first_waits_at_its_sender() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
@@ -151,8 +151,8 @@ fn a_longer_message_that_came_first_waits_at_its_sender() {
     assert_eq!(ran.nodes[1].memory.written, 4096);
 }
 
-// What shared/timing.md works out for a put of 64 KiB: a receive that is there costs a long message nothing. Its sender
-// goes on when it has the acknowledgement.
+// As in the timing contract for a put of 64 KiB: a posted receive costs a long message nothing. Its sender continues
+// when it has the acknowledgement.
 #[test]
 fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     let ran = run("spin-discrete", &[], 2, |host| async move {
@@ -177,7 +177,7 @@ fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     assert_eq!(waits(&ran), []);
 }
 
-// One sender, one tag: whatever waits where, messages are received in the order in which they were sent.
+// One sender, one tag: messages are received in the order in which they were sent, wherever they waited.
 #[test]
 fn messages_of_one_sender_keep_their_order() {
     for card in CARDS {
@@ -205,7 +205,7 @@ fn messages_of_one_sender_keep_their_order() {
     }
 }
 
-// Both have posted their receives too late, and both are in send, or in a barrier: what MPI calls progress.
+// Both have posted their receives too late, and both are in send or in a barrier: progress in the sense of MPI.
 #[test]
 fn a_posted_receive_makes_progress_whatever_its_program_does() {
     for card in CARDS {
@@ -252,7 +252,7 @@ fn flood(overrides: &[&str], count: u32, len: u64) -> Result<Run, Error> {
     })
 }
 
-// A buffer takes messages until it has no room for another eager one, and goes on its list again when it is empty.
+// A buffer takes messages until it lacks room for another eager one, and is appended again when it is empty.
 #[test]
 fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     let few = ["messages.eager=64 B", "messages.buffers=3", "messages.buffer=256 B"];
@@ -273,11 +273,11 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     assert!(flood(&["messages.eager=0 B", "messages.buffers=1"], 1, 64).is_ok());
     let text = flood(&["limits.unexpected_headers=4"], 5, 8).unwrap_err().to_string();
     assert!(text.contains("limits.unexpected_headers (4)"), "{text}");
-    // What the library has takes no room from what programs append.
+    // The library's entries do not count against the limits of programs.
     assert!(flood(&["limits.match_entries=1"], 5, 8).is_ok());
     let text = flood(&["host.memory=8 MiB"], 1, 8).unwrap_err().to_string();
     assert!(text.contains("messages.buffers") && text.contains("host.memory"), "{text}");
-    // It was lost, whether anybody waits for it or not.
+    // It is lost, whether a program waits for it or not.
     let ran = run("spin-discrete", &["limits.unexpected_headers=1"], 2, |host| async move {
         for tag in 0..2 * (1 - host.rank()) {
             host.send(&host.alloc(8)?, 1, tag).await?;
@@ -315,7 +315,7 @@ fn limits_that_contradict_each_other_are_refused() {
     assert!(text.contains("a buffer holds at least one message of messages.eager"), "{text}");
 }
 
-// What a deadlock says of messages that nobody receives, and of a sender that waits.
+// The text of a deadlock with messages without a receive, and with a sender that waits.
 #[test]
 fn a_deadlock_names_messages_that_no_receive_has_taken() {
     let error = run("spin-discrete", &[], 2, |host| async move {
@@ -335,7 +335,7 @@ fn a_deadlock_names_messages_that_no_receive_has_taken() {
     }
 }
 
-// A receive that is too short says so, whoever was first.
+// A receive that is too short fails, in either order.
 #[test]
 fn a_message_longer_than_its_late_receive_is_cut() {
     for len in [100, 5000] {
@@ -369,7 +369,7 @@ struct Sent {
     pauses: (u64, u64),
 }
 
-/// How a rank names what it receives.
+/// The source and tag of a rank's receives.
 #[derive(Clone, Copy, Debug)]
 enum Naming {
     Exactly,
@@ -377,13 +377,14 @@ enum Naming {
     Anything,
 }
 
-/// Messages in an order in which they can be sent and received one after another, so that nobody need wait for ever; each
-/// rank sends its own in a thread of their own.
+/// Messages in an order in which they can be sent and received one after another, so that no rank need wait for ever;
+/// each rank sends its messages from a thread of their own.
 #[derive(Clone, Debug)]
 struct Traffic {
     messages: Vec<Sent>,
     namings: [Naming; RANKS as usize],
-    /// Receives that each rank posts before it waits for the first of them, and whether it waits for the last one first.
+    /// Receives that each rank posts before it waits for the first of them, and whether it waits for the last one
+    /// first.
     ahead: (usize, bool),
     eager: u64,
     buffers: u64,
@@ -440,7 +441,7 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
                 }
                 Ok(())
             });
-            // What is still to come of each sender, in order.
+            // The messages still to come from each sender, in order.
             let mut coming: Vec<_> = all.into_iter().filter(|(_, sent)| sent.to == rank).collect();
             let order: Vec<Sent> = coming.iter().map(|(_, sent)| *sent).collect();
             for window in order.chunks(traffic.ahead.0) {
@@ -480,7 +481,8 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
     })
 }
 
-/// Whether the buffers hold whatever may come at once; each takes messages until there is no room for another eager one.
+/// Whether the buffers hold all messages that may come at once; each takes messages until it lacks room for another
+/// eager one.
 fn fits(traffic: &Traffic) -> bool {
     (0..RANKS).all(|rank| {
         let eager = traffic.messages.iter().filter(|sent| sent.to == rank && sent.len <= traffic.eager);

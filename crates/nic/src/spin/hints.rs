@@ -1,12 +1,12 @@
-//! Why programs may wait for what never comes: messages that were dropped or not received, triggered operations whose time
-//! has not come, handlers that did not answer.
+//! Deadlock hints: messages dropped or not received, triggered operations below their threshold, handlers that did
+//! not answer.
 
 use super::Card;
 use super::messages::tag_of;
 use crate::text::{LISTED, counted};
 use std::rc::Rc;
 
-/// All of it, as notes on a deadlock.
+/// All hints, as notes on a deadlock.
 pub(super) fn hints(cards: &[(u32, Rc<Card>)]) -> String {
     dropped(cards) + &unreceived(cards) + &triggered(cards) + &handled(cards)
 }
@@ -40,7 +40,7 @@ fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
     text
 }
 
-/// Messages of `send` that came and that no receive has taken.
+/// Messages of `send` without a receive.
 fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
     let of_rank = |(rank, card): &(u32, Rc<Card>)| {
         card.unreceived().map(|(first, count)| (*rank, first, u64::from(count)))
@@ -76,7 +76,7 @@ fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
     text
 }
 
-/// Triggered operations whose time has not come.
+/// Triggered operations below their threshold.
 fn triggered(cards: &[(u32, Rc<Card>)]) -> String {
     let of_rank =
         |(rank, card): &(u32, Rc<Card>)| card.waiting_triggered().map(|(first, count)| (*rank, first, count));

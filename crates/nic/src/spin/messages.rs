@@ -1,14 +1,16 @@
-//! `send` and `recv` on a Portals 4 card, as MPI over Portals 4 has them.
+//! `send` and `recv` on a Portals 4 card, in the way of MPI over Portals 4.
 //!
-//! A message is a put into the use-once entry of its receive, and that is all where the receive is there. A message that comes
-//! first matches on the overflow list. A short one (*eager*, up to `messages.eager`) lies in one of the buffers there until
-//! its receive is appended, and is copied then. Of a longer one the overflow list takes the header alone: its sender is told
-//! by the acknowledgement, and waits until the receiver has got the bytes out of its memory (*rendezvous*).
+//! A message is a put into the use-once entry of its receive, and nothing more if the receive is posted. A message
+//! that comes first matches on the overflow list. A short one (*eager*, up to `messages.eager`) stays in a buffer
+//! there until its receive is appended, and is then copied. For a longer one (*rendezvous*) the overflow list takes
+//! the header only; its sender learns that from the acknowledgement, and waits until the receiver has got the bytes
+//! from its memory.
 //!
-//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference: a sender's memory is not
-//! exposed message by message, which would be a command before each long put, but as a whole, by one entry.
+//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference: a sender
+//! exposes its memory as a whole, by one entry, and not message by message, which would take a command before each
+//! long put.
 //!
-//! What a receive that came late needs of the host's CPUs is in `unexpected.rs`.
+//! The work of the host's CPUs for a late receive is in `unexpected.rs`.
 
 use super::post::Appending;
 use super::unexpected::Unexpected;
@@ -28,13 +30,13 @@ use std::rc::Rc;
 /// The portal table entry that `send` and `recv` use.
 pub const MESSAGES: u32 = 0;
 
-/// The match bit of a message that is longer than an eager one.
+/// The match bit that marks a long message.
 pub(super) const LONG: u64 = 1 << 63;
-/// The match bits of a long message that say which of its sender's it is.
+/// The match bits with a long message's number at its sender.
 const NUMBER: u64 = (1 << 31) - 1;
 const NUMBER_AT: u32 = 32;
 
-/// What a long message's sender waits for a get by, and its receiver gets it by.
+/// The number of a long message: its sender waits for a get with it, and its receiver gets with it.
 pub(super) const fn number_of(match_bits: u64) -> u64 {
     match_bits >> NUMBER_AT & NUMBER
 }
@@ -44,14 +46,14 @@ pub(super) const fn tag_of(match_bits: u64) -> u32 {
     match_bits as u32
 }
 
-/// How messages are sent that may come before their receives.
+/// The protocol of messages that may come before their receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagesSpec {
-    /// The longest message, in bytes, that lies in a buffer of its receiver's until its receive is there.
+    /// The longest eager message, in bytes: it waits for its receive in a buffer of its receiver.
     pub eager: u64,
-    /// How many buffers there are.
+    /// Number of buffers.
     pub buffers: u32,
-    /// Bytes of each.
+    /// Size of each in bytes.
     pub buffer: u64,
 }
 
@@ -72,20 +74,20 @@ pub(super) fn read_messages(reader: &Reader<'_>) -> MessagesSpec {
     MessagesSpec { eager, buffers, buffer }
 }
 
-/// What a node's `send` and `recv` keep.
+/// The state of a node's `send` and `recv`.
 pub(super) struct Messages {
     /// Events of sends and receives.
     pub(super) events: EqHandle,
     pub(super) cpus: Rc<Cpus>,
-    /// Names of sends and receives, to tell their events apart.
+    /// Numbers of sends and receives, to distinguish their events.
     requests: Cell<u64>,
     pub(super) unexpected: Unexpected,
 }
 
-/// A receive whose entry the card has, or will have.
+/// A receive whose entry is on the card or in flight to it.
 pub(super) struct Posted {
     appending: Appending,
-    /// Its name, in its event.
+    /// Its number, in its event.
     user_ptr: u64,
     wanted: Wanted,
 }
@@ -99,7 +101,7 @@ impl Messages {
 }
 
 impl Card {
-    /// Takes the events and the portal table entry that messages need.
+    /// Allocates the event queue and the portal table entry for messages.
     pub(super) fn set_up_messages(&self, cpus: Rc<Cpus>) -> Result<(), CallError> {
         let events = self.eq_alloc(self.spec().limits.event_queue_depth)?;
         self.pt_alloc(Some(MESSAGES), Some(events))?;
@@ -109,7 +111,7 @@ impl Card {
         Ok(())
     }
 
-    /// The first of the messages of `send` that came and that no receive has taken, and how many there are.
+    /// The first message of `send` without a receive, and the number of such messages.
     pub(super) fn unreceived(&self) -> Option<(UnexpectedMessage, u32)> {
         self.library.get()?;
         self.interface.borrow().unexpected(MESSAGES)
@@ -119,8 +121,8 @@ impl Card {
         self.library.get().expect("the card of a node is set up with it")
     }
 
-    /// A put, and the wait until the buffer may be used again: for its SEND event, and where it is long for what the
-    /// receiver's card has done with it.
+    /// A put, and the wait until the buffer may be used again: for its SEND event, and for a long message until the
+    /// receiver's card has accepted or got it.
     pub(super) async fn send_message(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -144,7 +146,7 @@ impl Card {
         let own = |kind| move |event: &Event| event.kind == kind && event.user_ptr == user_ptr;
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
         let sent = self.message_event(caller, "wait for an event", own(EventKind::Send), leave).await?;
-        // A message that could not be delivered ends the run; no answer to it comes.
+        // A message that could not be delivered ends the run; no acknowledgement of it comes.
         if long && sent.fail.is_ok() {
             let reach = || format!("its send to rank {to}, tag {tag}, to be acknowledged");
             let mut ended =
@@ -210,12 +212,12 @@ impl Card {
         };
         let post = async |path: &mut _| self.me_append(caller.cpus, path, MESSAGES, me, List::Priority).await;
         let appending = caller.timed("append an entry", post).await?;
-        // The card has yet to see the entry, which may find its message there.
+        // The card has still to serve the append, which may find its message waiting.
         messages.unexpected.expect(user_ptr, wanted);
         Ok(Posted { appending, user_ptr, wanted })
     }
 
-    /// Waits for the PUT event of a receive, or until the library has brought a message that was there before.
+    /// Waits for the PUT event of a receive, or until the library has delivered a message that came before it.
     pub(super) async fn received_message(
         &self,
         caller: Caller<'_>,

@@ -4,19 +4,19 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | a host's set-up and commands, and what it sees of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
-//! | send engine, packetisation, fetching from host memory; what a host sends to itself | `send.rs`, `../loopback.rs` |
+//! | a host's set-up and commands, and its view of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
+//! | send engine, packetisation, fetching from host memory; loopback | `send.rs`, `../loopback.rs` |
 //! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
-//! | what a lossy network may bring | `intake.rs` |
+//! | validation of packets from a lossy network | `intake.rs` |
 //! | packet buffer, matching, deposit, completion in order | `receive.rs`, `contexts.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `hpu_access.rs`, `handlers.rs` |
-//! | handler processors, and what waits for them | `hpus.rs`, `fair.rs` |
-//! | one handler's run, and what follows from its result | `run.rs`, `outcome.rs` |
-//! | the commands a handler gives to the card, and those it refuses | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
+//! | handler processors and their queue | `hpus.rs`, `fair.rs` |
+//! | one handler's run, and the effects of its result | `run.rs`, `outcome.rs` |
+//! | the commands of a handler, and those refused | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
 //! | words of memory that handlers wait for | `contention.rs` |
 //! | a generator of packets in place of a host | `generate.rs` |
-//! | the card as others see it, the numbers of its parts | `design.rs`, `node.rs`, `spec.rs` |
+//! | the card behind the design seam, and its spec | `design.rs`, `node.rs`, `spec.rs` |
 //!
 //! The `portals` crate decides which entry a message matches and which events it generates; the `hpu` crate how
 //! instructions run. Here they take time.
@@ -150,7 +150,7 @@ pub struct Card {
     /// Match entries that handlers have left open.
     held: RefCell<Vec<MeHandle>>,
     view: HostView,
-    /// What `send` and `recv` have of it, where it is on a node.
+    /// The state of `send` and `recv`, if it is on a node.
     library: OnceCell<Messages>,
     /// Bytes handed to the bus, in the order in which they will be in host memory.
     landing: RefCell<VecDeque<Landing>>,

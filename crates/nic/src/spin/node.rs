@@ -1,4 +1,4 @@
-//! A Portals 4 card on its node, as everything outside sees it; `send` and `recv` are in `messages.rs`.
+//! A Portals 4 card on its node, behind the design seam; `send` and `recv` are in `messages.rs`.
 
 use super::design::{DESIGN, Report};
 use super::{CallError, Card, Fault, RefusedCommand};
@@ -14,7 +14,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Takes what messages need.
+    /// Sets up messages.
     pub(super) fn set_up(card: Rc<Card>, cpus: Rc<Cpus>) -> Result<Node, CallError> {
         card.set_up_messages(cpus)?;
         Ok(Node { card })

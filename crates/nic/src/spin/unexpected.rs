@@ -1,12 +1,12 @@
-//! Messages of `send` that come before their receives: what lies on the overflow list for them, and how the library brings
-//! them where they belong when their receives are there.
+//! Unexpected messages of `send`: the entries of the overflow list for them, and their delivery by the library when
+//! their receives are posted.
 //!
-//! The library has a thread of its own for that, so a receive that was posted makes progress whatever its program does: a
-//! long message that is waited for never depends on what its receiver waits for. One piece of work follows another; each
-//! takes a CPU for what it costs.
+//! The library has a thread of its own for that, so a posted receive makes progress whatever its program does:
+//! delivery of a long message never depends on what its receiver waits for. The thread does one task after another;
+//! each takes the CPU time that it costs.
 //!
-//! Entries of the overflow list, the entry by which other ranks get long messages, and the memory of the buffers are the
-//! library's from the start and take no time; they are made when the first message needs them.
+//! Entries of the overflow list, the entry from which other ranks get long messages, and the memory of the buffers
+//! belong to the library's set-up and take no time; they are made when the first message needs them.
 
 use super::messages::{LONG, MESSAGES, number_of, tag_of};
 use super::view::Seen;
@@ -23,38 +23,38 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-/// Messages on the overflow list, those of one sender and the same match bits in order: when each was matched.
+/// Messages on the overflow list, by sender and match bits, in order, each with the time of its match.
 type Waiting = HashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
 
-/// What the library keeps for messages that come before their receives.
+/// The library's state for unexpected messages.
 pub(super) struct Unexpected {
-    /// The library's thread does one thing after another.
+    /// Serializes the tasks of the library's thread.
     turn: Pool,
-    /// Receives that wait for their messages, by their names in events.
+    /// Receives that wait for their messages, by their numbers in events.
     expected: RefCell<HashMap<u64, Wanted>>,
-    /// Receives whose messages were there before and are now where they belong.
+    /// Receives whose unexpected messages have been delivered.
     finished: RefCell<HashMap<u64, Finished>>,
     waiting: RefCell<Waiting>,
-    /// All of the host's memory, for what is got out of others'.
+    /// All of the host's memory, as destination of gets.
     into: OnceCell<MdHandle>,
     /// Memory of the buffers, or why there is none.
     buffers: OnceCell<Result<Allocation, CallError>>,
-    /// Whether the headers of long messages are taken.
+    /// Whether the entry for headers of long messages is appended.
     headers: Cell<bool>,
-    /// Whether other ranks may get messages out of this host's memory.
+    /// Whether other ranks may get messages from this host's memory.
     exposed: Cell<bool>,
-    /// Why a message was lost that came before its receive.
+    /// Why an unexpected message was lost.
     lost: RefCell<Option<CallError>>,
 }
 
-/// A receive whose message was there before.
+/// A receive of an unexpected message.
 pub(super) struct Finished {
     result: Result<Arrival, CallError>,
     path: Path,
 }
 
 impl Finished {
-    /// The program takes it.
+    /// The program takes its result.
     pub(super) fn seen_on(self, path: &mut Path) -> Result<Arrival, CallError> {
         path.follow(&self.path);
         self.result
@@ -76,40 +76,40 @@ impl Unexpected {
         }
     }
 
-    /// Where the message of a receive goes.
+    /// Notes the destination of a receive.
     pub(super) fn expect(&self, user_ptr: u64, wanted: Wanted) {
         self.expected.borrow_mut().insert(user_ptr, wanted);
     }
 
-    /// A receive has its message, or will have none.
+    /// Forgets a receive that is complete or has failed.
     pub(super) fn forget(&self, user_ptr: u64) {
         self.expected.borrow_mut().remove(&user_ptr);
     }
 
-    /// Whether the message of a receive was there before, and is where it belongs.
+    /// Whether the unexpected message of a receive has been delivered.
     pub(super) fn is_over(&self, user_ptr: u64) -> bool {
         self.finished.borrow().contains_key(&user_ptr)
     }
 
-    /// That receive.
+    /// Takes that receive.
     pub(super) fn take(&self, user_ptr: u64) -> Option<Finished> {
         self.finished.borrow_mut().remove(&user_ptr)
     }
 
-    /// Refuses to go on where a message was lost.
+    /// Fails if a message was lost.
     pub(super) fn check(&self) -> Result<(), CallError> {
         self.lost.borrow().clone().map_or(Ok(()), Err)
     }
 }
 
 impl Card {
-    /// A message is about to be matched: sees to it that the entries are there which it may match on the overflow list.
+    /// A message is about to be matched: prepares the entries that it may match on the overflow list.
     pub(super) fn prepare_for(&self, header: &Header) {
         let Some(messages) = self.library.get() else { return };
         let unexpected = &messages.unexpected;
         if header.pt == OWN_PT {
             if !unexpected.exposed.replace(true) {
-                // Without it the get finds nothing, and its receiver is told.
+                // Without it the get finds nothing, and its receiver gets an error.
                 let _ = self.expose(messages.events);
             }
         } else if header.pt == MESSAGES && header.kind == HeaderKind::Put {
@@ -132,7 +132,7 @@ impl Card {
         Ok(())
     }
 
-    /// Appends the buffers of short messages, or the entry that takes the headers of long ones.
+    /// Appends the buffers of short messages, or the entry for the headers of long ones.
     fn place_entries(&self, short: bool) {
         let unexpected = &self.messages().unexpected;
         if short {
@@ -160,7 +160,7 @@ impl Card {
         Ok(())
     }
 
-    /// A buffer that goes off its list when it may have no room for an eager message any more.
+    /// A buffer that is unlinked when it may lack room for another eager message.
     fn buffer(&self, memory: &Allocation, index: u64) -> Me {
         let spec = self.spec.messages;
         Me {
@@ -186,8 +186,8 @@ impl Card {
         }
     }
 
-    /// A message was dropped. One of `send` that found no receive and no room must not be lost: nothing comes to its portal
-    /// table entry any more, and every receive of this host says why.
+    /// A message was dropped. One of `send` without a receive and without room must not be lost silently: its portal
+    /// table entry is disabled, and every receive of this host fails with the reason.
     pub(super) fn message_dropped(&self, header: &Header, reason: DropReason) {
         let Some(messages) = self.library.get().filter(|_| header.pt == MESSAGES) else { return };
         let unexpected = &messages.unexpected;
@@ -222,7 +222,7 @@ impl Card {
         self.view.changed.notify_all();
     }
 
-    /// The host sees an event that is the business of the library's thread.
+    /// Whether an event that the host sees is for the library's thread.
     pub(super) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &Seen) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
@@ -262,7 +262,7 @@ impl Card {
         }
     }
 
-    /// Brings a message that was there before its receive where it belongs.
+    /// Delivers an unexpected message to its receive.
     async fn bring(self: Rc<Card>, event: Event, seen: Seen) {
         let Seen { mut path, message } = seen;
         let unexpected = &self.messages().unexpected;
@@ -296,7 +296,7 @@ impl Card {
         Ok(())
     }
 
-    /// Gets a long message out of its sender's memory. Returns its name in its event.
+    /// Gets a long message from its sender's memory. Returns the number in its event.
     async fn post_get(
         self: &Rc<Card>,
         event: &Event,
@@ -309,7 +309,7 @@ impl Card {
         let md = match into.get() {
             Some(md) => *md,
             None => {
-                // The receive's own memory was looked at when it was posted.
+                // The receive's own memory was checked when it was posted.
                 let everything = Md { length: u64::MAX, eq: Some(messages.events), ..Md::default() };
                 let md = self.interface.borrow_mut().md_bind(everything)?;
                 *into.get_or_init(|| md)
@@ -327,7 +327,7 @@ impl Card {
         Ok(user_ptr)
     }
 
-    /// Waits for what was got.
+    /// Waits for the end of a get.
     async fn got(&self, event: &Event, user_ptr: u64, path: &mut Path) -> Result<(), CallError> {
         let messages = self.messages();
         let reply = |reply: &Event| reply.kind == EventKind::Reply && reply.user_ptr == user_ptr;
@@ -340,11 +340,11 @@ impl Card {
         Err(CallError::NotGot { from, tag, bytes: event.rlength, fail: reply.fail })
     }
 
-    /// A buffer has gone off its list; when no message lies in it any more, it goes on again.
+    /// A buffer has been unlinked; once it holds no messages, it is appended again.
     async fn buffer_used(self: Rc<Card>, event: Event, seen: Seen) {
         let mut path = seen.path;
         let Unexpected { turn, buffers, .. } = &self.messages().unexpected;
-        // Messages that lay in it have been brought before: their events came before.
+        // Its messages have been delivered: their events came earlier.
         let _turn = turn.acquire().await;
         self.noticed_by_library(&mut path, None).await;
         let Some(Ok(memory)) = buffers.get() else { return };
@@ -353,7 +353,7 @@ impl Card {
             let append = move |interface: &mut Interface, _: &mut Effects| {
                 interface.me_append_own(MESSAGES, me, List::Overflow)
             };
-            // What came of it nobody waits for: it is as it was before.
+            // The result does not matter: on a refusal everything is as before.
             drop(self.ask(&self.messages().cpus, &mut path, append).await);
         }
     }
