@@ -23,7 +23,7 @@ const SPEC: NetworkSpec = NetworkSpec {
 async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {
     let source = sim.node();
     for k in 0..PACKETS {
-        let turn = port.turn(Flight::resting(Path::from(sim.now()))).await;
+        let turn = port.turn(Flight::resting(Path::clock(sim.now()))).await;
         let packet = Packet {
             source,
             destination: to,
@@ -32,7 +32,7 @@ async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {
             offset: k * PACKET,
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(PACKET),
-            path: Path::from(Time::ZERO),
+            path: Path::clock(Time::ZERO),
         };
         port.launch(packet, turn);
     }
