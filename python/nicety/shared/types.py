@@ -386,7 +386,7 @@ class Refused(TypedDict):
 
 
 class RegistrationRow(TypedDict):
-    """What a size costs a CPU of the host.
+    """The CPU costs of a size.
 
     Attributes:
         nic: The card.
