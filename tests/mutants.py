@@ -28,6 +28,9 @@ NOT_SAMPLED = (
     "crates/fabric/src/switch.rs",
     "crates/hpu/src/decode.rs",
     "crates/nic/src/qnix/transfer.rs",
+    "crates/nic/src/spin/complete.rs",
+    "crates/nic/src/spin/deposit.rs",
+    "crates/nic/src/spin/incoming.rs",
     "crates/nic/src/spin/receive.rs",
     "crates/portals/src/target.rs",
 )

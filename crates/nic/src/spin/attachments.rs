@@ -4,8 +4,8 @@
 use super::application::{Application, ApplicationConfig, ApplicationId, ApplicationReport};
 use super::handlers::{HandlerError, Handlers, Placed, map};
 use super::host::CallError;
+use super::incoming::Fate;
 use super::memory::{HpuMemory, Piece, Short};
-use super::receive::Fate;
 use super::spec::HpuSpec;
 use super::{Card, HandlerStatistics};
 use std::cell::{Cell, RefCell};

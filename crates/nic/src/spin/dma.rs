@@ -9,7 +9,7 @@ use super::commands::{Stop, code};
 use super::contention::{Seen, Word};
 use super::handlers::map;
 use super::hpus::{Kind, Thread};
-use super::receive::Incoming;
+use super::incoming::Incoming;
 use super::run::{Running, phantom_memory};
 use super::{Card, FaultKind};
 use nicety_hpu::{AddressSpace, Region, TrapKind};

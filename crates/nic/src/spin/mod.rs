@@ -8,7 +8,8 @@
 //! | send engine, packetisation, fetching from host memory; loopback | `send.rs`, `../loopback.rs` |
 //! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
 //! | validation of packets from a lossy network | `intake.rs` |
-//! | packet buffer, matching, deposit, completion in order | `receive.rs`, `contexts.rs` |
+//! | packet buffer, matching | `receive.rs`, `incoming.rs`, `contexts.rs` |
+//! | deposit, completion in order | `deposit.rs`, `complete.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
 //! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `hpu_access.rs`, `handlers.rs` |
 //! | handler processors and their queue | `hpus.rs`, `fair.rs` |
@@ -24,8 +25,10 @@
 mod application;
 mod attachments;
 mod commands;
+mod complete;
 mod contention;
 mod contexts;
+mod deposit;
 mod design;
 mod dma;
 mod fair;
@@ -35,6 +38,7 @@ mod hints;
 mod host;
 mod hpu_access;
 mod hpus;
+mod incoming;
 mod intake;
 mod memory;
 mod messages;
@@ -75,6 +79,7 @@ use attachments::Attachments;
 use contention::Contention;
 use contexts::Contexts;
 use hpus::Hpus;
+use incoming::IncomingTable;
 use messages::Messages;
 use nicety_fabric::Port;
 use nicety_host::{Bus, Memory, Notice};
@@ -83,7 +88,6 @@ use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTr
 use nicety_types::{
     Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Stage, Starter, Time,
 };
-use receive::IncomingTable;
 use refusals::Refusals;
 use reply::Atomics;
 use reply_timeout::Answers;

@@ -1,7 +1,7 @@
 //! The effects of a handler's result.
 
 use super::hpus::{Kind, Run};
-use super::receive::Fate;
+use super::incoming::Fate;
 use super::{Card, FAULTS_KEPT, Fault, FaultKind};
 use nicety_fabric::Parcel;
 use nicety_portals::FailType;

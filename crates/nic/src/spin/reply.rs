@@ -170,7 +170,7 @@ impl Card {
                 .complete_reply(reply, FailType::Ok, effects)
                 .expect("an operation waits for its reply and ends once");
         });
-        self.recorder.message_completed(message, &seen, super::receive::outcome(reply.fail));
+        self.recorder.message_completed(message, &seen, super::incoming::outcome(reply.fail));
         if reply.of_card && !reply.fail.is_ok() {
             let text = format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail);
             self.fault(FaultKind::Refused, None, text);

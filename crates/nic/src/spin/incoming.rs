@@ -1,0 +1,218 @@
+//! The messages that are arriving, and what is known of each.
+
+use super::attachments::Attachment;
+use nicety_fabric::Parcel;
+use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
+use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::rc::Rc;
+
+/// The outcome of a message still in progress.
+pub(super) const UNDER_WAY: &str = "under way";
+
+/// The outcome of a message in tables.
+pub(super) fn outcome(fail: FailType) -> &'static str {
+    match fail {
+        FailType::Ok => "ok",
+        FailType::HandlerError => "handler error",
+        FailType::HandlerBudget => "handler budget",
+        other => other.name(),
+    }
+}
+
+/// The fate of a message's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Unknown until the header handler has ended; packets wait.
+    Undecided,
+    /// To host memory; for a get or an atomic, the card carries it out.
+    Deposit,
+    /// To payload handlers, which exist.
+    Process,
+    /// Dropped.
+    Drop,
+}
+
+/// A message that has begun to arrive.
+pub(super) struct Incoming {
+    pub(super) message: MessageId,
+    pub(super) header: Header,
+    /// Its destination; none if nothing matched.
+    pub(super) delivery: Option<Delivery>,
+    /// The destination of a reply.
+    pub(super) reply: Option<Reply>,
+    pub(super) attachment: Option<Rc<Attachment>>,
+    pub(super) fate: Fate,
+    /// Packets that came before the header handler ended, by offset in the message.
+    pub(super) waiting: VecDeque<Parcel>,
+    /// Bytes received.
+    pub(super) received: u64,
+    /// Packets received and not settled (deposited, handled or dropped); a reply not yet sent; transfers that
+    /// handlers have left in flight.
+    pub(super) unsettled: u32,
+    /// Packets whose bytes such transfers have still to read or write.
+    pub(super) lent: Vec<Lent>,
+    pub(super) dropped_bytes: u64,
+    /// Whether flow control has disabled its portal table entry while it was in progress.
+    pub(super) flow_control: bool,
+    pub(super) fail: FailType,
+    /// Whether a handler has asked to leave the match entry linked.
+    pub(super) pending: bool,
+    /// Received pieces of an atomic operation in several packets, with their offsets.
+    pub(super) pieces: Vec<(u64, Payload)>,
+    /// The path of the message's latest step.
+    pub(super) path: Path,
+    pub(super) completion_started: bool,
+    /// Whether the message is done and waits only for those before it.
+    pub(super) done: bool,
+    /// The next message to complete after it, if one has matched.
+    pub(super) behind: Option<usize>,
+}
+
+/// A packet in use by transfers of ended handlers.
+pub(super) struct Lent {
+    /// Its offset in the message.
+    offset: u64,
+    transfers: u32,
+    /// Whether it is settled, so that only the transfers keep its slot.
+    settled: bool,
+}
+
+impl Incoming {
+    /// Counts another transfer on the packet at this offset.
+    pub(super) fn lend(&mut self, offset: u64) {
+        match self.lent.iter_mut().find(|lent| lent.offset == offset) {
+            Some(lent) => lent.transfers += 1,
+            None => self.lent.push(Lent { offset, transfers: 1, settled: false }),
+        }
+    }
+
+    /// Settles a packet; returns whether its slot is free, because no transfer uses it.
+    pub(super) fn settles(&mut self, offset: u64) -> bool {
+        let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
+        lent.map(|lent| lent.settled = true).is_none()
+    }
+
+    /// A transfer is done with the packet at this offset; returns whether its slot is free, because the packet is
+    /// settled and this was the last transfer.
+    pub(super) fn returns(&mut self, offset: u64) -> bool {
+        let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
+        self.lent[index].transfers -= 1;
+        self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
+    }
+
+    /// The host memory for its bytes, as address and length; none if nothing matched.
+    pub(super) fn memory(&self) -> Option<(u64, u64)> {
+        let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
+        delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
+    }
+
+    /// The part of `len` bytes of payload from `offset` on that is left after truncation.
+    pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
+        let left = self.memory().map_or(0, |(_, mlength)| mlength);
+        // The payload of a swap may begin with an operand.
+        let operand = self.header.payload_bytes().saturating_sub(self.header.length);
+        let left = if left == 0 { 0 } else { left + operand };
+        len.min(left.saturating_sub(offset))
+    }
+
+    /// Whether it still lacks so many bytes, so that a further packet may be its own.
+    pub(super) fn awaits(&self, bytes: u64) -> bool {
+        let left = self.header.payload_bytes().saturating_sub(self.received);
+        bytes > 0 && bytes <= left
+    }
+
+    /// Its reply has been sent.
+    pub(super) fn replied(&mut self) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.replied = true;
+        }
+    }
+}
+
+/// The messages arriving at a card. Entries are reused, with the capacity of their queues.
+#[derive(Default)]
+pub(super) struct IncomingTable {
+    pub(super) places: Vec<Incoming>,
+    pub(super) free: Vec<usize>,
+    pub(super) by_message: FxHashMap<MessageId, usize>,
+    /// Messages of one initiator at one portal table entry complete in matching order: the first and the last of
+    /// those in progress, if there are any.
+    pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
+}
+
+impl IncomingTable {
+    pub(super) fn get(&mut self, place: usize) -> &mut Incoming {
+        &mut self.places[place]
+    }
+
+    pub(super) fn insert(&mut self, mut incoming: Incoming) -> usize {
+        let (message, header) = (incoming.message, incoming.header);
+        let matched = incoming.delivery.is_some();
+        let place = match self.free.pop() {
+            Some(place) => {
+                std::mem::swap(&mut incoming.waiting, &mut self.places[place].waiting);
+                std::mem::swap(&mut incoming.lent, &mut self.places[place].lent);
+                self.places[place] = incoming;
+                place
+            }
+            None => {
+                self.places.push(incoming);
+                self.places.len() - 1
+            }
+        };
+        self.by_message.insert(message, place);
+        if matched {
+            match self.order.entry((header.source, header.pt)) {
+                Entry::Vacant(vacant) => _ = vacant.insert((place, place)),
+                Entry::Occupied(mut line) => {
+                    let last = std::mem::replace(&mut line.get_mut().1, place);
+                    self.places[last].behind = Some(place);
+                }
+            }
+        }
+        place
+    }
+
+    /// Takes the first message of an order, if it is done. Returns its index.
+    pub(super) fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
+        let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
+        let first = line.get().0;
+        if !self.places[first].done {
+            return None;
+        }
+        match self.places[first].behind.take() {
+            Some(next) => line.get_mut().0 = next,
+            None => _ = line.remove(),
+        }
+        Some(first)
+    }
+
+    /// Fails the reply to this operation at its present length. Returns its index.
+    pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
+        let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
+        let place = self.by_message.values().copied().find(is_its)?;
+        let incoming = &mut self.places[place];
+        incoming.received = incoming.header.payload_bytes();
+        incoming.path.advance(Stage::Transport, now);
+        if let Some(reply) = &mut incoming.reply {
+            reply.fail = FailType::Undeliverable;
+        }
+        Some(place)
+    }
+
+    pub(super) fn remove(&mut self, place: usize) {
+        let message = self.places[place].message;
+        self.by_message.remove(&message);
+        self.places[place].attachment = None;
+        self.free.push(place);
+    }
+
+    /// Marks the messages in progress at a portal table entry that flow control has disabled.
+    pub(super) fn flow_controlled(&mut self, pt: u32) {
+        // Free entries are marked too, without effect: they are filled anew.
+        self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
+    }
+}
