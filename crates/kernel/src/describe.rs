@@ -111,3 +111,15 @@ impl<D: Fn() -> String, F: Future> Future for Describe<D, F> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{collect, leaf};
+
+    #[test]
+    fn descriptions_are_made_only_while_they_are_collected() {
+        let text = collect(|| leaf(|| "an event".to_owned()));
+        assert!(text.contains("an event"), "{text}");
+        leaf(|| unreachable!("nothing is collected any more"));
+    }
+}
