@@ -94,22 +94,14 @@ impl Request {
 
     fn resolve(&self) -> Result<Vec<(String, Card)>, Error> {
         let wrong = |text: String| Err(Error::Input(text));
-        if self.nics.is_empty() {
-            return wrong("no card named; write for example --nic qnix".into());
-        }
         if self.processes.is_empty() {
             return wrong("no number of processes named; write for example --processes 1:64".into());
         }
         if !(1..=65_536).contains(&self.messages) {
             return wrong(format!("--messages {}: write 1 to 65536", self.messages));
         }
-        let cards = load_cards(&self.nics, &self.overrides)?;
-        for (i, (name, card)) in cards.iter().enumerate() {
-            if cards[..i].iter().any(|(other, _)| other == name) {
-                return wrong(format!(
-                    "two of the cards are called {name}; give one another name in its file"
-                ));
-            }
+        let cards = load_cards(&self.nics, &self.overrides, "qnix")?;
+        for (name, card) in &cards {
             let spec = card.spec.of::<QnixSpec>()?;
             let most = u64::from(spec.limits.vnis);
             if let Some(many) = self.processes.iter().find(|many| !(1..=most).contains(many)) {

@@ -482,12 +482,20 @@ fn load_handlers(
 }
 
 /// Reads the cards of a request; results use the names in their specs.
-fn load_cards(names: &[String], overrides: &[String]) -> Result<Vec<(String, Card)>, Error> {
-    names
-        .iter()
-        .map(|name| {
-            let card = cards::load(name, overrides)?;
-            Ok((card.listing.name.clone(), card))
-        })
-        .collect()
+fn load_cards(names: &[String], overrides: &[String], example: &str) -> Result<Vec<(String, Card)>, Error> {
+    if names.is_empty() {
+        return Err(Error::Input(format!("no card named; write for example --nic {example}")));
+    }
+    let mut cards: Vec<(String, Card)> = Vec::with_capacity(names.len());
+    for name in names {
+        let card = cards::load(name, overrides)?;
+        let name = card.listing.name.clone();
+        if cards.iter().any(|(other, _)| *other == name) {
+            return Err(Error::Input(format!(
+                "two of the cards are called {name}; give one another name in its file"
+            )));
+        }
+        cards.push((name, card));
+    }
+    Ok(cards)
 }

@@ -157,9 +157,6 @@ impl Request {
     /// Reads the cards and modes, and checks the numbers.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
-        if self.nics.is_empty() {
-            return wrong("no card named; write for example --nic spin-discrete".into());
-        }
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
         let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
@@ -167,14 +164,7 @@ impl Request {
             Some(name) => name.parse()?,
             None => pattern.topology(),
         };
-        let cards = load_cards(&self.nics, &self.overrides)?;
-        for (i, (name, _)) in cards.iter().enumerate() {
-            if cards[..i].iter().any(|(other, _)| other == name) {
-                return wrong(format!(
-                    "two of the cards are called {name}; give one another name in its file"
-                ));
-            }
-        }
+        let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
         let peer = self.peer.as_deref().map(|name| cards::load(name, &[])).transpose()?;
         for (_, card) in peer.iter().flat_map(|_| &cards) {
             cards::check([card].into_iter().chain(&peer)).map_err(|error| error.inside("with --peer"))?;

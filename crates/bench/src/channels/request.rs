@@ -187,22 +187,14 @@ impl Request {
 
     /// Reads cards, modes and directions, and checks the numbers.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
-        if self.nics.is_empty() {
-            return Err(Error::Input("no card named; write for example --nic nfp-4000".to_owned()));
-        }
         let modes = named("mode", self.modes.as_deref(), Mode::ALL.map(|mode| (mode.name(), mode)))?;
         let directions = Direction::ALL.map(|direction| (direction.name(), direction));
         let directions = named("direction", self.directions.as_deref(), directions)?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
         let processes = self.processes.clone().unwrap_or_else(|| vec![1]);
         self.check_numbers(&modes, &processes)?;
-        let cards = load_cards(&self.nics, &self.overrides)?;
-        for (i, (name, card)) in cards.iter().enumerate() {
-            if cards[..i].iter().any(|(other, _)| other == name) {
-                return Err(Error::Input(format!(
-                    "two of the cards are called {name}; give one another name in its file"
-                )));
-            }
+        let cards = load_cards(&self.nics, &self.overrides, "nfp-4000")?;
+        for (name, card) in &cards {
             self.check_card(name, card.spec.of::<NfpSpec>()?, &modes, &processes)?;
         }
         Ok(Resolved { cards, modes, directions, processes, noise })

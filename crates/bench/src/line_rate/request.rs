@@ -137,9 +137,6 @@ impl Request {
     /// Reads the cards, and checks the numbers.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
-        if self.nics.is_empty() {
-            return wrong("no card named; write for example --nic spin-discrete".into());
-        }
         if self.packet_sizes.is_empty() {
             return wrong("no packet size named; write for example --packet-sizes 64:4Ki".into());
         }
@@ -162,13 +159,8 @@ impl Request {
                 MOST_PACKETS / messages.packets_each
             ));
         }
-        let cards = load_cards(&self.nics, &self.overrides)?;
-        for (i, (name, card)) in cards.iter().enumerate() {
-            if cards[..i].iter().any(|(other, _)| other == name) {
-                return wrong(format!(
-                    "two of the cards are called {name}; give one another name in its file"
-                ));
-            }
+        let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        for (name, card) in &cards {
             self.check_sizes(name, card, messages)?;
         }
         if self.state.len() as u64 > self.state_bytes {
