@@ -126,8 +126,12 @@ _WHOLE = 0.9999
 def count_text(report: CountReport) -> str:
     """A count as a table of names and values."""
     ipv6, skipped = report["ipv6_packets"], report["packets"] - report["ipv4_packets"] - report["ipv6_packets"]
-    reasons = {"not of IP": "other_packets", "cut off": "cut_packets", "of other links": "unknown_link_packets"}
-    parts = [f"{report[key]} {name}" for name, key in reasons.items() if report[key]]  # type: ignore[literal-required]
+    reasons = {
+        "not of IP": report["other_packets"],
+        "cut off": report["cut_packets"],
+        "of other links": report["unknown_link_packets"],
+    }
+    parts = [f"{packets} {name}" for name, packets in reasons.items() if packets]
     why = f" ({', '.join(parts)})" if parts else ""
     wire = []
     if report["sent_ns"] is not None and report["wire_ns"] is not None:

@@ -243,7 +243,7 @@ impl<'r> Measured<'r> {
                 runs[kind].push(run);
             }
         }
-        let fates = fates(&runs, load);
+        let fates = fates(&runs, load.messages, load.payload_handler);
         let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
         let places = packets
             .clone()
@@ -443,7 +443,7 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
 
 /// The fates of the packets measured. A message with a failed packet is not delivered, but the effects of its other
 /// packets' handlers remain.
-fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
+fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, payload_handler: bool) -> Fates {
     let mut fates = Fates::default();
     let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
     for run in payloads {
@@ -456,13 +456,13 @@ fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
     }
     let decided: BTreeMap<u64, &str> =
         headers.iter().map(|run| (run.message.sequence, run.outcome)).collect();
-    let Messages { packets_each, before, measured, .. } = load.messages;
+    let Messages { packets_each, before, measured, .. } = messages;
     for message in before..before + measured {
         let others = packets_each - handled.get(&message).copied().unwrap_or(0);
         match decided.get(&message).copied().unwrap_or("PROCESS_DATA") {
             outcome if outcome.starts_with("DROP") => fates.dropped += others,
             outcome if outcome.starts_with("PROCEED") => fates.proceeded += others,
-            outcome if outcome.starts_with("PROCESS_DATA") && !load.payload_handler => {
+            outcome if outcome.starts_with("PROCESS_DATA") && !payload_handler => {
                 fates.proceeded += others;
             }
             // After a failed handler the card drops the rest of the message.
@@ -475,6 +475,7 @@ fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], load: &Load) -> Fates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicety_types::MessageId;
     use proptest::prelude::*;
 
     #[test]
@@ -500,6 +501,29 @@ mod tests {
         // The processors' load is the wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
         assert_eq!(limit(&bus, true, true, 0.5), Some("bus to host"));
+    }
+
+    #[test]
+    fn each_packet_measured_has_one_fate() {
+        let run = |sequence, outcome| HandlerRun {
+            hpu: 0,
+            kind: "payload",
+            message: MessageId { source: NodeId(0), sequence },
+            offset: Some(0),
+            ready: Time::ZERO,
+            start: Time::ZERO,
+            end: Time::ZERO,
+            parked: Duration::ZERO,
+            cycles: 1,
+            instructions: 1,
+            outcome,
+        };
+        let payloads = [(1, "SUCCESS"), (1, "DROP"), (2, "trap"), (3, "SUCCESS")].map(|(m, o)| run(m, o));
+        let headers = [(1, "PROCESS_DATA"), (3, "DROP"), (4, "PROCEED"), (5, "trap")].map(|(m, o)| run(m, o));
+        let runs = [headers.iter().collect(), payloads.iter().collect(), Vec::new()];
+        let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
+        let fates = fates(&runs, messages, true);
+        assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
     }
 
     #[test]

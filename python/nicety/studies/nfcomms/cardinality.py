@@ -128,17 +128,18 @@ def cardinality(options: Options) -> Measured:
         from nicety.show.curves import figure_of
         from nicety.show.lines import Curve
 
-        parts = {
-            "in all": "cycles_total",
-            "computing": "cycles_computing",
-            "asleep": "cycles_asleep",
-            "changing over": "cycles_switching",
+        rows = contexts_report(_EIGHT)["rows"]
+        cycles = {
+            "in all": [row["cycles_total"] for row in rows],
+            "computing": [row["cycles_computing"] for row in rows],
+            "asleep": [row["cycles_asleep"] for row in rows],
+            "changing over": [row["cycles_switching"] for row in rows],
         }
-        by_name = {
-            label: {row["contexts"]: float(row[name]) for row in contexts_report(_EIGHT)["rows"]}  # type: ignore[literal-required]
-            for label, name in parts.items()
-        }
-        curves = [Curve(label, points, colour) for colour, (label, points) in enumerate(by_name.items())]
+        contexts = [row["contexts"] for row in rows]
+        curves = [
+            Curve(label, dict(zip(contexts, map(float, counts), strict=True)), colour)
+            for colour, (label, counts) in enumerate(cycles.items())
+        ]
         return figure_of(curves, title="Eight updates on one microengine", x="Contexts", y="Cycles")
 
     return Measured(
