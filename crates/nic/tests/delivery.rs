@@ -228,7 +228,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96 * ProptestConfig::default().cases / 256))]
+    #![proptest_config(crate::support::random::cases(96))]
 
     #[test]
     fn nothing_is_lost_and_shards_do_not_matter(traffic in traffic()) {

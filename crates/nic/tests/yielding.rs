@@ -263,7 +263,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64 * ProptestConfig::default().cases / 256))]
+    #![proptest_config(crate::support::random::cases(64))]
 
     // In any order of yields all handlers end, keep their stacks, and use exactly the cycles they use without; and
     // one core that always has work is done at the same time.

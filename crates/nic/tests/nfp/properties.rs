@@ -108,7 +108,7 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40 * ProptestConfig::default().cases / 256))]
+    #![proptest_config(crate::support::random::cases(40))]
 
     #[test]
     fn counters_add_up_and_results_do_not_depend_on_contexts(

@@ -93,7 +93,7 @@ async fn program(user: User, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(super::cases(24)) })]
+    #![proptest_config(crate::support::random::cases(24))]
 
     #[test]
     fn what_a_dropped_call_held_is_free_again(steps in steps()) {

@@ -271,7 +271,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48 * ProptestConfig::default().cases / 256))]
+    #![proptest_config(crate::support::random::cases(48))]
 
     /// Every message arrives once, in order and complete, and the run is the same in two shards.
     #[test]

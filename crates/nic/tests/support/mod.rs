@@ -4,6 +4,7 @@
 
 pub mod code;
 mod path;
+pub mod random;
 
 use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};

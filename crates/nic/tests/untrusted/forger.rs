@@ -108,9 +108,3 @@ pub fn forged(
 pub fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..=96)
 }
-
-/// Number of random cases: `usual`, or `PROPTEST_CASES` for a long run.
-pub fn config(usual: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
-}

@@ -1,6 +1,6 @@
 //! The network flow processor: Ethernet frames, and the protocol of messages between hosts in them.
 
-use super::forger::{self, Forged, config, forged, noise, number};
+use super::forger::{self, Forged, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
@@ -99,7 +99,7 @@ fn sealed() -> impl Strategy<Value = Forged> {
 }
 
 proptest! {
-    #![proptest_config(config(48))]
+    #![proptest_config(crate::support::random::cases(48))]
 
     #[test]
     fn forged_frames_are_counted(

@@ -1,6 +1,6 @@
 //! QNIX: headers of 24 bytes.
 
-use super::forger::{self, Forged, config, forged, noise, number};
+use super::forger::{self, Forged, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
@@ -69,7 +69,7 @@ fn run(packets: Vec<Forged>) -> Statistics {
 }
 
 proptest! {
-    #![proptest_config(config(64))]
+    #![proptest_config(crate::support::random::cases(64))]
 
     #[test]
     fn forged_packets_are_counted(

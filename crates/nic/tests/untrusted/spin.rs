@@ -1,6 +1,6 @@
 //! Portals: headers of 64 bytes, with and without reliable transport.
 
-use super::forger::{self, Forged, config, forged, noise, number};
+use super::forger::{self, Forged, forged, noise, number};
 use crate::support::code::{Code, payload, program};
 use crate::support::{Node, PT, PathCell, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
@@ -151,7 +151,7 @@ fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
 }
 
 proptest! {
-    #![proptest_config(config(96))]
+    #![proptest_config(crate::support::random::cases(96))]
 
     #[test]
     fn forged_packets_are_counted(packets in packets()) {

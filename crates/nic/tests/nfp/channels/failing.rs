@@ -1,7 +1,6 @@
 //! Messages between hosts with failing transfers and dropped sends: their resources are freed, and others continue.
 
 use super::messages::{Node, pair, pattern};
-use super::random::cases;
 use nicety_kernel::{Signal, timeout};
 use nicety_nic::nfp::{ChannelError, ChannelFailure, MessageError, WINDOW};
 use nicety_types::{Duration, Path, Time};
@@ -92,7 +91,7 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(12)) })]
+    #![proptest_config(crate::support::random::cases(12))]
 
     #[test]
     fn messages_that_fail_or_are_dropped_hold_nothing(

@@ -1,6 +1,5 @@
 //! Messages between hosts over channels, forwarding processes, and Ethernet.
 
-use super::random::cases;
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
@@ -453,7 +452,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(24)) })]
+    #![proptest_config(crate::support::random::cases(24))]
 
     #[test]
     fn every_message_arrives_once(

@@ -120,13 +120,8 @@ fn outcome(
     (end, seen)
 }
 
-/// Number of random cases: `usual`, or `PROPTEST_CASES` for a long run.
-pub(super) fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(48)) })]
+    #![proptest_config(crate::support::random::cases(48))]
 
     #[test]
     fn every_byte_arrives(
