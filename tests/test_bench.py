@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import nicety as package
-from nicety.bench.messages import Report
-from nicety.shared.types import Row
+from nicety.shared.types import Report, Row
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 CARDS = ["spin-discrete", "spin-integrated"]

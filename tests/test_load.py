@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
-from nicety.bench.messages import BENCHMARKS, BenchmarkName
-from nicety.shared.types import Row
+from nicety.bench.messages import BENCHMARKS
+from nicety.shared.types import MessagesBenchmark, Row
 from sizes import examples
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 NIC = "spin-discrete"
 
 
-def rows(benchmark: BenchmarkName = "latency", **arguments: object) -> list[Row]:
+def rows(benchmark: MessagesBenchmark = "latency", **arguments: object) -> list[Row]:
     return package.run_benchmark(benchmark, **{"nics": [NIC], "modes": MODES, "sizes": [8], **arguments})["rows"]
 
 
@@ -60,7 +60,7 @@ def test_percentiles_of_noise() -> None:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 @pytest.mark.parametrize("pattern", ["pair", "bidirectional", "incast:3"])
-def test_every_mode_has_every_pattern(benchmark: BenchmarkName, pattern: str) -> None:
+def test_every_mode_has_every_pattern(benchmark: MessagesBenchmark, pattern: str) -> None:
     sizes = [8, 4096, 20_000]
     found = rows(benchmark, pattern=pattern, sizes=sizes)
     assert [(row["mode"], row["size_bytes"]) for row in found] == [(mode, size) for mode in MODES for size in sizes]

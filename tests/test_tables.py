@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicety.bench.messages import BenchmarkName, Report, benchmark_text
-from nicety.shared.types import Row
+from nicety.bench.messages import benchmark_text
+from nicety.shared.types import MessagesBenchmark, Report, Row
 from nicety.show.columns import align
 
 
@@ -19,7 +19,7 @@ def row(nic: str, mode: str, size: int, latency: float, **stages: float) -> Row:
     }
 
 
-def report(*rows: Row, benchmark: BenchmarkName = "latency") -> Report:
+def report(*rows: Row, benchmark: MessagesBenchmark = "latency") -> Report:
     return {"benchmark": benchmark, "version": "1.2.3", "seed": 5, "manifest": {}, "rows": list(rows)}
 
 

@@ -3,9 +3,9 @@
 //! A row has the throughput of each process, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)),
 //! which is 1 if all get the same and 1/n if one gets everything.
 
-use super::{line_rate::Manifest, load_cards};
+use super::{Sweep, load_cards};
 use nicety::cards::Card;
-use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, Time, VERSION};
+use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, Time, VERSION};
 use nicety_nic::qnix::{How, QnixSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,18 +70,17 @@ pub struct Row {
     pub verified: bool,
 }
 
-/// The results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Benchmark {
     /// `fairness`.
-    pub benchmark: &'static str,
-    /// The version of nicety.
-    pub version: &'static str,
-    /// The inputs.
-    pub manifest: Manifest,
-    /// One row for each card and number of processes.
-    pub rows: Vec<Row>,
+    Fairness,
 }
+
+/// The report of the benchmark of fairness: one row for each card and number of processes.
+pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
     /// A request from its JSON text.
@@ -137,13 +136,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             (environment.progress)(rows.len(), total);
         }
     }
-    let manifest_of = |(nic, card): &(String, Card)| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
-    let manifest =
-        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
-    Ok(Report { benchmark: "fairness", version: VERSION, manifest, rows })
+    let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
+    Ok(Report { benchmark: Benchmark::Fairness, version: VERSION, manifest, rows })
 }
 
 fn measure(

@@ -41,7 +41,7 @@ use nicety::cards::{self, Card};
 use nicety::record::{Level, Recording};
 use nicety::{
     Allowed, CardManifest, Cluster, ClusterConfig, Environment, Error, Failure, HandlerNames, Handlers,
-    VERSION,
+    ProgramManifest, VERSION,
 };
 use nicety_host::{Memory, Traffic};
 use nicety_nic::qnix::QnixSpec;
@@ -148,8 +148,9 @@ pub struct Row {
     pub host_memory: Vec<HostMemory>,
 }
 
-/// The inputs that reproduce a report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The inputs that reproduce a report of a benchmark between hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MessagesManifest")]
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
@@ -167,10 +168,13 @@ pub struct Manifest {
     /// The faults of the network, as given, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+    /// The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compiler: BTreeMap<String, ProgramManifest>,
 }
 
 /// The card of the hosts that the measured card communicates with.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PeerManifest {
     /// Its name.
     pub nic: String,
@@ -191,11 +195,11 @@ pub struct PointFailure {
     pub failure: Failure,
 }
 
-/// The results of a benchmark, with rows of type `R`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report<R = Row, M = Manifest> {
-    /// The benchmark's name.
-    pub benchmark: &'static str,
+/// The report of a benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report<R = Row, M = Manifest, B = Benchmark> {
+    /// The benchmark.
+    pub benchmark: B,
     /// The version of nicety.
     pub version: &'static str,
     /// The seed.
@@ -207,6 +211,19 @@ pub struct Report<R = Row, M = Manifest> {
     /// Failures of handlers, and commands refused to them, while the rows were measured. Unless they were allowed,
     /// the benchmark has failed.
     pub failures: Vec<PointFailure>,
+}
+
+/// The report of a benchmark that has no seed: nothing in it is random.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sweep<R, B> {
+    /// The benchmark.
+    pub benchmark: B,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The inputs.
+    pub manifest: nicety::Manifest,
+    /// One row for each point of the benchmark.
+    pub rows: Vec<R>,
 }
 
 /// One point of a benchmark: the inputs of its programs.
@@ -395,7 +412,7 @@ fn measure(
     }
     let manifest_of = |Chosen { nic, card, .. }: &Chosen| (nic.clone(), CardManifest::from(card));
     Ok(Report {
-        benchmark: benchmark.name(),
+        benchmark,
         version: VERSION,
         seed: request.seed,
         manifest: Manifest {
@@ -408,6 +425,7 @@ fn measure(
             topology: topology.to_string(),
             noise: request.noise.clone(),
             faults: request.faults.clone(),
+            compiler: BTreeMap::new(),
         },
         rows,
         failures,

@@ -4,9 +4,9 @@
 //! all; and the updates a second of the whole card with as many contexts on each microengine. Every update sets a new
 //! bit, and so makes two references, as in the NFComms paper.
 
-use super::{line_rate::Manifest, load_cards};
+use super::{Sweep, load_cards};
 use nicety::cards::Card;
-use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_apps::pcsa;
 use nicety_nic::nfp::NfpSpec;
 use schemars::JsonSchema;
@@ -68,18 +68,17 @@ pub struct Row {
     pub line_rate_bits_per_s: f64,
 }
 
-/// The results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Benchmark {
     /// `pcsa`.
-    pub benchmark: &'static str,
-    /// The version of nicety.
-    pub version: &'static str,
-    /// The inputs.
-    pub manifest: Manifest,
-    /// One row for each card and number of contexts.
-    pub rows: Vec<Row>,
+    Pcsa,
 }
+
+/// The report of the benchmark of contexts: one row for each card and number of contexts.
+pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
     /// A request from its JSON text.
@@ -144,13 +143,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             (environment.progress)(rows.len(), total);
         }
     }
-    let manifest_of = |(nic, card): &(String, Card)| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
-    let manifest =
-        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
-    Ok(Report { benchmark: "pcsa", version: VERSION, manifest, rows })
+    let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
+    Ok(Report { benchmark: Benchmark::Pcsa, version: VERSION, manifest, rows })
 }
 
 fn measure(

@@ -3,9 +3,9 @@
 //! A row has both for a size: the copy; and locking and translating the buffer's pages, with all further steps until
 //! the card can fetch it. The crossover is the smallest size from which on translating takes no longer.
 
-use super::{line_rate::Manifest, load_cards};
+use super::load_cards;
 use nicety::cards::Card;
-use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Host, VERSION};
+use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, VERSION};
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,11 +52,20 @@ pub struct Crossover {
     pub crossover_bytes: Option<u64>,
 }
 
-/// The results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Benchmark {
     /// `registration`.
-    pub benchmark: &'static str,
+    Registration,
+}
+
+/// The report of the benchmark of registration.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The benchmark.
+    pub benchmark: Benchmark,
     /// The version of nicety.
     pub version: &'static str,
     /// The inputs.
@@ -125,13 +134,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         };
         crossovers.push(Crossover { nic: nic.clone(), crossover_bytes });
     }
-    let manifest_of = |(nic, card): &(String, Card)| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
-    let manifest =
-        Manifest { specs: cards.iter().map(manifest_of).collect(), overrides: request.overrides.clone() };
-    Ok(Report { benchmark: "registration", version: VERSION, manifest, rows, crossovers })
+    let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
+    Ok(Report { benchmark: Benchmark::Registration, version: VERSION, manifest, rows, crossovers })
 }
 
 /// The smallest size from which on a condition holds; none if it does not hold at the largest.

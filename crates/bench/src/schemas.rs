@@ -1,20 +1,40 @@
-//! JSON schemas of what benchmarks are asked for and what they find, from which the types of other languages are made.
+//! JSON schemas of what benchmarks and applications are asked for and what they find, from which the types of other
+//! languages are made.
 
-use crate::{PointFailure, Request, Row};
+use crate::{Report, Request};
 use crate::{channels, fairness, line_rate, pcsa, registration};
+use nicety_apps::{cardinality, tsp};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// The schemas of the rows of all reports, and of all requests, each with what they are made of, by name.
+/// The schemas of all reports and of all requests, each behind those of what it is made of, by name.
 pub fn schemas() -> Vec<(String, Value)> {
-    let mut rows = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    add::<(Row, PointFailure, line_rate::Row, channels::Row)>(&mut rows);
-    add::<(registration::Row, registration::Crossover, fairness::Row, pcsa::Row)>(&mut rows);
+    let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let whole = [
+        named::<Report>("Report", &mut reports),
+        named::<line_rate::Report>("LineRateReport", &mut reports),
+        named::<channels::Report>("ChannelBenchReport", &mut reports),
+        named::<registration::Report>("RegistrationReport", &mut reports),
+        named::<fairness::Report>("FairnessReport", &mut reports),
+        named::<pcsa::Report>("ContextReport", &mut reports),
+        named::<cardinality::Report>("CountReport", &mut reports),
+        named::<tsp::Report>("TourReport", &mut reports),
+    ];
     let mut requests = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
     add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
-    [rows, requests].into_iter().flat_map(|mut made| made.take_definitions(true)).collect()
+    let mut made: Vec<(String, Value)> = reports.take_definitions(true).into_iter().chain(whole).collect();
+    for (name, schema) in requests.take_definitions(true) {
+        if made.iter().all(|(other, _)| *other != name) {
+            made.push((name, schema));
+        }
+    }
+    made
+}
+
+fn named<T: JsonSchema>(name: &str, generator: &mut SchemaGenerator) -> (String, Value) {
+    (name.to_owned(), T::json_schema(generator).to_value())
 }
 
 fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {

@@ -51,7 +51,7 @@ fn what_a_schema_says_becomes_a_type() {
 
 /// The whole file.
 fn python(schemas: &[(String, Value)]) -> String {
-    let mut text = "\"\"\"What benchmarks are asked for, and the rows of their reports: plain dicts, as in JSON.\n\nMade of the types \
+    let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
                     import annotations\n\nfrom typing import Literal, NotRequired, TypedDict\n"
         .to_owned();

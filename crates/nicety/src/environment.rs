@@ -2,6 +2,7 @@
 
 use crate::Log;
 use crate::cards::Card;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +24,55 @@ pub struct Environment<'e> {
     pub progress: &'e dyn Fn(usize, usize),
 }
 
+/// The inputs that reproduce a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compiler: BTreeMap<String, ProgramManifest>,
+}
+
+impl Manifest {
+    /// The manifest of cards, by name, with these overrides.
+    pub fn of<'c>(cards: impl IntoIterator<Item = (&'c String, &'c Card)>, overrides: &[String]) -> Manifest {
+        let specs = cards.into_iter().map(|(name, card)| (name.clone(), card.into())).collect();
+        Manifest { specs, overrides: overrides.to_vec(), compiler: BTreeMap::new() }
+    }
+}
+
+/// A compiled program in a report's manifest: its one source, or all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProgramManifest {
+    /// The source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Its SHA-256.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// The source files, if the user names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<SourceManifest>>,
+    /// The compiler's name and version.
+    pub version: String,
+    /// Its flags.
+    pub flags: Vec<String>,
+}
+
+/// A source file in a report's manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SourceManifest {
+    /// Its path.
+    pub source: String,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
 /// The identification of a card in a report's manifest.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CardManifest {
     /// The card's title.
     pub title: String,

@@ -47,7 +47,7 @@ pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
     PortStatistics, Run, SwitchStatistics, Topology,
 };
-pub use environment::{CardManifest, Compiled, Environment};
+pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, fault_lines, from_json};
 pub use host::{
     Alternative, Buffer, Channel, Channels, Device, Host, PendingRecv, Portals, Received, Thread, Vni,

@@ -9,63 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from os import PathLike, fspath
-from typing import Any, Literal, TypedDict, cast
+from typing import Literal, cast
 
 from nicety import _native
 from nicety.build.compiler import compiled
 from nicety.shared.checks import U32, Overrides, changes, text, whole
 from nicety.shared.typed import checked
+from nicety.shared.types import CountReport
 from nicety.show.columns import align, fixed
-
-
-class Damage(TypedDict):
-    """Where a capture ceases to be whole: the packet, counted from 1, the byte of the file, and what is wrong."""
-
-    packet: int
-    byte: int
-    text: str
-
-
-class CountReport(TypedDict):
-    """The report of counting a capture's sources; `nicety pcsa --json` prints just this.
-
-    `packets` are all that were read: those of IP, which are counted, and `other_packets` (not of IP), `cut_packets`
-    (too little was captured) and `unknown_link_packets`. `distinct` is the true number of source addresses, `estimate`
-    the card's, `relative_error` how far that is off, and `expected_error` the standard error of so many sketches.
-    `trailing_ones` is what the card gives. Card time is from the first packet, or the host's first message, to when
-    the host has the sum. Through the port, `sent_ns` is when the last packet had gone in, and `wire_ns` how long the
-    wire was busy with them: less where the card held them up. `shortened_packets` were longer than a frame, and went
-    without their end. Through channels, `blocks` is in how many the addresses went to the card. What does not apply is
-    None.
-    """
-
-    application: Literal["pcsa"]
-    version: str
-    manifest: dict[str, Any]
-    capture: str
-    format: Literal["pcap", "pcapng"]
-    bytes: int
-    packets: int
-    ipv4_packets: int
-    ipv6_packets: int
-    other_packets: int
-    cut_packets: int
-    unknown_link_packets: int
-    shortened_packets: int
-    distinct: int
-    nic: str
-    sketches: int
-    estimate: float
-    relative_error: float
-    expected_error: float
-    trailing_ones: int
-    through: Literal["port", "channels"]
-    blocks: int | None
-    sent_ns: float | None
-    wire_ns: float | None
-    card_time_ns: float
-    card_packets_per_s: float
-    damage: Damage | None
 
 
 @checked

@@ -10,67 +10,17 @@ import json
 import textwrap
 from collections.abc import Callable
 from os import PathLike, fspath
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, cast
 
 from nicety import _native
 from nicety.build.compiler import compiled
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import U32, Names, Overrides, changes, names, text, whole
 from nicety.shared.typed import checked
+from nicety.shared.types import GpuFigures, TourReport
 from nicety.show.columns import align, fixed
 
 Distances = Literal["table", "root"]
-
-
-class CpuFigures(TypedDict):
-    """The same climbs on this machine's CPUs; measured by the clock on the wall, and so never twice the same."""
-
-    processor: str | None
-    threads: int
-    wall_time_s: float
-    climbs_per_s: float
-    length: int
-
-
-class GpuFigures(TypedDict):
-    """The same climbs on a graphics processor, by its own clock: without compiling, and without moving data."""
-
-    processor: str
-    device_time_s: float
-    climbs_per_s: float
-    length: int
-
-
-class TourReport(TypedDict):
-    """The report of climbing; `nicety tsp --json` prints just this.
-
-    `length` is that of the shortest tour, `tour` its cities by their numbers in the file, and `climb` the number of the
-    climb that found it, the first of those that did. The card makes `jobs` of `job_climbs` climbs each, one after
-    another; `card_time_ns` is the time of all, each from the host's message to when it has the tour.
-    """
-
-    application: Literal["tsp"]
-    version: str
-    seed: int
-    manifest: dict[str, Any]
-    problem: str
-    cities: int
-    nic: str
-    restarts: int
-    climbers: int
-    distances: Distances
-    job_climbs: int
-    jobs: int
-    length: int
-    climb: int
-    tour: list[int]
-    card_time_ns: float
-    card_climbs_per_s: float
-    climber_cycles_computing: int
-    climber_cycles_asleep: int
-    instructions: int
-    cpu: NotRequired[CpuFigures]
-    gpu: NotRequired[GpuFigures]
 
 
 @checked

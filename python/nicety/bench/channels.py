@@ -6,37 +6,18 @@ import json
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety import _native
 from nicety.build.compiler import compiled
 from nicety.shared.checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
-from nicety.shared.types import ChannelRequest, ChannelRow
+from nicety.shared.types import ChannelBenchmark, ChannelBenchReport, ChannelRequest, ChannelRow
 from nicety.show.columns import align, fixed
-from nicety.show.html import table_html
+from nicety.show.html import Shown, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
-
-
-class ChannelBenchReport(TypedDict):
-    """The report of a benchmark of channels; `nicety bench channel-latency --json` prints just this."""
-
-    benchmark: ChannelBenchmark
-    version: str
-    seed: int
-    manifest: dict[str, Any]
-    rows: list[ChannelRow]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return channel_html(cast(ChannelBenchReport, self))
 
 
 @checked
@@ -121,7 +102,7 @@ def bench_channels(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = compiler
-    return cast(ChannelBenchReport, _Shown(report))
+    return cast(ChannelBenchReport, Shown(report, channel_html))
 
 
 def channel_html(report: ChannelBenchReport) -> str:

@@ -5,34 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nicety import _native
 from nicety.build.compiler import compiled
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
-from nicety.shared.types import ContextRequest, ContextRow
+from nicety.shared.types import ContextReport, ContextRequest, ContextRow
 from nicety.show.columns import align, distinct, fixed
-from nicety.show.html import table_html
+from nicety.show.html import Shown, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class ContextReport(TypedDict):
-    """The report of the benchmark of contexts; `nicety bench pcsa --json` prints just this."""
-
-    benchmark: Literal["pcsa"]
-    version: str
-    manifest: dict[str, Any]
-    rows: list[ContextRow]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return context_html(cast(ContextReport, self))
 
 
 @checked
@@ -71,7 +55,7 @@ def bench_pcsa(
         elfs[item["key"]], compiler[item["key"]] = compiled("nfp/pcsa.c", item["isa"], cc)
     report = json.loads(_native.pcsa_bench(request, elfs, progress))
     report["manifest"]["compiler"] = compiler
-    return cast(ContextReport, _Shown(report))
+    return cast(ContextReport, Shown(report, context_html))
 
 
 _COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates/s", "Gb/s of 64 B", "Settled")

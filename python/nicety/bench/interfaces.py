@@ -5,45 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from nicety import _native
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.typed import checked
-from nicety.shared.types import Crossover, FairnessRequest, FairnessRow, RegistrationRequest, RegistrationRow
+from nicety.shared.types import (
+    FairnessReport,
+    FairnessRequest,
+    RegistrationReport,
+    RegistrationRequest,
+)
 from nicety.show.columns import align, fixed
-from nicety.show.html import table_html
+from nicety.show.html import Shown, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Progress = Callable[[int, int], None]
-
-
-class RegistrationReport(TypedDict):
-    """The report of the benchmark of registration; `nicety bench registration --json` prints just this."""
-
-    benchmark: Literal["registration"]
-    version: str
-    manifest: dict[str, Any]
-    rows: list[RegistrationRow]
-    crossovers: list[Crossover]
-
-
-class FairnessReport(TypedDict):
-    """The report of the benchmark of fairness; `nicety bench fairness --json` prints just this."""
-
-    benchmark: Literal["fairness"]
-    version: str
-    manifest: dict[str, Any]
-    rows: list[FairnessRow]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return interface_html(cast("RegistrationReport | FairnessReport", self))
 
 
 @checked
@@ -70,7 +49,8 @@ def bench_registration(
         "sizes": numbers(sizes, "a size"),
         "overrides": changes(overrides),
     }
-    return cast(RegistrationReport, _Shown(json.loads(_native.registration_bench(json.dumps(request), progress))))
+    report = json.loads(_native.registration_bench(json.dumps(request), progress))
+    return cast(RegistrationReport, Shown(report, interface_html))
 
 
 @checked
@@ -103,7 +83,8 @@ def bench_fairness(
         "messages": whole(messages, "messages", U64),
         "overrides": changes(overrides),
     }
-    return cast(FairnessReport, _Shown(json.loads(_native.fairness_bench(json.dumps(request), progress))))
+    report = json.loads(_native.fairness_bench(json.dumps(request), progress))
+    return cast(FairnessReport, Shown(report, interface_html))
 
 
 def interface_html(report: RegistrationReport | FairnessReport) -> str:

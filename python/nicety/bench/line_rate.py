@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety import _native
 from nicety.build.sources import Handlers
@@ -18,36 +18,15 @@ from nicety.program.portals.refusals import refused_at_sizes
 from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
 from nicety.shared.quantities import size_bytes
 from nicety.shared.typed import checked
-from nicety.shared.types import HandlerNames, LineRateRequest, LineRateRow, Lock, PointFailure
+from nicety.shared.types import HandlerNames, LineRateReport, LineRateRequest, LineRateRow, Lock
 from nicety.show.columns import align, distinct, fixed
-from nicety.show.html import table_html
+from nicety.show.html import Shown, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_STATE = 64 << 20
 MOST_MEMORY = 1 << 30
-
-
-class LineRateReport(TypedDict):
-    """The report of a line-rate check; `nicety bench handlers --json` prints just this.
-
-    `failures` is what failed in handlers, in the whole run, and was allowed to.
-    """
-
-    benchmark: Literal["handlers"]
-    version: str
-    seed: int
-    manifest: dict[str, Any]
-    rows: list[LineRateRow]
-    failures: list[PointFailure]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return line_rate_html(cast(LineRateReport, self))
 
 
 _USUAL_SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -171,7 +150,7 @@ def check_line_rate(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = compiler
-    shown = cast(LineRateReport, _Shown(report))
+    shown = cast(LineRateReport, Shown(report, line_rate_html))
     require_report(shown, kinds)
     return shown
 

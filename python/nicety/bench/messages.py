@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from nicety import _native
 from nicety.build.compiler import compile_handlers, library_source
@@ -28,44 +28,21 @@ from nicety.shared.checks import (
     whole,
 )
 from nicety.shared.typed import checked
-from nicety.shared.types import Flow, MessagesRequest, PointFailure, Row
+from nicety.shared.types import Flow, MessagesBenchmark, MessagesRequest, Report, Row
 from nicety.show.columns import align, distinct, fixed, merged_order
-from nicety.show.html import table_html
+from nicety.show.html import Shown, table_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-BenchmarkName = Literal["latency", "bandwidth", "message-rate"]
-BENCHMARKS: tuple[BenchmarkName, ...] = ("latency", "bandwidth", "message-rate")
-
-
-class Report(TypedDict):
-    """The report of a benchmark; `nicety bench --json` prints just this.
-
-    The manifest names what the figures depend on: the cards' spec hashes, the overrides, the compiler and its flags.
-    `failures` is what failed in handlers and was allowed to.
-    """
-
-    benchmark: BenchmarkName
-    version: str
-    seed: int
-    manifest: dict[str, Any]
-    rows: list[Row]
-    failures: list[PointFailure]
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return report_html(cast(Report, self))
+BENCHMARKS: tuple[MessagesBenchmark, ...] = get_args(MessagesBenchmark)
 
 
 @checked
 def run_benchmark(
-    benchmark: BenchmarkName,
+    benchmark: MessagesBenchmark,
     *,
     nics: Names,
     peer: Path | str | None = None,
@@ -169,7 +146,7 @@ def run_benchmark(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = compiler
-    shown = cast(Report, _Shown(report))
+    shown = cast(Report, Shown(report, report_html))
     require_report(shown, kinds)
     return shown
 

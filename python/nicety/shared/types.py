@@ -1,4 +1,4 @@
-"""What benchmarks are asked for, and the rows of their reports: plain dicts, as in JSON.
+"""Requests and reports of benchmarks and applications: plain dicts, as in JSON.
 
 Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
 """
@@ -6,6 +6,38 @@ Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
+
+
+class CardManifest(TypedDict):
+    """The identification of a card in a report's manifest.
+
+    Attributes:
+        title: The card's title.
+        spec_hash: Hash over all resolved values.
+    """
+
+    title: str
+    spec_hash: str
+
+
+ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
+"""A benchmark of channels."""
+
+
+class ChannelManifest(TypedDict):
+    """The inputs that reproduce a report.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        noise: Background noise on the host's CPUs, as given.
+        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    noise: str | None
+    compiler: NotRequired[dict[str, ProgramManifest]]
 
 
 class ChannelRow(TypedDict):
@@ -101,6 +133,26 @@ class ContextRow(TypedDict):
     line_rate_bits_per_s: float
 
 
+class CpuFigures(TypedDict):
+    """The climbs' time on this machine's CPUs.
+
+    Unlike all else, it is measured, and differs from run to run.
+
+    Attributes:
+        processor: The processor's name, where the system gives it.
+        threads: Threads that climbed.
+        wall_time_s: Seconds that it took.
+        climbs_per_s: Climbs a second.
+        length: The shortest tour's length: that of the card.
+    """
+
+    processor: str | None
+    threads: int
+    wall_time_s: float
+    climbs_per_s: float
+    length: int
+
+
 class Crossover(TypedDict):
     """The crossover of a card: where translating begins to pay.
 
@@ -112,6 +164,20 @@ class Crossover(TypedDict):
 
     nic: str
     crossover_bytes: int | None
+
+
+class Damage(TypedDict):
+    """Where the capture is damaged.
+
+    Attributes:
+        packet: The packet, the first one being 1.
+        byte: The byte of the file.
+        text: The damage.
+    """
+
+    packet: int
+    byte: int
+    text: str
 
 
 class FairnessRow(TypedDict):
@@ -163,6 +229,22 @@ class Flow(TypedDict):
     max_ns: NotRequired[float]
     messages_per_s: NotRequired[float]
     min_ns: NotRequired[float]
+
+
+class GpuFigures(TypedDict):
+    """The climbs' time on a graphics processor, by its own clock: without compiling, and without moving data.
+
+    Attributes:
+        processor: The device's name.
+        device_time_s: Seconds that it took.
+        climbs_per_s: Climbs a second.
+        length: The shortest tour's length: that of the card.
+    """
+
+    processor: str
+    device_time_s: float
+    climbs_per_s: float
+    length: int
 
 
 class HandlerFigures(TypedDict):
@@ -333,6 +415,48 @@ class Lock(TypedDict):
     most_packets_per_s: float
 
 
+class Manifest(TypedDict):
+    """The inputs that reproduce a report.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    compiler: NotRequired[dict[str, ProgramManifest]]
+
+
+MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
+"""A benchmark."""
+
+
+class MessagesManifest(TypedDict):
+    """The inputs that reproduce a report of a benchmark between hosts.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given; the peer's card has none.
+        pattern: The pattern of sources and targets.
+        topology: The topology.
+        noise: Background noise on the hosts' CPUs, as given.
+        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+        faults: The faults of the network, as given, if there are any.
+        peer: The card of every host but rank 0, if it is another one.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    pattern: str
+    topology: str
+    noise: str | None
+    compiler: NotRequired[dict[str, ProgramManifest]]
+    faults: NotRequired[str]
+    peer: NotRequired[PeerManifest]
+
+
 class PacketFates(TypedDict):
     """The fates of the packets measured, each of which has one.
 
@@ -347,6 +471,20 @@ class PacketFates(TypedDict):
     dropped: int
     proceeded: int
     failed: int
+
+
+class PeerManifest(TypedDict):
+    """The card of the hosts that the measured card communicates with.
+
+    Attributes:
+        nic: Its name.
+        title: The card's title.
+        spec_hash: Hash over all resolved values.
+    """
+
+    nic: str
+    title: str
+    spec_hash: str
 
 
 class PointFailure(TypedDict):
@@ -367,6 +505,24 @@ class PointFailure(TypedDict):
     kind: str
     text: str
     times: int
+
+
+class ProgramManifest(TypedDict):
+    """A compiled program in a report's manifest: its one source, or all of them.
+
+    Attributes:
+        version: The compiler's name and version.
+        flags: Its flags.
+        sha256: Its SHA-256.
+        source: The source file.
+        sources: The source files, if the user names them.
+    """
+
+    version: str
+    flags: list[str]
+    sha256: NotRequired[str]
+    source: NotRequired[str]
+    sources: NotRequired[list[SourceManifest]]
 
 
 class Refused(TypedDict):
@@ -453,6 +609,18 @@ class Row(TypedDict):
     window_ns: NotRequired[float]
 
 
+class SourceManifest(TypedDict):
+    """A source file in a report's manifest.
+
+    Attributes:
+        source: Its path.
+        sha256: Its SHA-256.
+    """
+
+    source: str
+    sha256: str
+
+
 class Stage(TypedDict):
     """A part of a latency.
 
@@ -465,8 +633,235 @@ class Stage(TypedDict):
     ns: float
 
 
-ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
-"""A benchmark of channels."""
+Through = Literal["port", "channels"]
+"""How addresses reach the card."""
+
+
+class Report(TypedDict):
+    """The report of a benchmark.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark, such as card, mode and size.
+        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
+            allowed, the benchmark has failed.
+    """
+
+    benchmark: MessagesBenchmark
+    version: str
+    seed: int
+    manifest: MessagesManifest
+    rows: list[Row]
+    failures: list[PointFailure]
+
+
+class LineRateReport(TypedDict):
+    """The report of a benchmark.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark, such as card, mode and size.
+        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
+            allowed, the benchmark has failed.
+    """
+
+    benchmark: Literal["handlers"]
+    version: str
+    seed: int
+    manifest: Manifest
+    rows: list[LineRateRow]
+    failures: list[PointFailure]
+
+
+class ChannelBenchReport(TypedDict):
+    """The report of a benchmark.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark, such as card, mode and size.
+        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
+            allowed, the benchmark has failed.
+    """
+
+    benchmark: ChannelBenchmark
+    version: str
+    seed: int
+    manifest: ChannelManifest
+    rows: list[ChannelRow]
+    failures: list[PointFailure]
+
+
+class RegistrationReport(TypedDict):
+    """The report of the benchmark of registration.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        manifest: The inputs.
+        rows: One row for each card and size.
+        crossovers: One for each card.
+    """
+
+    benchmark: Literal["registration"]
+    version: str
+    manifest: Manifest
+    rows: list[RegistrationRow]
+    crossovers: list[Crossover]
+
+
+class FairnessReport(TypedDict):
+    """The report of a benchmark that has no seed: nothing in it is random.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark.
+    """
+
+    benchmark: Literal["fairness"]
+    version: str
+    manifest: Manifest
+    rows: list[FairnessRow]
+
+
+class ContextReport(TypedDict):
+    """The report of a benchmark that has no seed: nothing in it is random.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark.
+    """
+
+    benchmark: Literal["pcsa"]
+    version: str
+    manifest: Manifest
+    rows: list[ContextRow]
+
+
+class CountReport(TypedDict):
+    """The result of counting.
+
+    Attributes:
+        application: The application.
+        version: The version of nicety.
+        manifest: The inputs of the run.
+        capture: The file, as it was named.
+        format: `pcap` or `pcapng`.
+        bytes: Bytes read.
+        packets: Packets read.
+        ipv4_packets: Packets of IP version 4.
+        ipv6_packets: Packets of IP version 6.
+        other_packets: Packets that are not of IP.
+        cut_packets: Packets of which too little was captured for a source address.
+        unknown_link_packets: Packets of link types that are not supported.
+        shortened_packets: Packets longer than a frame of the card's port carries, which were truncated.
+        distinct: Source addresses that differ, counted one by one.
+        nic: The card.
+        sketches: Sketches.
+        estimate: Distinct source addresses, by the card.
+        relative_error: The error of the estimate, relative to `distinct`.
+        expected_error: The standard error of this number of sketches.
+        trailing_ones: The trailing ones of all sketches, from the card.
+        through: How the addresses reached the card.
+        blocks: Blocks in which the addresses went to the card, where they came from the host.
+        sent_ns: Until the last packet had gone into the port, where they came that way.
+        wire_ns: How long the wire was busy with them; less than `sent_ns` where the card held them up.
+        card_time_ns: From the first packet, or the host's first message, to when the host has the sum.
+        card_packets_per_s: Packets a second of card time.
+        damage: Where the capture is damaged, if it is: the packets before are counted.
+    """
+
+    application: Literal["pcsa"]
+    version: str
+    manifest: Manifest
+    capture: str
+    format: str
+    bytes: int
+    packets: int
+    ipv4_packets: int
+    ipv6_packets: int
+    other_packets: int
+    cut_packets: int
+    unknown_link_packets: int
+    shortened_packets: int
+    distinct: int
+    nic: str
+    sketches: int
+    estimate: float
+    relative_error: float
+    expected_error: float
+    trailing_ones: int
+    through: Through
+    blocks: int | None
+    sent_ns: float | None
+    wire_ns: float | None
+    card_time_ns: float
+    card_packets_per_s: float
+    damage: Damage | None
+
+
+class TourReport(TypedDict):
+    """The result of climbing.
+
+    Attributes:
+        application: The application.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs of the run.
+        problem: The problem's name in the file.
+        cities: Cities.
+        nic: The card.
+        restarts: Climbs.
+        climbers: Climbers.
+        distances: `table` or `root`.
+        job_climbs: Climbs of a job.
+        jobs: Jobs.
+        length: The shortest tour's length.
+        climb: The number of the climb that found it, the first of those that did.
+        tour: The shortest tour: the cities' numbers in the file.
+        card_time_ns: The sum of the jobs' times.
+        card_climbs_per_s: Climbs a second of card time.
+        climber_cycles_computing: Cycles that climbers computed, all together.
+        climber_cycles_asleep: Cycles that they waited for memories.
+        instructions: Instructions of all processes.
+        cpu: The same climbs on this machine, in wall-clock time.
+        gpu: The same climbs on a graphics processor; whoever runs them there fills this in.
+    """
+
+    application: Literal["tsp"]
+    version: str
+    seed: int
+    manifest: Manifest
+    problem: str
+    cities: int
+    nic: str
+    restarts: int
+    climbers: int
+    distances: str
+    job_climbs: int
+    jobs: int
+    length: int
+    climb: int
+    tour: list[int]
+    card_time_ns: float
+    card_climbs_per_s: float
+    climber_cycles_computing: int
+    climber_cycles_asleep: int
+    instructions: int
+    cpu: NotRequired[CpuFigures]
+    gpu: NotRequired[GpuFigures]
 
 
 class ChannelRequest(TypedDict):
@@ -587,10 +982,6 @@ class LineRateRequest(TypedDict):
     state: NotRequired[list[int]]
     state_bytes: NotRequired[int]
     user_header: NotRequired[list[int]]
-
-
-MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
-"""A benchmark."""
 
 
 class MessagesRequest(TypedDict):

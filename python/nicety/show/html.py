@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from typing import Any
+
+
+class Shown(dict[str, Any]):
+    """A report that shows itself in a notebook, by a function that makes it HTML."""
+
+    def __init__(self, report: Mapping[str, Any], html: Callable[[Any], str]) -> None:
+        super().__init__(report)
+        self._html = html
+
+    def _repr_html_(self) -> str:
+        return self._html(self)
 
 
 def table_html(title: str, rows: Sequence[Sequence[str]]) -> str:

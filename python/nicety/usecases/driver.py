@@ -20,18 +20,12 @@ from nicety.program.faults import Faults, faults_text
 from nicety.program.reports import transport_of
 from nicety.shared.checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
 from nicety.shared.typed import checked
+from nicety.show.html import Shown
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
 from nicety.usecases.report import Incomplete, UseCaseReport, report_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return report_html(cast(UseCaseReport, self))
 
 
 @checked
@@ -123,7 +117,7 @@ def run_usecase(
         "incomplete": _incomplete(case, list(points[0]), rows),
         "failures": sweep.failures,
     }
-    return cast(UseCaseReport, _Shown(report))
+    return cast(UseCaseReport, Shown(report, report_html))
 
 
 def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Incomplete]:

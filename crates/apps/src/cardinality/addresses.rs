@@ -2,6 +2,7 @@
 
 use super::distinct::Distinct;
 use crate::capture::{Capture, Damage, Skipped, Source, source_of};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs::File;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::thread::{self, JoinHandle};
 const AHEAD: usize = 4;
 
 /// The contents of a capture.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Contents {
     /// `pcap` or `pcapng`.
     pub format: &'static str,

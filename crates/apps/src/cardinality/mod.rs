@@ -16,8 +16,9 @@ use crate::capture::{Capture, Damage};
 use crate::pcsa::{self, Counted, Replayed, Streamed};
 use addresses::{Addresses, Read, folded};
 use nicety::cards::{self, Card};
-use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_nic::nfp::NfpSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub struct Request {
 }
 
 /// How addresses reach the card.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
     /// In packets, replayed into its port as fast as that takes them; its processes find the addresses.
@@ -64,17 +65,9 @@ pub struct Plan {
     pub define: String,
 }
 
-/// The inputs of the figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Manifest {
-    /// The card, by name.
-    pub specs: std::collections::BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
-    pub overrides: Vec<String>,
-}
-
 /// Where the capture is damaged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Damage")]
 pub struct DamageRow {
     /// The packet, the first one being 1.
     pub packet: u64,
@@ -84,11 +77,20 @@ pub struct DamageRow {
     pub text: String,
 }
 
-/// The result of counting.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+/// The application's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Application {
     /// `pcsa`.
-    pub application: &'static str,
+    Pcsa,
+}
+
+/// The result of counting.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The application.
+    pub application: Application,
     /// The version of nicety.
     pub version: &'static str,
     /// The inputs of the run.
@@ -128,9 +130,9 @@ pub struct Report {
 
 impl Request {
     /// A request from its JSON text.
-    /// A request from its JSON text.
+    ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the invalid JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of pcsa")
     }
@@ -231,11 +233,10 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     outcome.check(&contents)?;
     let estimate = pcsa::estimate(outcome.sum, request.sketches);
     let nanoseconds = outcome.time_ns;
-    let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
     Ok(Report {
-        application: "pcsa",
+        application: Application::Pcsa,
         version: VERSION,
-        manifest: Manifest { specs: [(nic.clone(), manifest)].into(), overrides: request.overrides.clone() },
+        manifest: Manifest::of([(&nic, &card)], &request.overrides),
         capture: request.file.clone(),
         nic,
         sketches: request.sketches,

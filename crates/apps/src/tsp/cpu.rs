@@ -2,6 +2,7 @@
 
 use crate::tsp::card::{Best, Climber, TspJob};
 use nicety::{Environment, Error};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 use std::num::NonZero;
@@ -10,7 +11,8 @@ use std::thread;
 use std::time::Instant;
 
 /// The climbs' time on this machine's CPUs. Unlike all else, it is measured, and differs from run to run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CpuFigures")]
 pub struct Cpu {
     /// The processor's name, where the system gives it.
     pub processor: Option<String>,

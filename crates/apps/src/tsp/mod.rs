@@ -25,9 +25,10 @@ pub use file::{Instance, KRO_A100, parse, read};
 
 use card::{Best, Distances, TspJob};
 use nicety::cards::{self, Card};
-use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_nic::nfp::NfpSpec;
 use parts::{Part, Plan as Parts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use state::State;
 
@@ -81,20 +82,20 @@ pub struct Plan {
     pub nodes: Vec<u32>,
 }
 
-/// The inputs of the figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Manifest {
-    /// The card, by name.
-    pub specs: std::collections::BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
-    pub overrides: Vec<String>,
+/// The application's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Application {
+    /// `tsp`.
+    Tsp,
 }
 
 /// The result of climbing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// `tsp`.
-    pub application: &'static str,
+    /// The application.
+    pub application: Application,
     /// The version of nicety.
     pub version: &'static str,
     /// The seed.
@@ -136,6 +137,23 @@ pub struct Report {
     /// The same climbs on this machine, in wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
+    /// The same climbs on a graphics processor; whoever runs them there fills this in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+}
+
+/// The climbs' time on a graphics processor, by its own clock: without compiling, and without moving data.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "GpuFigures")]
+pub struct Gpu {
+    /// The device's name.
+    pub processor: String,
+    /// Seconds that it took.
+    pub device_time_s: f64,
+    /// Climbs a second.
+    pub climbs_per_s: f64,
+    /// The shortest tour's length: that of the card.
+    pub length: u32,
 }
 
 impl Request {
@@ -236,12 +254,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let cpu = if request.compare_cpu { Some(cpu::climb(&job, environment, best)?) } else { None };
     let sum = |of: fn(&Part) -> u64| parts.iter().map(of).sum::<u64>();
     let nanoseconds = sum(|part| part.time_ps) as f64 / 1e3;
-    let manifest = CardManifest { title: card.listing.title.clone(), spec_hash: card.listing.hash.clone() };
     Ok(Report {
-        application: "tsp",
+        application: Application::Tsp,
         version: VERSION,
         seed: request.seed,
-        manifest: Manifest { specs: [(nic.clone(), manifest)].into(), overrides: request.overrides.clone() },
+        manifest: Manifest::of([(&nic, &card)], &request.overrides),
         problem: instance.name,
         cities: instance.cities.len(),
         nic,
@@ -259,5 +276,6 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         climber_cycles_asleep: sum(|part| part.asleep),
         instructions: sum(|part| part.instructions),
         cpu,
+        gpu: None,
     })
 }

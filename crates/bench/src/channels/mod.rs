@@ -19,12 +19,11 @@ pub use request::{Benchmark, Direction, Mode, Plan, PlannedProcesses, Request, p
 use super::StageRow;
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
-use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, MemoryKind, Noise, VERSION};
+use nicety::{Cluster, ClusterConfig, Environment, Error, MemoryKind, Noise, VERSION};
 use request::Resolved;
 use rig::Load;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// One measurement: a card, a mode, a direction and a message size. Which of the figures it has depends on the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -91,18 +90,18 @@ pub struct Row {
 }
 
 /// The inputs that reproduce a report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ChannelManifest")]
 pub struct Manifest {
-    /// The cards, by name.
-    pub specs: BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
-    pub overrides: Vec<String>,
+    /// The cards, their overrides and programs.
+    #[serde(flatten)]
+    pub cards: nicety::Manifest,
     /// Background noise on the host's CPUs, as given.
     pub noise: Option<String>,
 }
 
 /// The results of a benchmark: one row for each card, mode, direction, number of processes and size.
-pub type Report = super::Report<Row, Manifest>;
+pub type Report = super::Report<Row, Manifest, Benchmark>;
 
 /// One point of a benchmark.
 struct Point<'p> {
@@ -193,17 +192,12 @@ pub fn run(
             }
         }
     }
-    let manifest_of = |(nic, card): &(String, Card)| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
     Ok(Report {
-        benchmark: request.benchmark.name(),
+        benchmark: request.benchmark,
         version: VERSION,
         seed: request.seed,
         manifest: Manifest {
-            specs: cards.iter().map(manifest_of).collect(),
-            overrides: request.overrides.clone(),
+            cards: nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides),
             noise: request.noise.clone(),
         },
         rows,

@@ -18,24 +18,24 @@ pub use row::{Fates, HandlerRow, Loads, LockRow, RefusedRow, Row};
 
 use super::PointFailure;
 use nicety::record::Recording;
-use nicety::{CardManifest, Environment, Error, HandlerNames, Handlers, VERSION};
+use nicety::{Environment, Error, HandlerNames, Handlers, Manifest, VERSION};
 use nicety_nic::SpinSpec;
 use request::Resolved;
 use rig::Rig;
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
-/// The inputs that reproduce a report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Manifest {
-    /// The cards, by name.
-    pub specs: BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
-    pub overrides: Vec<String>,
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Benchmark {
+    /// `handlers`.
+    Handlers,
 }
 
 /// The results of a line-rate check: one row for each card and packet size.
-pub type Report = super::Report<Row, Manifest>;
+pub type Report = super::Report<Row, Manifest, Benchmark>;
 
 /// Runs a line-rate check, and passes on the recording of its first row if `recorded` asks for it. Compiled handlers
 /// are found under the keys of the [`Plan`].
@@ -82,18 +82,11 @@ pub fn run(
             (environment.progress)(rows.len(), total);
         }
     }
-    let manifest_of = |(nic, card): &(String, nicety::cards::Card)| {
-        let title = card.listing.title.clone();
-        (nic.clone(), CardManifest { title, spec_hash: card.listing.hash.clone() })
-    };
     Ok(Report {
-        benchmark: "handlers",
+        benchmark: Benchmark::Handlers,
         version: VERSION,
         seed: request.seed,
-        manifest: Manifest {
-            specs: cards.iter().map(manifest_of).collect(),
-            overrides: request.overrides.clone(),
-        },
+        manifest: Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides),
         rows,
         failures,
     })

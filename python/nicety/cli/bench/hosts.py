@@ -26,10 +26,10 @@ from nicety.cli.options import (
 from nicety.shared.checks import MOST_WINDOW
 
 if TYPE_CHECKING:
-    from nicety.bench.messages import BenchmarkName
+    from nicety.shared.types import MessagesBenchmark
 
 
-def _benchmark(benchmark: BenchmarkName, usual: str) -> Callable[..., None]:
+def _benchmark(benchmark: MessagesBenchmark, usual: str) -> Callable[..., None]:
     """A benchmark with the sizes that it has where none are named."""
 
     def act(

@@ -7,8 +7,8 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 from nicety.bench.line_rate import check_line_rate
-from nicety.bench.messages import Report, run_benchmark
-from nicety.shared.types import Row
+from nicety.bench.messages import run_benchmark
+from nicety.shared.types import Report, Row
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options
