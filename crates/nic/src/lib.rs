@@ -14,6 +14,7 @@ mod loopback;
 mod messages;
 pub mod nfp;
 mod node;
+pub mod parts;
 mod programs;
 pub mod qnix;
 mod sections;

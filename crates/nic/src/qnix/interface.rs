@@ -4,6 +4,7 @@ use super::Endpoint;
 use super::library::Completed;
 use super::receive::{Receiving, Waiting};
 use super::send::Staged;
+use crate::parts::Matching;
 use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Payload};
 use std::collections::{BTreeMap, VecDeque};
@@ -81,10 +82,8 @@ pub(super) struct Interface {
     pub(super) staged: VecDeque<Staged>,
     /// Number of packets staged and handed over.
     pub(super) handed_over: u64,
-    /// Posted receives, in order.
-    pub(super) receives: VecDeque<ReceiveCommand>,
-    /// Unmatched messages, in order.
-    pub(super) waiting: VecDeque<Rc<Waiting>>,
+    /// Posted receives and unmatched messages.
+    pub(super) matching: Matching<ReceiveCommand, Rc<Waiting>>,
     /// Messages being received.
     pub(super) receiving: BTreeMap<MessageId, Rc<Receiving>>,
     /// The operations of the process, by number, until it has seen their completion.
@@ -103,8 +102,7 @@ impl Interface {
             sends: VecDeque::new(),
             staged: VecDeque::new(),
             handed_over: 0,
-            receives: VecDeque::new(),
-            waiting: VecDeque::new(),
+            matching: Matching::default(),
             receiving: BTreeMap::new(),
             operations: BTreeMap::new(),
             pool_memory: 0,

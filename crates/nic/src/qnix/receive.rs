@@ -5,6 +5,7 @@ use super::interface::ReceiveCommand;
 use super::library::Completed;
 use super::transfer::{Deposit, Doorbell, Transfer};
 use super::{Card, Endpoint};
+use crate::parts::{Matching, Seen};
 use nicety_fabric::Packet;
 use nicety_kernel::Permit;
 use nicety_types::{MessageId, Path, Payload};
@@ -34,8 +35,8 @@ pub(super) struct Arrivals {
     queue: RefCell<VecDeque<Arrived>>,
     /// Whether the first packet found no memory and nothing has changed since.
     held_back: Cell<bool>,
-    /// The latest messages of each sending interface, to detect duplicates.
-    heard: RefCell<BTreeMap<Endpoint, VecDeque<u64>>>,
+    /// The latest messages of each sending interface.
+    heard: RefCell<BTreeMap<Endpoint, Seen<REMEMBERED>>>,
 }
 
 /// Messages of an interface that are remembered: twice as many as it may have in flight.
@@ -44,24 +45,12 @@ const REMEMBERED: usize = 64;
 impl Arrivals {
     /// Whether a message is a duplicate, or older than all that are remembered.
     fn has_heard(&self, from: Endpoint, message: MessageId) -> bool {
-        let heard = self.heard.borrow();
-        let Some(last) = heard.get(&from) else { return false };
-        let too_old =
-            last.len() == REMEMBERED && last.iter().min().is_some_and(|&oldest| message.sequence < oldest);
-        too_old || last.contains(&message.sequence)
+        self.heard.borrow().get(&from).is_some_and(|seen| seen.has(message.sequence))
     }
 
     fn hear(&self, from: Endpoint, message: MessageId) {
-        let mut heard = self.heard.borrow_mut();
-        let last = heard.entry(from).or_default();
-        if last.contains(&message.sequence) {
-            // It has waited for its receive.
-            return;
-        }
-        if last.len() == REMEMBERED {
-            last.pop_front();
-        }
-        last.push_back(message.sequence);
+        // One that has waited for its receive has been heard.
+        let _ = self.heard.borrow_mut().entry(from).or_default().note(message.sequence);
     }
 }
 
@@ -217,7 +206,7 @@ impl Card {
                     Belongs::Unusable
                 });
             }
-            if let Some(waiting) = interface.waiting.iter().find(|waiting| waiting.message == message) {
+            if let Some(waiting) = interface.matching.messages().find(|waiting| waiting.message == message) {
                 let same = waiting.from == from && waiting.header == header;
                 let expected = same && waiting.come.get() == offset;
                 return Some(if expected { Belongs::Waiting(waiting.clone()) } else { Belongs::Unusable });
@@ -230,9 +219,7 @@ impl Card {
             return known;
         }
         let found = self.interface(header.to, |interface| {
-            let found = interface.receives.iter().position(|receive| receive.takes(from, header.tag));
-            let compared = found.map_or(interface.receives.len(), |at| at + 1);
-            (found.and_then(|at| interface.receives.remove(at)), compared as u64)
+            interface.matching.take_receive(|receive| receive.takes(from, header.tag))
         });
         let (receive, compared) = found.unwrap_or_default();
         self.work(self.spec.program.compare * compared, &mut packet.path).await;
@@ -327,7 +314,7 @@ impl Card {
         self.vacate(slot, message, &path);
         if offset == 0 {
             self.recorder.message_matched(message, self.sim.now(), "buffered");
-            self.interface(waiting.header.to, |interface| interface.waiting.push_back(waiting.clone()));
+            self.interface(waiting.header.to, |interface| interface.matching.keep(waiting.clone()));
             self.arrivals.hear(waiting.from, message);
         }
         waiting.come.set(offset + payload.len());
@@ -349,10 +336,7 @@ impl Card {
     /// Posts a receive: it takes the oldest message that matches, or waits.
     pub(super) async fn post(self: &Rc<Card>, vni: u32, mut receive: ReceiveCommand) {
         let found = self.interface(vni, |interface| {
-            let found =
-                interface.waiting.iter().position(|waiting| receive.takes(waiting.from, waiting.header.tag));
-            let compared = found.map_or(interface.waiting.len(), |at| at + 1);
-            (found.and_then(|at| interface.waiting.remove(at)), compared as u64)
+            interface.matching.take_message(|waiting| receive.takes(waiting.from, waiting.header.tag))
         });
         let (waiting, compared) = found.unwrap_or_default();
         self.work(self.spec.program.compare * compared, &mut receive.path).await;
@@ -365,19 +349,19 @@ impl Card {
                 }
             }
             None => {
-                self.interface(vni, |interface| interface.receives.push_back(receive));
+                self.interface(vni, |interface| interface.matching.post(receive));
             }
         }
         self.let_on();
     }
 
     /// Frees the card memory of a closed interface. Returns the number of messages without a receive.
-    pub(super) fn forget(&self, waiting: VecDeque<Rc<Waiting>>) -> u64 {
-        for message in &waiting {
+    pub(super) fn forget(&self, matching: &Matching<ReceiveCommand, Rc<Waiting>>) -> u64 {
+        for message in matching.messages() {
             for kept in message.packets.take() {
                 self.card_memory.borrow_mut().give_back(kept.memory);
             }
         }
-        waiting.len() as u64
+        matching.messages().len() as u64
     }
 }

@@ -63,10 +63,10 @@ impl Process {
         let pages = self.locked.take() + pool;
         card.open.borrow_mut().retain(|&other| other != vni);
         let closed = card.interfaces.borrow_mut()[vni as usize].take();
-        if let Some(Interface { waiting, receiving, pool_memory, .. }) = closed {
+        if let Some(Interface { matching, receiving, pool_memory, .. }) = closed {
             card.card_memory.borrow_mut().give_back(pool_memory);
             debug_assert!(receiving.is_empty(), "a receive that has not ended is an operation");
-            let strays = card.forget(waiting);
+            let strays = card.forget(&matching);
             card.count(|counted| counted.strays += strays);
         }
         card.let_on();

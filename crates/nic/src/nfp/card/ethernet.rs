@@ -19,6 +19,7 @@ use super::super::intrinsics::{
 use super::super::memory::Reference;
 use super::super::service::{Place, Served};
 use super::{Card, waited};
+use crate::parts::Matching;
 use nicety_channels::{ContextId, PAYLOAD_BYTES};
 use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
 use nicety_hpu::TrapKind;
@@ -124,9 +125,8 @@ struct Receiver {
 #[derive(Default)]
 struct Queue {
     open: bool,
-    /// Received frames that no process has taken; the link's credits bound them.
-    come: VecDeque<Frame>,
-    receivers: VecDeque<Receiver>,
+    /// Processes that wait, and received frames that none has taken; the link's credits bound those.
+    matching: Matching<Receiver, Frame>,
     received: u64,
     unclaimed: u64,
 }
@@ -252,7 +252,7 @@ impl Card {
     pub fn port_counters(&self) -> PortCounters {
         let queues = self.ethernet.queues.borrow();
         let unclaimed = queues.values().map(|queue| queue.unclaimed).sum();
-        let waiting = queues.values().map(|queue| queue.come.len() as u64).sum();
+        let waiting = queues.values().map(|queue| queue.matching.messages().len() as u64).sum();
         PortCounters { unclaimed, waiting, ..self.ethernet.counters.get() }
     }
 
@@ -263,7 +263,7 @@ impl Card {
             queue: number,
             received: queue.received,
             unclaimed: queue.unclaimed,
-            waiting: queue.come.len() as u64,
+            waiting: queue.matching.messages().len() as u64,
         };
         queues.iter().map(of).filter(|q| q.received + q.unclaimed + q.waiting > 0).collect()
     }
@@ -438,8 +438,11 @@ impl Card {
                 self.note_envelope(&payload, source, path.clone());
             }
             let payload = if len < payload.len() { payload.part(0, len) } else { payload };
-            self.ethernet.queue(queue, |queue| queue.come.push_back(Frame { source, kind, payload, path }));
-            self.match_frames(queue);
+            let frame = Frame { source, kind, payload, path };
+            match self.ethernet.queue(queue, |queue| queue.matching.take_receive(|_| true)).0 {
+                Some(receiver) => self.sim.spawn(self.clone().give(receiver, frame)),
+                None => self.ethernet.queue(queue, |queue| queue.matching.keep(frame)),
+            }
         }
     }
 
@@ -476,19 +479,6 @@ impl Card {
         open()
     }
 
-    /// Gives received frames to waiting processes.
-    fn match_frames(self: &Rc<Card>, queue: u8) {
-        let next = || {
-            self.ethernet.queue(queue, |queue| {
-                let both = !queue.come.is_empty() && !queue.receivers.is_empty();
-                if both { queue.receivers.pop_front().zip(queue.come.pop_front()) } else { None }
-            })
-        };
-        while let Some((receiver, frame)) = next() {
-            self.sim.spawn(self.clone().give(receiver, frame));
-        }
-    }
-
     fn receive_frame(
         self: &Rc<Card>,
         place: Place,
@@ -508,11 +498,14 @@ impl Card {
         let context = self.called(place, &[], None);
         self.let_go(context);
         let receiver = Receiver { place, context, queue, head, len, source };
-        self.ethernet.queue(queue, |queue| {
+        let frame = self.ethernet.queue(queue, |queue| {
             queue.open = true;
-            queue.receivers.push_back(receiver);
+            queue.matching.take_message(|_| true)
         });
-        self.match_frames(queue);
+        match frame.0 {
+            Some(frame) => self.sim.spawn(self.clone().give(receiver, frame)),
+            None => self.ethernet.queue(queue, |queue| queue.matching.post(receiver)),
+        }
         Ok(Served::Later)
     }
 

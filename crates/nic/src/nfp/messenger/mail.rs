@@ -4,8 +4,9 @@
 use super::WINDOW;
 use super::envelope::{Envelope, Kind};
 use super::receive::Receive;
+use crate::parts::{Matching, Seen};
 use nicety_types::Path;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Number of message numbers remembered, to detect duplicates.
@@ -19,7 +20,7 @@ struct Peer {
     taken: u32,
     told: u32,
     /// The latest message numbers.
-    seen: BTreeSet<u32>,
+    seen: Seen<REMEMBERED>,
     /// Messages sent to it, and the total that it reported as taken.
     sent: u32,
     freed: u32,
@@ -49,10 +50,8 @@ pub(super) enum Came {
 pub(super) struct Mail {
     own: u32,
     peers: Vec<Peer>,
-    /// Messages that no receive has taken, in order of arrival.
-    unexpected: VecDeque<(Envelope, Path)>,
-    /// Receives without a message, in the order in which they were posted.
-    posted: VecDeque<Rc<Receive>>,
+    /// Receives without a message, and messages that no receive has taken.
+    matching: Matching<Rc<Receive>, (Envelope, Path)>,
     /// RTS messages of this host, by number.
     awaited: BTreeMap<u32, Awaited>,
 }
@@ -62,8 +61,7 @@ impl Mail {
         Mail {
             own,
             peers: (0..ranks).map(|_| Peer::default()).collect(),
-            unexpected: VecDeque::new(),
-            posted: VecDeque::new(),
+            matching: Matching::default(),
             awaited: BTreeMap::new(),
         }
     }
@@ -77,7 +75,7 @@ impl Mail {
         match envelope.kind {
             Kind::Eager | Kind::Rts => {
                 let full = u64::from(peer.come.wrapping_sub(peer.told)) >= WINDOW;
-                if full || !peer.is_new(id) {
+                if full || !peer.seen.note(id.into()) {
                     return Came::Refused;
                 }
                 peer.come = peer.come.wrapping_add(1);
@@ -104,20 +102,19 @@ impl Mail {
 
     /// Whether a posted receive matches a message.
     pub(super) fn awaits(&self, envelope: &Envelope) -> bool {
-        self.posted.iter().any(|receive| receive.takes(envelope))
+        self.matching.receives().any(|receive| receive.takes(envelope))
     }
 
     /// Matches a message with a posted receive or queues it. Returns whether there was a receive. The host's messages
     /// to itself enter only here.
     pub(super) fn hand(&mut self, envelope: Envelope, path: Path) -> bool {
-        let waits = self.posted.iter().position(|receive| receive.takes(&envelope));
-        match waits.and_then(|at| self.posted.remove(at)) {
+        match self.matching.take_receive(|receive| receive.takes(&envelope)).0 {
             Some(receive) => {
                 receive.taken.replace(Some((envelope, path)));
                 true
             }
             None => {
-                self.unexpected.push_back((envelope, path));
+                self.matching.keep((envelope, path));
                 false
             }
         }
@@ -125,10 +122,9 @@ impl Mail {
 
     /// Posts a receive: it takes the first message that matches, or waits.
     pub(super) fn post(&mut self, receive: &Rc<Receive>) {
-        let here = self.unexpected.iter().position(|(envelope, _)| receive.takes(envelope));
-        match here.and_then(|index| self.unexpected.remove(index)) {
+        match self.matching.take_message(|(envelope, _)| receive.takes(envelope)).0 {
             Some(envelope) => _ = receive.taken.replace(Some(envelope)),
-            None => self.posted.push_back(receive.clone()),
+            None => self.matching.post(receive.clone()),
         }
     }
 
@@ -172,21 +168,6 @@ impl Mail {
     }
 }
 
-impl Peer {
-    /// Whether a message number is new, as far as numbers are remembered.
-    fn is_new(&mut self, id: u32) -> bool {
-        let full = self.seen.len() >= REMEMBERED;
-        if full && self.seen.first().is_some_and(|&oldest| id < oldest) {
-            return false;
-        }
-        let new = self.seen.insert(id);
-        if self.seen.len() > REMEMBERED {
-            self.seen.pop_first();
-        }
-        new
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::envelope::NO_LANE;
@@ -215,7 +196,7 @@ mod tests {
         for kind in [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit] {
             assert_eq!(mail.arrived(envelope(kind, 0, 1), PATH), Came::Refused, "{kind:?}");
         }
-        assert_eq!(mail.unexpected.len(), 1);
+        assert_eq!(mail.matching.messages().len(), 1);
         // A CTS without an RTS, one for another host's RTS, and a duplicate.
         assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Refused);
         mail.await_answer(7, 1);
@@ -271,7 +252,7 @@ mod tests {
                     mail.await_answer(id, 1);
                 }
                 prop_assert!((0..3).all(|rank| room[rank] <= sent[rank]));
-                prop_assert!(mail.unexpected.len() as u64 <= 2 * WINDOW);
+                prop_assert!(mail.matching.messages().len() as u64 <= 2 * WINDOW);
             }
         }
     }

@@ -1,0 +1,140 @@
+//! Matching of messages with receives, without time.
+//!
+//! A message belongs to the oldest posted receive that takes it, a receive to the oldest waiting message that it takes.
+//! [`Matching`] keeps both kinds; its owner searches one list, and adds to the other if it found nothing. Between the two
+//! steps time may pass, such as that of the comparisons, as long as its owner matches one thing at a time.
+
+use std::collections::VecDeque;
+
+/// Posted receives, and messages that came before theirs, each in order.
+#[derive(Debug)]
+pub struct Matching<R, M> {
+    receives: VecDeque<R>,
+    messages: VecDeque<M>,
+}
+
+impl<R, M> Default for Matching<R, M> {
+    fn default() -> Matching<R, M> {
+        Matching { receives: VecDeque::new(), messages: VecDeque::new() }
+    }
+}
+
+impl<R, M> Matching<R, M> {
+    /// Takes the oldest receive that takes a message. Returns also the number of receives compared with it.
+    pub fn take_receive(&mut self, takes: impl Fn(&R) -> bool) -> (Option<R>, u64) {
+        take_first(&mut self.receives, takes)
+    }
+
+    /// Takes the oldest message that a receive takes. Returns also the number of messages compared with it.
+    pub fn take_message(&mut self, takes: impl Fn(&M) -> bool) -> (Option<M>, u64) {
+        take_first(&mut self.messages, takes)
+    }
+
+    /// Posts a receive that takes none of the messages.
+    pub fn post(&mut self, receive: R) {
+        self.receives.push_back(receive);
+    }
+
+    /// Keeps a message that none of the receives takes.
+    pub fn keep(&mut self, message: M) {
+        self.messages.push_back(message);
+    }
+
+    /// The posted receives, in order.
+    pub fn receives(&self) -> impl ExactSizeIterator<Item = &R> {
+        self.receives.iter()
+    }
+
+    /// The messages without a receive, in order.
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &M> {
+        self.messages.iter()
+    }
+}
+
+fn take_first<T>(queue: &mut VecDeque<T>, takes: impl Fn(&T) -> bool) -> (Option<T>, u64) {
+    match queue.iter().position(takes) {
+        Some(at) => (queue.remove(at), at as u64 + 1),
+        None => (None, queue.len() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A receive with its number and tag, and a message likewise; without a tag a receive takes any.
+    type Tagged = Matching<(usize, Option<u8>), (usize, u8)>;
+
+    fn takes(wanted: Option<u8>, tag: u8) -> bool {
+        wanted.is_none_or(|wanted| wanted == tag)
+    }
+
+    /// A message comes. Returns its receive.
+    fn come(lists: &mut Tagged, number: usize, tag: u8) -> Option<usize> {
+        let found = lists.take_receive(|receive| takes(receive.1, tag)).0;
+        if found.is_none() {
+            lists.keep((number, tag));
+        }
+        found.map(|receive| receive.0)
+    }
+
+    /// A receive is posted. Returns its message.
+    fn post(lists: &mut Tagged, number: usize, tag: Option<u8>) -> Option<usize> {
+        let found = lists.take_message(|message| takes(tag, message.1)).0;
+        if found.is_none() {
+            lists.post((number, tag));
+        }
+        found.map(|message| message.0)
+    }
+
+    #[test]
+    fn the_oldest_that_fits_is_taken_and_comparisons_are_counted() {
+        let mut lists = Tagged::default();
+        assert_eq!(post(&mut lists, 0, Some(7)), None);
+        assert_eq!(post(&mut lists, 1, None), None);
+        assert_eq!(post(&mut lists, 2, Some(5)), None);
+        // Tag 5: the receive of any tag is older than its own.
+        assert_eq!(lists.take_receive(|receive| takes(receive.1, 5)), (Some((1, None)), 2));
+        assert_eq!(lists.take_receive(|receive| takes(receive.1, 9)), (None, 2));
+        assert_eq!(come(&mut lists, 3, 5), Some(2));
+        assert_eq!(come(&mut lists, 4, 5), None);
+        assert_eq!(come(&mut lists, 5, 6), None);
+        assert_eq!(lists.take_message(|message| message.1 == 6), (Some((5, 6)), 2));
+        assert_eq!((lists.receives().len(), lists.messages().len()), (1, 1));
+        assert_eq!(post(&mut lists, 6, None), Some(4));
+        assert_eq!(lists.take_message(|_| true), (None, 0));
+    }
+
+    proptest! {
+        /// Against the definition: every pair is that of the oldest that fit, no message or receive is lost or in two
+        /// pairs, and none that fit each other are left.
+        #[test]
+        fn no_message_is_lost_or_taken_twice(steps in prop::collection::vec((any::<bool>(), 0..4u8), 0..80)) {
+            let mut lists = Tagged::default();
+            let (mut receives, mut messages) = (Vec::new(), Vec::new());
+            for (number, (is_message, tag)) in steps.into_iter().enumerate() {
+                if is_message {
+                    let fits = receives.iter().position(|&(_, wanted)| takes(wanted, tag));
+                    let expected = fits.map(|at| receives.remove(at).0);
+                    prop_assert_eq!(come(&mut lists, number, tag), expected);
+                    if expected.is_none() {
+                        messages.push((number, tag));
+                    }
+                } else {
+                    let wanted = (tag > 0).then_some(tag);
+                    let fits = messages.iter().position(|&(_, tag)| takes(wanted, tag));
+                    let expected = fits.map(|at| messages.remove(at).0);
+                    prop_assert_eq!(post(&mut lists, number, wanted), expected);
+                    if expected.is_none() {
+                        receives.push((number, wanted));
+                    }
+                }
+                prop_assert!(lists.receives().eq(&receives) && lists.messages().eq(&messages));
+                for (receive, message) in receives.iter().flat_map(|r| messages.iter().map(move |m| (r, m))) {
+                    prop_assert!(!takes(receive.1, message.1), "{receive:?} and {message:?} are both left");
+                }
+            }
+        }
+    }
+}

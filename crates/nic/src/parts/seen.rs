@@ -1,0 +1,63 @@
+//! Message numbers that have been seen, to detect duplicates. The network is not trusted.
+
+use std::collections::VecDeque;
+
+/// The largest `MOST` numbers seen from one sender; older ones count as seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen<const MOST: usize> {
+    /// In ascending order.
+    numbers: VecDeque<u64>,
+}
+
+impl<const MOST: usize> Seen<MOST> {
+    /// Whether a number has been seen, or is lower than all that are remembered.
+    pub fn has(&self, number: u64) -> bool {
+        let at = self.numbers.partition_point(|&seen| seen < number);
+        self.numbers.get(at) == Some(&number) || (at == 0 && self.numbers.len() == MOST)
+    }
+
+    /// Remembers a number. Returns whether it is new.
+    pub fn note(&mut self, number: u64) -> bool {
+        if self.has(number) {
+            return false;
+        }
+        let at = self.numbers.partition_point(|&seen| seen < number);
+        self.numbers.insert(at, number);
+        if self.numbers.len() > MOST {
+            self.numbers.pop_front();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn old_numbers_and_those_seen_are_not_new() {
+        let mut seen = Seen::<3>::default();
+        assert_eq!([5, 2, 5, 2, 9].map(|number| seen.note(number)), [true, true, false, false, true]);
+        // 2, 5 and 9 are remembered: 1 is older, 7 replaces 2.
+        assert!(!seen.note(1) && seen.note(7) && !seen.note(2) && !seen.has(8));
+        assert!(seen.note(6) && !seen.note(5) && !seen.note(9));
+    }
+
+    proptest! {
+        /// No number is new twice, and numbers in order are all new.
+        #[test]
+        fn no_number_is_new_twice(numbers in prop::collection::vec(0..40u64, 0..200)) {
+            let (mut seen, mut once) = (Seen::<8>::default(), BTreeSet::new());
+            for &number in &numbers {
+                let had = seen.has(number);
+                prop_assert_eq!(seen.note(number), !had);
+                prop_assert!(had || once.insert(number), "{number} is new twice");
+                prop_assert!(seen.has(number) && seen.numbers.len() <= 8);
+            }
+            let top = numbers.iter().max().map_or(0, |&most| most + 1);
+            prop_assert!((top..top + 20).all(|number| seen.note(number)));
+        }
+    }
+}
