@@ -2,11 +2,14 @@
 //!
 //! | part | file |
 //! |---|---|
+//! | reads and writes of host memory over the bus | `dma.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
 
+mod dma;
 mod matching;
 mod seen;
 
+pub use dma::Dma;
 pub use matching::Matching;
 pub use seen::Seen;

@@ -157,7 +157,7 @@ impl Process {
     /// # Errors
     /// When the host has no more.
     pub fn alloc(&self, bytes: u64) -> Result<Allocation, QnixError> {
-        let memory = self.card.memory.allocate(bytes)?;
+        let memory = self.card.dma.memory().allocate(bytes)?;
         self.adopt(&memory);
         Ok(memory)
     }
@@ -191,7 +191,7 @@ impl Process {
         let source = match how {
             // Nothing to fetch.
             _ if send.bytes == 0 => Source::Card(Payload::empty()),
-            How::Pio => Source::Card(card.memory.read(send.address, send.bytes)?),
+            How::Pio => Source::Card(card.dma.memory().read(send.address, send.bytes)?),
             How::Translate => {
                 begun.lock(self.translate(message, send.address, send.bytes, path).await);
                 Source::Host(send.address)
@@ -373,7 +373,7 @@ impl Process {
     /// A CPU writes bytes to the card. Returns when they have arrived.
     pub(super) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
-        let handover = self.card.bus.store(message, bytes, path.clone()).await;
+        let handover = self.card.dma.bus().store(message, bytes, path.clone()).await;
         *path = handover.path;
         drop(cpu);
         handover.landed

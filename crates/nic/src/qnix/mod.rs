@@ -68,9 +68,10 @@ pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSp
 pub(crate) use design::DESIGN;
 pub use design::{Node, OWN_PROCESS, Report};
 
+use crate::parts::Dma;
 use interface::Interface;
 use nicety_fabric::Port;
-use nicety_host::{Bus, Kernel, Memory};
+use nicety_host::{Kernel, Memory};
 use nicety_kernel::{Credits, Signal, Sim};
 use nicety_types::{MessageId, NodeId, Path, Recorder, Stage};
 use std::cell::{Cell, RefCell};
@@ -126,9 +127,8 @@ pub struct Card {
     node: NodeId,
     nodes: u32,
     spec: Arc<QnixSpec>,
-    memory: Rc<Memory>,
+    dma: Rc<Dma>,
     kernel: Rc<Kernel>,
-    bus: Bus,
     port: Port,
     recorder: Recorder,
     /// By number.
@@ -159,15 +159,12 @@ impl Card {
         nodes: u32,
         recorder: &Recorder,
     ) -> Rc<Card> {
-        let bus = Bus::new(sim, spec.bus);
-        bus.record(recorder);
         port.record(recorder);
         let card = Rc::new(Card {
             node: sim.node(),
             nodes,
-            memory,
+            dma: Dma::new(sim, spec.bus, memory, recorder),
             kernel,
-            bus,
             port,
             recorder: recorder.clone(),
             interfaces: RefCell::new((0..spec.limits.vnis).map(|_| None).collect()),
@@ -201,7 +198,7 @@ impl Card {
 
     /// The memory of its host.
     pub fn host_memory(&self) -> &Rc<Memory> {
-        &self.memory
+        self.dma.memory()
     }
 
     /// The use of the card's memory.

@@ -126,7 +126,7 @@ impl Process {
         if !card.card_memory.borrow_mut().take(wanted) {
             return Err(QnixError::CardMemory { wanted, left });
         }
-        let memory = match card.memory.allocate(bytes) {
+        let memory = match card.dma.memory().allocate(bytes) {
             Ok(memory) => memory,
             Err(error) => {
                 card.card_memory.borrow_mut().give_back(wanted);
@@ -222,7 +222,7 @@ impl Process {
     ) -> Result<(), MemoryError> {
         let card = &self.card;
         card.kernel.cpus().spend(card.spec.library.copy.cover(bytes), Stage::Copy, path).await;
-        let payload = card.memory.read(from, bytes)?;
-        card.memory.deposit(to, bytes, &payload)
+        let payload = card.dma.memory().read(from, bytes)?;
+        card.dma.memory().deposit(to, bytes, &payload)
     }
 }

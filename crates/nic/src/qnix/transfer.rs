@@ -178,11 +178,10 @@ impl Card {
         let Fetch { vni, number, message, address, bytes, mut path } = fetch;
         let mover = self.prepare(false, message, &mut path).await;
         let start = self.sim.now();
-        let transfer = self.bus.read(message, address, bytes, bytes, path).await;
-        let path = transfer.packet(0).await.landed();
+        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
+        let path = flight.landed();
         self.sim.until(path.at()).await;
         self.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
-        let payload = self.memory.read(address, bytes).expect("checked when it was posted");
         self.fetched(vni, number, payload, path.clone());
         self.release(channel, mover, message, &path);
     }
@@ -192,14 +191,13 @@ impl Card {
         let mover = self.prepare(false, message, &mut deposit.path).await;
         let address = deposit.receiving.address + deposit.offset;
         let start = self.sim.now();
-        let handover = self.bus.deposit(message, address, deposit.payload.len(), deposit.path).await;
+        let (bytes, payload) = (deposit.payload.len(), deposit.payload.clone());
+        let handover = self.dma.deposit(message, address, bytes, payload, deposit.path).await;
         self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), Stage::Deposit.name());
         self.release(channel, mover, message, &handover.path);
+        self.dma.landed(&handover).await;
         deposit.path = handover.path;
-        self.sim.until(handover.landed).await;
         deposit.path.advance(Stage::Deposit, handover.landed);
-        let written = self.memory.deposit(address, deposit.payload.len(), &deposit.payload);
-        written.expect("checked when it was posted");
         self.transfers.finished.borrow_mut().push_back(deposit);
         self.changed.notify_all();
     }
@@ -209,7 +207,7 @@ impl Card {
         let message = doorbell.message;
         let mover = self.prepare(true, message, &mut doorbell.path).await;
         let bytes = self.spec.dma.doorbell_bytes;
-        let handover = self.bus.deposit(message, 0, bytes, doorbell.path).await;
+        let handover = self.dma.bus().deposit(message, 0, bytes, doorbell.path).await;
         self.release(channel, mover, message, &handover.path);
         let mut path = handover.path;
         self.sim.until(handover.landed).await;

@@ -338,7 +338,7 @@ impl Card {
     /// When program or state do not fit.
     pub fn attach_as(&self, attach: &Attach<'_>) -> Result<u32, CallError> {
         if let Some((address, length)) = attach.memory {
-            self.memory.check(address, length)?;
+            self.dma.memory().check(address, length)?;
         }
         let application = self.attachments.application(attach.application)?;
         let shared = match attach.state {

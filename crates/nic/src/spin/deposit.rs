@@ -68,9 +68,9 @@ impl Card {
             self.settled(place, packet.offset, &packet.path);
             return;
         }
-        let handover = self.bus.write(message, address, keep, packet.path.clone());
+        let payload = std::mem::take(&mut packet.payload);
+        let handover = self.dma.write(message, address, keep, payload, packet.path.clone());
         self.recorder.slice(Resource::Dma, packet.path.at(), handover.landed, Some(message), "deposit");
-        self.write_behind(handover.landed, address, keep, std::mem::take(&mut packet.payload));
         let offset = packet.offset;
         drop(packet);
         self.sim.until(handover.path.at()).await;

@@ -171,12 +171,11 @@ impl Card {
             return self.begun(running, place, handle).await;
         }
         let bytes = u64::from(length);
-        let handover = self.bus.write(running.message, address, bytes, running.path.clone());
+        let handover = self.dma.write(running.message, address, bytes, payload, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
         self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
         self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
-        self.write_behind(handover.landed, address, bytes, payload);
         let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
@@ -205,9 +204,8 @@ impl Card {
         let (thread, message, path, bytes) =
             (running.thread.clone(), running.message, running.path.clone(), u64::from(length));
         self.sim.spawn(async move {
-            let transfer = card.bus.read(message, address, bytes, bytes, path.clone()).await;
-            let payload = card.read_host(address, bytes);
-            let landed = transfer.packet(0).await.landed();
+            let (payload, flight) = card.dma.read(message, address, bytes, path.clone()).await;
+            let landed = flight.landed();
             card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "read");
             card.sim.until(landed.at()).await;
             card.transferred(&thread, place, Some(Arriving { local, bytes: payload }), &landed);
@@ -235,12 +233,12 @@ impl Card {
             let mut path = path;
             card.atomics.clear_of(address, 8).await;
             path.advance(Stage::AtomicQueued, card.sim.now());
-            let transfer = card.bus.read(message, address, 8, 8, path.clone()).await;
-            let found = card.read_host(address, 8);
+            let transfer = card.dma.bus().read(message, address, 8, 8, path.clone()).await;
+            let found = card.dma.bytes(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
                 let value = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read"));
                 let new = change(value);
-                card.write_host(address, 8, &Payload::copy_of(&new.to_le_bytes()));
+                card.dma.change(address, &Payload::copy_of(&new.to_le_bytes()));
                 let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
                 let seen = Seen { word, run, image: &image, pc, now, changed, changing: true };
                 card.contention.see(&seen, || format!("host memory at {address:#x}"));

@@ -154,7 +154,7 @@ impl From<nicety_host::MemoryError> for CallError {
 impl Card {
     /// The host's memory.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        self.dma.memory()
     }
 
     /// The card's specification.
@@ -203,7 +203,7 @@ impl Card {
     /// # Errors
     /// When none is free, or the memory is not the host's.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, CallError> {
-        self.memory.check(md.start, md.length)?;
+        self.dma.memory().check(md.start, md.length)?;
         Ok(self.interface.borrow_mut().md_bind(md)?)
     }
 

@@ -30,7 +30,7 @@ impl Card {
         let (piece, at) = self.part(memory, offset, bytes)?;
         let message = self.next_message();
         cpus.post(path, message).await;
-        let crossing = self.bus.push(message, bytes, bytes.max(1), path.clone());
+        let crossing = self.dma.bus().push(message, bytes, bytes.max(1), path.clone());
         let card = self.clone();
         self.sim.spawn(async move {
             let landed = crossing.packet(0).await.landed().at();
@@ -58,10 +58,10 @@ impl Card {
         let (piece, at) = self.part(memory, offset, bytes)?;
         let message = self.next_message();
         cpus.post(path, message).await;
-        *path = self.bus.push(message, 0, 1, path.clone()).packet(0).await.landed();
+        *path = self.dma.bus().push(message, 0, 1, path.clone()).packet(0).await.landed();
         self.sim.until(path.at()).await;
         let found = piece.bytes.borrow()[at..at + bytes as usize].to_vec();
-        let handover = self.bus.deposit(message, 0, bytes, path.clone()).await;
+        let handover = self.dma.bus().deposit(message, 0, bytes, path.clone()).await;
         *path = handover.path;
         path.advance(Stage::Deposit, handover.landed);
         self.sim.until(handover.landed).await;

@@ -73,6 +73,7 @@ pub use post::{Appending, Pending};
 pub use printf::Printed;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
 
+use crate::parts::Dma;
 use crate::programs::{Fault, FaultKind, Log, RefusedCommand};
 use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
@@ -82,7 +83,7 @@ use hpus::Hpus;
 use incoming::IncomingTable;
 use messages::Messages;
 use nicety_fabric::Port;
-use nicety_host::{Bus, Memory, Notice};
+use nicety_host::{Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{
@@ -115,24 +116,13 @@ pub struct Busy {
 /// Most different failures that a card keeps; further ones are counted by kind.
 const FAULTS_KEPT: usize = 100;
 
-/// Bytes in flight over the bus.
-struct Landing {
-    /// When they are in host memory.
-    landed: Time,
-    address: u64,
-    /// The number of the payload's bytes to keep; the rest is cut.
-    keep: u64,
-    payload: Payload,
-}
-
 /// One node's card.
 pub struct Card {
     sim: Sim,
     node: NodeId,
     nodes: u32,
     spec: Arc<SpinSpec>,
-    memory: Rc<Memory>,
-    bus: Bus,
+    dma: Rc<Dma>,
     port: Rc<Wire>,
     /// Unusable packets received.
     unusable: Cell<Unusable>,
@@ -156,9 +146,6 @@ pub struct Card {
     view: HostView,
     /// The state of `send` and `recv`, if it is on a node.
     library: OnceCell<Messages>,
-    /// Bytes handed to the bus, in the order in which they will be in host memory.
-    landing: RefCell<VecDeque<Landing>>,
-    handed: Signal,
     /// Changes in flight to the host's view, in the order in which it will see them.
     posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
     posting: Signal,
@@ -187,15 +174,12 @@ impl Card {
         recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
-        let bus = Bus::new(sim, spec.bus);
-        bus.record(recorder);
         let mut matching = Occupancy::new(Stage::Match, Stage::MatchQueued);
         matching.record(recorder, Resource::Matching);
         let card = Rc::new(Card {
             node,
             nodes,
-            memory,
-            bus,
+            dma: Dma::new(sim, spec.bus, memory, recorder),
             port: Wire::new(sim, port, spec.transport, nodes, recorder),
             unusable: Cell::default(),
             interface: RefCell::new(Interface::new(node, spec.limits)),
@@ -213,8 +197,6 @@ impl Card {
             held: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
             library: OnceCell::new(),
-            landing: RefCell::default(),
-            handed: Signal::new(sim),
             posted: RefCell::default(),
             posting: Signal::new(sim),
             messages: Cell::new(0),
@@ -231,7 +213,6 @@ impl Card {
         });
         sim.spawn(card.clone().listen());
         sim.spawn(card.clone().listen_to_itself());
-        sim.spawn(card.clone().land());
         sim.spawn(card.clone().publish());
         if let Some(patience) = card.port.patience() {
             sim.spawn(card.clone().watch_answers(patience));
@@ -293,7 +274,7 @@ impl Card {
 
     /// Busy times of parts of this card so far.
     pub fn busy(&self) -> Busy {
-        let (bus_to_card, bus_to_host) = self.bus.busy();
+        let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
     }
 
@@ -378,7 +359,7 @@ impl Card {
                     Effect::Count { .. } => Notice::Counter,
                     _ => Notice::Event,
                 };
-                let mut path = self.bus.post(notice, path);
+                let mut path = self.dma.bus().post(notice, path);
                 let visible = path.at().max(behind);
                 path.advance(Stage::Deposit, visible);
                 posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
@@ -388,39 +369,6 @@ impl Card {
         }
     }
 
-    /// Writes a payload, cut to `keep` bytes, to host memory over the bus.
-    fn write_behind(&self, landed: Time, address: u64, keep: u64, payload: Payload) {
-        let mut landing = self.landing.borrow_mut();
-        debug_assert!(landing.back().is_none_or(|before| before.landed <= landed), "writes keep their order");
-        landing.push_back(Landing { landed, address, keep, payload });
-        self.handed.notify_one();
-    }
-
-    /// The task that writes bytes to host memory when they have crossed the bus.
-    async fn land(self: Rc<Card>) {
-        loop {
-            self.handed.wait_until(|| !self.landing.borrow().is_empty()).await;
-            let landed = self.landing.borrow().front().expect("just seen").landed;
-            self.sim.until(landed).await;
-            self.land_due();
-        }
-    }
-
-    /// Writes the bytes that have crossed the bus by now: reads and events never pass a write.
-    fn land_due(&self) {
-        let mut landing = self.landing.borrow_mut();
-        while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
-            let Landing { address, keep, payload, .. } = landing.pop_front().expect("just seen");
-            self.write_host(address, keep, &payload);
-        }
-    }
-
-    /// Writes the first `keep` bytes of a payload to the memory of a match entry or a handlers' region.
-    fn write_host(&self, address: u64, keep: u64, payload: &Payload) {
-        let written = self.memory.deposit(address, keep, payload);
-        written.expect("entries and regions are checked when they are made");
-    }
-
     /// The task that makes events and counts visible to the host when they have crossed the bus.
     async fn publish(self: Rc<Card>) {
         loop {
@@ -428,7 +376,7 @@ impl Card {
             let visible = self.posted.borrow().front().expect("just seen").0;
             self.sim.until(visible).await;
             // Bytes that come at this same instant were handed over before.
-            self.land_due();
+            self.dma.land_due();
             let (_, effect, seen) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
             match effect {
                 Effect::Event { eq, event } if self.is_for_library(eq, &event, &seen) => {}

@@ -74,7 +74,7 @@ impl Card {
         // A swap with its operand is available as a whole, whatever packets it is sent in.
         let whole = !out.operand.as_slice().is_empty();
         let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
-        let transfer = self.bus.push(message, bytes, packet_bytes, path.clone());
+        let transfer = self.dma.bus().push(message, bytes, packet_bytes, path.clone());
         let leaving = Leaving {
             message,
             header: out.header,
@@ -226,7 +226,7 @@ impl Card {
         me: Me,
         list: List,
     ) -> Result<Appending, CallError> {
-        self.memory.check(me.start, me.length)?;
+        self.dma.memory().check(me.start, me.length)?;
         let attachment = match me.handlers {
             None => None,
             Some(cookie) => Some(self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?),
@@ -315,12 +315,12 @@ impl Card {
     pub async fn atomic_sync(self: &Rc<Card>, cpus: &Cpus, path: &mut Path) -> Result<(), CallError> {
         let command = self.next_message();
         cpus.post(path, command).await;
-        let crossing = self.bus.push(command, 0, 1, path.clone());
+        let crossing = self.dma.bus().push(command, 0, 1, path.clone());
         *path = self.command_served(command, crossing).await;
         // Its reply is a write that follows theirs.
         self.atomics.idle().await;
         path.advance(Stage::AtomicQueued, self.sim.now());
-        *path = self.bus.post(Notice::Event, path.clone());
+        *path = self.dma.bus().post(Notice::Event, path.clone());
         self.sim.until(path.at()).await;
         cpus.notice(path, None).await;
         Ok(())
@@ -356,7 +356,7 @@ impl Card {
     ) {
         let command = self.next_message();
         cpus.post(path, command).await;
-        let (card, crossing) = (self.clone(), self.bus.push(command, 0, 1, path.clone()));
+        let (card, crossing) = (self.clone(), self.dma.bus().push(command, 0, 1, path.clone()));
         self.sim.spawn(async move {
             let path = card.command_served(command, crossing).await;
             let mut result = Ok(());
@@ -378,13 +378,13 @@ impl Card {
         cpus.post(path, command).await;
         let pending = Pending { result: Rc::default() };
         let (card, result) = (self.clone(), pending.result.clone());
-        let crossing = self.bus.push(command, 0, 1, path.clone());
+        let crossing = self.dma.bus().push(command, 0, 1, path.clone());
         self.sim.spawn(async move {
             let path = card.command_served(command, crossing).await;
             let mut answer = None;
             card.with_effects(path.clone(), |interface, effects| answer = Some(act(interface, effects)));
             // The host sees the reply one crossing later.
-            let seen = card.bus.post(Notice::Event, path);
+            let seen = card.dma.bus().post(Notice::Event, path);
             card.sim.until(seen.at()).await;
             *result.borrow_mut() = answer.map(|answer| (answer, seen));
             card.view.changed.notify_all();

@@ -71,7 +71,7 @@ impl Card {
 
     /// Fetches what a get asks for, and replies.
     async fn answer(self: Rc<Card>, place: usize, delivery: &Delivery, path: Path) {
-        if self.memory.check(delivery.start, delivery.mlength).is_err() {
+        if self.dma.memory().check(delivery.start, delivery.mlength).is_err() {
             // The memory that the library exposes to other ranks is all there is, and some is not there.
             let mut table = self.incoming.borrow_mut();
             table.get(place).fail = FailType::Segv;
@@ -110,16 +110,14 @@ impl Card {
             path.advance(Stage::AtomicQueued, self.sim.now());
             self.atomics.held.set(Some((delivery.start, bytes)));
             let started = self.sim.now();
-            let transfer = self.bus.read(message, delivery.start, bytes, bytes, path).await;
-            let old = self.read_host(delivery.start, bytes);
-            path = transfer.packet(0).await.landed();
+            let (old, flight) = self.dma.read(message, delivery.start, bytes, path).await;
+            path = flight.landed();
             path.advance(Stage::Atomic, path.at() + self.spec.atomic);
             self.sim.until(path.at()).await;
             let new = computed(delivery, &old, payload);
             self.reply_with(place, delivery, old, path.clone());
-            let handover = self.bus.write(message, delivery.start, bytes, path);
+            let handover = self.dma.write(message, delivery.start, bytes, new, path);
             self.recorder.slice(Resource::Dma, started, handover.landed, Some(message), "atomic");
-            self.write_behind(handover.landed, delivery.start, bytes, new);
             path = handover.path;
             self.sim.until(path.at()).await;
             self.atomics.held.set(None);

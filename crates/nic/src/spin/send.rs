@@ -155,7 +155,7 @@ impl Card {
         let HostPart { start, length, operand } = memory;
         // A swap is one item, and fetched in one piece, whatever packets it is sent in.
         let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
-        let transfer = self.bus.read(message, start, length, packet_bytes, path.clone()).await;
+        let transfer = self.dma.bus().read(message, start, length, packet_bytes, path.clone()).await;
         let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
         if self.recorder.keeps(Level::Everything) {
             let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
@@ -248,17 +248,11 @@ impl Card {
     fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
         let operand = memory.operand.as_slice();
         if operand.is_empty() {
-            return self.read_host(memory.start + offset, length);
+            return self.dma.bytes(memory.start + offset, length);
         }
         let mut whole = Payload::copy_of(operand);
-        let item = self.read_host(memory.start, memory.length);
+        let item = self.dma.bytes(memory.start, memory.length);
         item.segments().cloned().for_each(|segment: Segment| whole.push(segment));
         whole.part(offset, length)
-    }
-
-    /// Bytes of the host memory of a checked descriptor or match entry.
-    pub(super) fn read_host(&self, address: u64, length: u64) -> Payload {
-        self.land_due();
-        self.memory.read(address, length).expect("descriptors and entries are checked when they are made")
     }
 }

@@ -138,7 +138,7 @@ impl Card {
         if short {
             unexpected.buffers.get_or_init(|| {
                 let spec = self.spec.messages;
-                let memory = self.memory.allocate(u64::from(spec.buffers) * spec.buffer)?;
+                let memory = self.dma.memory().allocate(u64::from(spec.buffers) * spec.buffer)?;
                 for index in 0..spec.buffers {
                     self.append_own(self.buffer(&memory, index.into()))?;
                 }
@@ -290,7 +290,7 @@ impl Card {
     }
 
     async fn copy_message(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CallError> {
-        let (memory, cpus) = (&self.memory, &self.messages().cpus);
+        let (memory, cpus) = (self.dma.memory(), &self.messages().cpus);
         cpus.copy(memory, Some(from), Some(to), bytes, Stage::Copy, path).await?;
         memory.poke(to, &memory.peek(from, bytes)?)?;
         Ok(())

@@ -280,7 +280,7 @@ impl Card {
     /// Pins the pages of a thread's buffer, and gives their addresses. Host memory has the same addresses on the bus.
     async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
         let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
-        let there = self.memory.check(address, bytes).is_ok();
+        let there = self.dma.memory().check(address, bytes).is_ok();
         let mut pages = thread.list.take();
         if there {
             let end = address + bytes;
@@ -315,7 +315,7 @@ impl Card {
         cpus.spend(driver.post, Stage::Driver, path).await;
         self.count(|counters| counters.posted += 1);
         self.lane(mailbox, |lane| lane.outbox = bytes);
-        let crossing = self.bus.push(self.next_message(), DOORBELL, DOORBELL, path.clone());
+        let crossing = self.dma.bus().push(self.next_message(), DOORBELL, DOORBELL, path.clone());
         let card = self.clone();
         self.sim.spawn(async move {
             let path = crossing.packet(0).await.landed();

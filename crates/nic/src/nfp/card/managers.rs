@@ -151,7 +151,7 @@ impl Card {
     async fn fetch(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, mut path: Path) {
         self.work(self.spec.channels.managers.fetch, &mut path).await;
         let (message, bytes) = (self.next_message(), MAILBOX_BYTES as u64);
-        let transfer = self.bus.read(message, mailbox_address(mailbox), bytes, bytes, path).await;
+        let transfer = self.dma.bus().read(message, mailbox_address(mailbox), bytes, bytes, path).await;
         let found = self.lane(mailbox, |lane| lane.outbox);
         let path = transfer.packet(0).await.landed();
         self.sim.until(path.at()).await;
@@ -182,8 +182,8 @@ impl Card {
     ) {
         self.work(self.spec.channels.managers.push, &mut path).await;
         let (crossing, size) = (self.next_message(), MAILBOX_BYTES as u64);
-        let written = self.bus.write(crossing, mailbox_address(mailbox), size, path);
-        let mut raised = self.bus.post(Notice::Event, written.path);
+        let written = self.dma.bus().write(crossing, mailbox_address(mailbox), size, path);
+        let mut raised = self.dma.bus().post(Notice::Event, written.path);
         raised.advance(Stage::Deposit, written.landed);
         self.sim.until(written.landed).await;
         self.count(|counters| counters.pushed += 1);
@@ -226,9 +226,7 @@ impl Card {
     /// Reads a page from the host; the card's memory takes the bytes as they come.
     async fn page_to_card(&self, page: Move, failed: bool, path: &mut Path) {
         let Move { host, card, bytes, .. } = page;
-        let transfer = self.bus.read(self.next_message(), host, bytes, bytes, path.clone()).await;
-        let payload = self.memory.read(host, bytes).expect("pinned pages are the host's");
-        let flight = transfer.packet(0).await;
+        let (payload, flight) = self.dma.read(self.next_message(), host, bytes, path.clone()).await;
         self.sim.until(flight.head).await;
         let (memory, offset) = self.card_memory(card);
         let first = self.nfp.cycle();
@@ -249,7 +247,7 @@ impl Card {
     }
 
     /// Reads a page out of the card's memory, and writes it to the host.
-    async fn page_to_host(self: &Rc<Card>, page: Move, failed: bool, path: &mut Path) {
+    async fn page_to_host(&self, page: Move, failed: bool, path: &mut Path) {
         let Move { host, card, bytes, .. } = page;
         let (memory, offset) = self.card_memory(card);
         let fetched = memory.claim(Reference::Read, self.nfp.cycle(), bytes);
@@ -258,15 +256,12 @@ impl Card {
         }));
         self.sim.until(self.nfp.time(fetched)).await;
         waited(path, Stage::CardMemory, &self.sim);
-        let written = self.bus.write(self.next_message(), host, bytes, path.clone());
+        let message = self.next_message();
         // The reply follows these bytes, in order.
-        let card = self.clone();
-        self.sim.spawn(async move {
-            card.sim.until(written.landed).await;
-            if !failed {
-                card.memory.deposit(host, bytes, &payload).expect("pinned pages are the host's");
-            }
-        });
+        let written = match failed {
+            true => self.dma.bus().write(message, host, bytes, path.clone()),
+            false => self.dma.write(message, host, bytes, payload, path.clone()),
+        };
         *path = written.path;
         self.sim.until(path.at()).await;
     }

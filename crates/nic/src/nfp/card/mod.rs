@@ -36,6 +36,7 @@ pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
 pub(crate) use spec::{read_channels, read_port};
 
 use super::{Nfp, NfpSpec};
+use crate::parts::Dma;
 use calls::{ContextCall, Processes};
 use driver::Thread;
 use ethernet::Ethernet;
@@ -43,7 +44,7 @@ use managers::Lane;
 use nicety_channels as channels;
 use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
 use nicety_fabric::Port;
-use nicety_host::{Bus, Cpus, Kernel, KernelCounters, Memory, Vector};
+use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Vector};
 use nicety_kernel::{Rng, Signal, Sim, race};
 use nicety_types::{MessageId, Path, Recorder, Stage};
 use std::cell::{Cell, RefCell};
@@ -77,11 +78,10 @@ pub struct Card {
     sim: Sim,
     spec: Arc<NfpSpec>,
     nfp: Rc<Nfp>,
-    memory: Rc<Memory>,
+    dma: Rc<Dma>,
     kernel: Kernel,
     /// The interrupt that all channels share.
     vector: Vector,
-    bus: Bus,
     card: RefCell<channels::Card>,
     card_effects: RefCell<Vec<CardEffect>>,
     host: RefCell<channels::Host>,
@@ -117,8 +117,6 @@ impl Card {
         let channels = &spec.channels;
         let nfp = Nfp::new(sim, &spec);
         let kernel = Kernel::new(sim, cpus, channels.kernel);
-        let bus = Bus::new(sim, spec.bus);
-        bus.record(recorder);
         let port = port.map(|mut port| {
             port.record(recorder);
             port
@@ -145,9 +143,8 @@ impl Card {
             recorder: recorder.clone(),
             sim: sim.clone(),
             nfp,
-            memory,
+            dma: Dma::new(sim, spec.bus, memory, recorder),
             kernel,
-            bus,
             spec,
         });
         card.nfp.offer(Processes::of(&card));
@@ -170,7 +167,7 @@ impl Card {
 
     /// The host's memory.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        self.dma.memory()
     }
 
     /// Opens the device for the host's programs. It takes no time.

@@ -1,0 +1,247 @@
+//! DMA: a card's reads and writes of host memory, with their bytes.
+//!
+//! Writes are posted: the card goes on once the bus has taken the bytes, and they are in host memory when they have crossed
+//! it, in order. A read brings the bytes that are there when its request reaches the host, which is after the writes before
+//! it. What the transfers cost, and how many the card may have in flight, is the owner's business; `engine.rs` has channels
+//! for cards that set each transfer up.
+
+use nicety_host::{Bus, BusSpec, Memory};
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Flight, Handover, MessageId, Path, Payload, Recorder, Time};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Bytes in flight over the bus to host memory.
+struct Landing {
+    /// When they are there.
+    landed: Time,
+    address: u64,
+    /// The number of the payload's bytes to keep; the rest is cut.
+    keep: u64,
+    payload: Payload,
+}
+
+/// The way between a card and the memory of its host.
+///
+/// All addresses have been checked when the transfers were posted: one outside the allocations is a defect of the card, and
+/// panics.
+pub struct Dma {
+    sim: Sim,
+    bus: Bus,
+    memory: Rc<Memory>,
+    /// In the order in which they will be in host memory.
+    landing: RefCell<VecDeque<Landing>>,
+    handed: Signal,
+}
+
+impl Dma {
+    /// A card's access to host memory over an idle bus. Starts the task that writes.
+    pub fn new(sim: &Sim, bus: BusSpec, memory: Rc<Memory>, recorder: &Recorder) -> Rc<Dma> {
+        let bus = Bus::new(sim, bus);
+        bus.record(recorder);
+        let (landing, handed) = (RefCell::default(), Signal::new(sim));
+        let dma = Rc::new(Dma { sim: sim.clone(), bus, memory, landing, handed });
+        sim.spawn(dma.clone().land());
+        dma
+    }
+
+    /// The bus, for what moves no bytes of host memory.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The memory of the host.
+    pub fn memory(&self) -> &Rc<Memory> {
+        &self.memory
+    }
+
+    /// Reads host memory in one piece. Returns, as soon as it is certain, when the bytes come to the card.
+    pub async fn read(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> (Payload, Flight) {
+        let transfer = self.bus.read(message, address, bytes, bytes, path).await;
+        let payload = self.bytes(address, bytes);
+        (payload, transfer.packet(0).await)
+    }
+
+    /// Bytes of host memory as a read request finds them that reaches the host now.
+    pub fn bytes(&self, address: u64, bytes: u64) -> Payload {
+        self.land_due();
+        self.memory.read(address, bytes).expect(CHECKED)
+    }
+
+    /// Writes the first `keep` bytes of a payload, which lie complete in a buffer of the card.
+    pub fn write(
+        &self,
+        message: MessageId,
+        address: u64,
+        keep: u64,
+        payload: Payload,
+        path: Path,
+    ) -> Handover {
+        let handover = self.bus.write(message, address, keep, path);
+        self.hand_over(handover.landed, address, keep, payload);
+        handover
+    }
+
+    /// As [`Dma::write`], and returns when the last byte has been handed over; other users of a shared bus take turns with
+    /// it.
+    pub async fn deposit(
+        &self,
+        message: MessageId,
+        address: u64,
+        keep: u64,
+        payload: Payload,
+        path: Path,
+    ) -> Handover {
+        let handover = self.bus.deposit(message, address, keep, path).await;
+        self.hand_over(handover.landed, address, keep, payload);
+        handover
+    }
+
+    /// Waits until the bytes of a write are in host memory.
+    pub async fn landed(&self, write: &Handover) {
+        self.sim.until(write.landed).await;
+        self.land_due();
+    }
+
+    /// Changes host memory as an atomic operation does whose request reaches the host now.
+    pub fn change(&self, address: u64, payload: &Payload) {
+        self.memory.deposit(address, payload.len(), payload).expect(CHECKED);
+    }
+
+    fn hand_over(&self, landed: Time, address: u64, keep: u64, payload: Payload) {
+        let mut landing = self.landing.borrow_mut();
+        debug_assert!(landing.back().is_none_or(|before| before.landed <= landed), "writes keep their order");
+        landing.push_back(Landing { landed, address, keep, payload });
+        self.handed.notify_one();
+    }
+
+    /// The task that writes bytes to host memory when they have crossed the bus.
+    async fn land(self: Rc<Dma>) {
+        loop {
+            self.handed.wait_until(|| !self.landing.borrow().is_empty()).await;
+            let landed = self.landing.borrow().front().expect("just seen").landed;
+            self.sim.until(landed).await;
+            self.land_due();
+        }
+    }
+
+    /// Writes the bytes that have crossed the bus by now: reads and events never pass a write.
+    pub fn land_due(&self) {
+        let mut landing = self.landing.borrow_mut();
+        while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
+            let Landing { address, keep, payload, .. } = landing.pop_front().expect("just seen");
+            self.memory.deposit(address, keep, &payload).expect(CHECKED);
+        }
+    }
+}
+
+const CHECKED: &str = "transfers are checked when they are posted";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_host::PlainSpec;
+    use nicety_kernel::{Config, World};
+    use nicety_types::{Duration, Gap, NodeId};
+    use proptest::prelude::*;
+
+    const MESSAGE: MessageId = MessageId { source: NodeId(0), sequence: 0 };
+
+    /// Runs a program with a bus of 250 ns and 100 ps a byte, and 64 KiB of host memory from the address that it gets.
+    fn on<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim, Rc<Dma>, u64) -> F) {
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let (sim, memory) = (world.sim(node), Rc::new(Memory::new(1 << 20)));
+        let address = memory.allocate(1 << 16).unwrap().address();
+        let bus = PlainSpec { latency: Duration::from_ns(250), gap: Gap::new(100, 1) };
+        let dma = Dma::new(&sim, BusSpec::Plain(bus), memory, &Recorder::default());
+        sim.spawn_program("test", program(sim.clone(), dma, address));
+        world.run().unwrap();
+    }
+
+    fn now(sim: &Sim) -> Path {
+        Path::from(sim.now())
+    }
+
+    fn host(dma: &Dma, address: u64, bytes: u64) -> Vec<u8> {
+        dma.memory().peek(address, bytes).unwrap().into_buffer().unwrap().to_vec()
+    }
+
+    #[test]
+    fn a_write_is_in_memory_when_it_has_crossed() {
+        on(async |sim, dma, at| {
+            // 40 bytes take 4 ns, and 250 to cross; the bytes beyond 30 are cut.
+            let one = dma.write(MESSAGE, at, 40, Payload::copy_of(&[1; 40]), now(&sim));
+            assert_eq!((one.path.at().ps(), one.landed.ps()), (4000, 254_000));
+            // Behind it, 10 of 20 bytes.
+            let two = dma.deposit(MESSAGE, at + 40, 10, Payload::copy_of(&[2; 20]), now(&sim)).await;
+            assert_eq!((sim.now().ps(), two.landed.ps()), (5000, 255_000));
+            sim.until(Time::from_ps(253_999)).await;
+            assert_eq!(host(&dma, at, 50), [0; 50]);
+            dma.landed(&one).await;
+            assert_eq!(
+                (sim.now().ps(), host(&dma, at, 50)),
+                (254_000, [[1; 40].as_slice(), &[0; 10]].concat())
+            );
+            dma.landed(&two).await;
+            assert_eq!(host(&dma, at, 60), [[1; 40].as_slice(), &[2; 10], &[0; 10]].concat());
+        });
+    }
+
+    #[test]
+    fn a_task_writes_what_no_one_waits_for() {
+        on(async |sim, dma, at| {
+            drop(dma.write(MESSAGE, at, 10, Payload::copy_of(&[3; 10]), now(&sim)));
+            sim.until(Time::from_ps(251_001)).await;
+            assert_eq!(host(&dma, at, 10), [3; 10]);
+        });
+    }
+
+    #[test]
+    fn a_read_finds_the_writes_before_it_and_the_memory_as_its_request_does() {
+        on(async |sim, dma, at| {
+            drop(dma.write(MESSAGE, at, 10, Payload::copy_of(&[4; 10]), now(&sim)));
+            let (other, task) = (dma.clone(), sim.clone());
+            sim.spawn(async move {
+                // After the request has reached the host, and before the bytes come to the card.
+                task.until(Time::from_ps(251_002)).await;
+                other.change(at, &Payload::copy_of(&[5; 10]));
+            });
+            // The request follows the write's nanosecond and crosses; 20 bytes come back in 2 ns and 250.
+            let (payload, flight) = dma.read(MESSAGE, at, 20, now(&sim)).await;
+            assert_eq!(flight.landed().at().ps(), 1000 + 250_000 + 2000 + 250_000);
+            assert_eq!(payload.into_buffer().unwrap()[..], [[4; 10], [0; 10]].concat());
+            sim.until(Time::from_ps(251_003)).await;
+            assert_eq!(host(&dma, at, 10), [5; 10]);
+        });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+        /// Writes and reads in any order, some of them before others have landed: memory, and what each read finds, are as
+        /// if each took place at once, in order.
+        #[test]
+        fn transfers_take_effect_in_order(
+            steps in prop::collection::vec((any::<bool>(), 0..200u64, 1..200u64, 0..400u64), 1..30)
+        ) {
+            on(async |sim, dma, at| {
+                let mut expected = vec![0u8; 400];
+                for (number, (writes, offset, bytes, pause)) in steps.into_iter().enumerate() {
+                    let range = offset as usize..(offset + bytes) as usize;
+                    if writes {
+                        let payload = Payload::copy_of(&vec![number as u8 + 1; bytes as usize]);
+                        expected[range].fill(number as u8 + 1);
+                        drop(dma.write(MESSAGE, at + offset, bytes, payload, now(&sim)));
+                    } else {
+                        let (found, _) = dma.read(MESSAGE, at + offset, bytes, now(&sim)).await;
+                        assert_eq!(found.into_buffer().unwrap()[..], expected[range], "read {number}");
+                    }
+                    sim.delay(Duration::from_ns(pause)).await;
+                }
+                sim.delay(Duration::from_us(1)).await;
+                assert_eq!(host(&dma, at, 400), expected);
+            });
+        }
+    }
+}
