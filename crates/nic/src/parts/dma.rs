@@ -155,7 +155,7 @@ mod tests {
         let (sim, memory) = (world.sim(node), Rc::new(Memory::new(1 << 20)));
         let address = memory.allocate(1 << 16).unwrap().address();
         let bus = PlainSpec { latency: Duration::from_ns(250), gap: Gap::new(100, 1) };
-        let dma = Dma::new(&sim, BusSpec::Plain(bus), memory, &Recorder::default());
+        let dma = Dma::new(&sim, BusSpec::Plain(bus), memory, &Recorder::off());
         sim.spawn_program("test", program(sim.clone(), dma, address));
         world.run().unwrap();
     }

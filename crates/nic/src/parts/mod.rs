@@ -3,13 +3,16 @@
 //! | part | file |
 //! |---|---|
 //! | reads and writes of host memory over the bus | `dma.rs` |
+//! | channels of a DMA engine, set up side by side | `engine.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
 
 mod dma;
+mod engine;
 mod matching;
 mod seen;
 
 pub use dma::Dma;
+pub use engine::{Engine, LastUse, Moving};
 pub use matching::Matching;
 pub use seen::Seen;

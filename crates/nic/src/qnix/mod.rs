@@ -68,7 +68,7 @@ pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSp
 pub(crate) use design::DESIGN;
 pub use design::{Node, OWN_PROCESS, Report};
 
-use crate::parts::Dma;
+use crate::parts::{Dma, LastUse};
 use interface::Interface;
 use nicety_fabric::Port;
 use nicety_host::{Kernel, Memory};
@@ -141,7 +141,7 @@ pub struct Card {
     transfers: transfer::Transfers,
     /// Slots for packets being fetched or waiting for the link.
     staging: Credits,
-    unstaged: RefCell<Option<transfer::Released>>,
+    unstaged: LastUse,
     departures: send::Departures,
     card_memory: RefCell<CardMemory>,
     messages: Cell<u64>,
@@ -171,9 +171,9 @@ impl Card {
             open: RefCell::default(),
             changed: Signal::new(sim),
             arrivals: receive::Arrivals::default(),
-            transfers: transfer::Transfers::new(sim, spec.dma.channels),
+            transfers: transfer::Transfers::new(sim, spec.dma.channels, recorder),
             staging: Credits::new(sim, u64::from(spec.memory.staging)),
-            unstaged: RefCell::default(),
+            unstaged: LastUse::default(),
             departures: send::Departures::default(),
             card_memory: RefCell::new(CardMemory::new(spec.memory.size, spec.fixed_memory())),
             messages: Cell::new(0),

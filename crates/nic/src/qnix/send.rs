@@ -5,7 +5,8 @@ use super::header::Header;
 use super::interface::{Command, SendCommand, Source};
 use super::library::Completed;
 use super::receive::{Arrived, Slot};
-use super::transfer::{Doorbell, Fetch, Released, Transfer};
+use super::transfer::{Doorbell, Fetch, Transfer};
+use crate::parts::LastUse;
 use nicety_fabric::{Channel, Packet};
 use nicety_kernel::Permit;
 use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage};
@@ -34,7 +35,7 @@ pub(super) struct Departures {
     ready: RefCell<VecDeque<u32>>,
     /// Whether a packet occupies the link.
     occupied: Cell<bool>,
-    left: RefCell<Option<Released>>,
+    left: LastUse,
 }
 
 impl Card {
@@ -94,7 +95,7 @@ impl Card {
             Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path.clone())),
             Source::Host(address) => {
                 let place = self.staging.acquire(1).await;
-                Released::waited(&self.unstaged, Stage::SendQueued, message, &mut send.path);
+                self.unstaged.waited(Stage::SendQueued, message, &mut send.path);
                 let channel = self.channel(message, &mut send.path).await;
                 staged.place = Some(place);
                 fetch = Some((address + offset, channel, send.path.clone()));
@@ -154,7 +155,7 @@ impl Card {
             self.whole(vni, next);
         }
         let Staged { place, operation, message, destination, header, offset, last, .. } = staged;
-        Released::waited(&self.departures.left, Stage::LinkQueued, message, &mut path);
+        self.departures.left.waited(Stage::LinkQueued, message, &mut path);
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
             source: self.node,
@@ -187,7 +188,7 @@ impl Card {
         let handed = self.port.launch(packet, turn);
         self.sim.until(handed.at()).await;
         self.departures.occupied.set(false);
-        Released::note(&self.departures.left, message, &handed);
+        self.departures.left.released(message, &handed);
         self.unstage(place, message, &handed);
         self.changed.notify_all();
     }
@@ -196,7 +197,7 @@ impl Card {
     pub(super) fn unstage(&self, place: Option<Permit>, message: MessageId, path: &Path) {
         if let Some(place) = place {
             if self.staging.available() == 0 {
-                Released::note(&self.unstaged, message, path);
+                self.unstaged.released(message, path);
             }
             drop(place);
             self.changed.notify_all();

@@ -1,44 +1,15 @@
-//! The DMA controller: its channels, and the queue for them.
+//! The DMA controller: the queue for its channels, and their transfers.
 
 use super::Card;
 use super::interface::{Kind, Progress};
 use super::library::Completed;
 use super::receive::{Receiving, Slot};
-use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
-use nicety_types::{MessageId, Path, Payload, Resource, Stage};
+use crate::parts::{Engine, Moving};
+use nicety_kernel::{Permit, Sim};
+use nicety_types::{MessageId, Path, Payload, Recorder, Resource, Stage};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// The last user of a contended resource, and what others waited for.
-#[derive(Clone)]
-pub(super) struct Released {
-    message: MessageId,
-    path: Path,
-}
-
-impl Released {
-    /// Notes that a message releases a resource.
-    pub(super) fn note(place: &RefCell<Option<Released>>, message: MessageId, path: &Path) {
-        place.replace(Some(Released { message, path: path.clone() }));
-    }
-
-    /// Charges a wait for a resource: as `queued`, unless the same message held it.
-    pub(super) fn waited(
-        place: &RefCell<Option<Released>>,
-        queued: Stage,
-        message: MessageId,
-        path: &mut Path,
-    ) {
-        let place = place.borrow();
-        let Some(last) = place.as_ref().filter(|last| last.path.at() > path.at()) else { return };
-        if last.message == message {
-            path.clone_from(&last.path);
-        } else {
-            path.advance(queued, last.path.at());
-        }
-    }
-}
 
 /// A packet to be fetched, with its number among those staged for its interface.
 pub(super) struct Fetch {
@@ -75,31 +46,24 @@ pub(super) enum Transfer {
 
 /// The channels and their queue.
 pub(super) struct Transfers {
-    channels: Pool,
+    engine: Engine,
     waiting: RefCell<VecDeque<Transfer>>,
     /// Ended deposits that the control program has not noticed.
     finished: RefCell<VecDeque<Deposit>>,
-    released: RefCell<Option<Released>>,
-    /// Moves bytes for one channel after another.
-    mover: Server,
-    moved: RefCell<Option<Released>>,
 }
 
 impl Transfers {
-    pub(super) fn new(sim: &Sim, channels: usize) -> Transfers {
+    pub(super) fn new(sim: &Sim, channels: usize, recorder: &Recorder) -> Transfers {
         Transfers {
-            channels: Pool::new(sim, channels),
-            mover: Server::new(sim),
-            moved: RefCell::default(),
+            engine: Engine::new(sim, channels, recorder),
             waiting: RefCell::default(),
             finished: RefCell::default(),
-            released: RefCell::default(),
         }
     }
 
     /// Whether a channel is free.
     pub(super) fn is_free(&self) -> bool {
-        self.channels.available() > 0
+        self.engine.is_free()
     }
 }
 
@@ -140,61 +104,45 @@ impl Card {
 
     /// Programs a free channel.
     pub(super) async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
-        let channel = self.transfers.channels.acquire().await;
-        Released::waited(&self.transfers.released, Stage::DmaQueued, message, path);
+        let channel = self.transfers.engine.channel(message, path).await;
         self.work(self.spec.program.transfer, path).await;
         channel
     }
 
     /// Frees a channel that has moved its last byte, up to which `path` accounts.
-    fn release(&self, channel: Permit, mover: Guard, message: MessageId, path: &Path) {
-        Released::note(&self.transfers.moved, message, path);
-        drop(mover);
-        if !self.transfers.is_free() {
-            Released::note(&self.transfers.released, message, path);
-        }
-        drop(channel);
+    fn release(&self, moving: Moving, message: MessageId, path: &Path) {
+        self.transfers.engine.release(moving, message, path);
         self.changed.notify_all();
     }
 
-    /// Sets a channel up for a transfer, and waits until the earlier ones have moved their bytes.
-    async fn prepare(&self, doorbell: bool, message: MessageId, path: &mut Path) -> Guard {
-        let (time, stage) = match doorbell {
-            true => (self.spec.dma.doorbell, Stage::Doorbell),
-            false => (self.spec.dma.setup, Stage::DmaSetup),
-        };
-        let start = self.sim.now();
-        self.sim.delay(time).await;
-        path.advance(stage, self.sim.now());
-        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), stage.name());
-        let mover = self.transfers.mover.acquire().await;
-        Released::waited(&self.transfers.moved, Stage::DmaQueued, message, path);
-        path.advance(Stage::DmaQueued, self.sim.now());
-        mover
+    /// Sets a channel up for a packet, and waits for its turn to move bytes.
+    async fn prepare(&self, channel: Permit, message: MessageId, path: &mut Path) -> Moving {
+        let set_up = (self.spec.dma.setup, Stage::DmaSetup);
+        self.transfers.engine.set_up(channel, set_up, message, path).await
     }
 
     /// A channel fetches a packet's bytes.
     pub(super) async fn fetch(self: Rc<Card>, fetch: Fetch, channel: Permit) {
         let Fetch { vni, number, message, address, bytes, mut path } = fetch;
-        let mover = self.prepare(false, message, &mut path).await;
+        let moving = self.prepare(channel, message, &mut path).await;
         let start = self.sim.now();
         let (payload, flight) = self.dma.read(message, address, bytes, path).await;
         let path = flight.landed();
         self.sim.until(path.at()).await;
         self.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
         self.fetched(vni, number, payload, path.clone());
-        self.release(channel, mover, message, &path);
+        self.release(moving, message, &path);
     }
 
     async fn deposit(self: Rc<Card>, mut deposit: Deposit, channel: Permit) {
         let message = deposit.receiving.message;
-        let mover = self.prepare(false, message, &mut deposit.path).await;
+        let moving = self.prepare(channel, message, &mut deposit.path).await;
         let address = deposit.receiving.address + deposit.offset;
         let start = self.sim.now();
         let (bytes, payload) = (deposit.payload.len(), deposit.payload.clone());
         let handover = self.dma.deposit(message, address, bytes, payload, deposit.path).await;
         self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), Stage::Deposit.name());
-        self.release(channel, mover, message, &handover.path);
+        self.release(moving, message, &handover.path);
         self.dma.landed(&handover).await;
         deposit.path = handover.path;
         deposit.path.advance(Stage::Deposit, handover.landed);
@@ -205,10 +153,11 @@ impl Card {
     /// Sets a doorbell.
     async fn ring(self: Rc<Card>, mut doorbell: Doorbell, channel: Permit) {
         let message = doorbell.message;
-        let mover = self.prepare(true, message, &mut doorbell.path).await;
+        let set_up = (self.spec.dma.doorbell, Stage::Doorbell);
+        let moving = self.transfers.engine.set_up(channel, set_up, message, &mut doorbell.path).await;
         let bytes = self.spec.dma.doorbell_bytes;
         let handover = self.dma.bus().deposit(message, 0, bytes, doorbell.path).await;
-        self.release(channel, mover, message, &handover.path);
+        self.release(moving, message, &handover.path);
         let mut path = handover.path;
         self.sim.until(handover.landed).await;
         path.advance(Stage::Deposit, handover.landed);

@@ -1,0 +1,208 @@
+//! A DMA engine with channels: transfers are set up side by side, and move their bytes one after another. So two channels
+//! hide each other's set-up.
+//!
+//! The engine has no queue of its own: its owner says which transfer takes the next channel, and moves the bytes (`dma.rs`)
+//! while it holds what [`Engine::set_up`] returns.
+
+use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
+use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage};
+use std::cell::RefCell;
+
+/// The last use of a contended resource: what others waited for.
+#[derive(Default)]
+pub struct LastUse(RefCell<Option<(MessageId, Path)>>);
+
+impl LastUse {
+    /// Notes that a message releases the resource, up to which `path` accounts.
+    pub fn released(&self, message: MessageId, path: &Path) {
+        self.0.replace(Some((message, path.clone())));
+    }
+
+    /// Charges the wait of a message that has just got the resource: as `queued`, unless it held the resource itself.
+    pub fn waited(&self, queued: Stage, message: MessageId, path: &mut Path) {
+        let last = self.0.borrow();
+        let Some((holder, until)) = last.as_ref().filter(|(_, until)| until.at() > path.at()) else { return };
+        if *holder == message {
+            path.clone_from(until);
+        } else {
+            path.advance(queued, until.at());
+        }
+    }
+}
+
+/// The channels of a DMA engine.
+pub struct Engine {
+    sim: Sim,
+    recorder: Recorder,
+    channels: Pool,
+    freed: LastUse,
+    /// Moves bytes for one channel after another.
+    mover: Server,
+    moved: LastUse,
+}
+
+/// A channel that moves its bytes, and nothing else does.
+#[must_use = "a channel is given back by Engine::release"]
+pub struct Moving {
+    channel: Permit,
+    mover: Guard,
+}
+
+impl Engine {
+    /// An engine with so many channels, all free.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn new(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
+        Engine {
+            sim: sim.clone(),
+            recorder: recorder.clone(),
+            channels: Pool::new(sim, channels),
+            freed: LastUse::default(),
+            mover: Server::new(sim),
+            moved: LastUse::default(),
+        }
+    }
+
+    /// Whether a channel is free.
+    pub fn is_free(&self) -> bool {
+        self.channels.available() > 0
+    }
+
+    /// Waits for a free channel, and takes it.
+    pub async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
+        let channel = self.channels.acquire().await;
+        self.freed.waited(Stage::DmaQueued, message, path);
+        channel
+    }
+
+    /// Sets a channel up, which takes `time` and is charged as `stage`, and waits until the earlier ones have moved their
+    /// bytes.
+    pub async fn set_up(
+        &self,
+        channel: Permit,
+        (time, stage): (Duration, Stage),
+        message: MessageId,
+        path: &mut Path,
+    ) -> Moving {
+        let start = self.sim.now();
+        self.sim.delay(time).await;
+        path.advance(stage, self.sim.now());
+        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), stage.name());
+        let mover = self.mover.acquire().await;
+        self.moved.waited(Stage::DmaQueued, message, path);
+        path.advance(Stage::DmaQueued, self.sim.now());
+        Moving { channel, mover }
+    }
+
+    /// Frees a channel that has moved its last byte, up to which `path` accounts.
+    pub fn release(&self, moving: Moving, message: MessageId, path: &Path) {
+        let Moving { channel, mover } = moving;
+        self.moved.released(message, path);
+        drop(mover);
+        if !self.is_free() {
+            self.freed.released(message, path);
+        }
+        drop(channel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_kernel::{Config, World};
+    use nicety_types::{NodeId, Time};
+    use proptest::prelude::*;
+    use std::rc::Rc;
+
+    /// Runs transfers of these times, all queued at once, of one message each. Returns when each began and ended to move
+    /// bytes, and its path.
+    fn run(channels: usize, set_up: u64, moves: &[u64]) -> Vec<(u64, u64, Path)> {
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let engine = Rc::new(Engine::new(&sim, channels, &Recorder::off()));
+        let moved = Rc::new(RefCell::new(Vec::new()));
+        for (sequence, &time) in moves.iter().enumerate() {
+            let (engine, moved, own) = (engine.clone(), moved.clone(), sim.clone());
+            sim.spawn_program("transfer", async move {
+                let message = MessageId { source: NodeId(0), sequence: sequence as u64 };
+                let mut path = Path::from(Time::ZERO);
+                let channel = engine.channel(message, &mut path).await;
+                let set_up = (Duration::from_ns(set_up), Stage::DmaSetup);
+                let moving = engine.set_up(channel, set_up, message, &mut path).await;
+                let start = own.now().ps() / 1000;
+                own.delay(Duration::from_ns(time)).await;
+                path.advance(Stage::Fetch, own.now());
+                engine.release(moving, message, &path);
+                moved.borrow_mut().push((start, own.now().ps() / 1000, path));
+            });
+        }
+        world.run().unwrap();
+        moved.take()
+    }
+
+    /// Start and end of each move.
+    fn times(moved: &[(u64, u64, Path)]) -> Vec<(u64, u64)> {
+        moved.iter().map(|&(start, end, _)| (start, end)).collect()
+    }
+
+    #[test]
+    fn a_second_channel_hides_the_set_up() {
+        // 300 ns to set up, 1000 to move: one after the other, or the set-up behind the move before.
+        let one = run(1, 300, &[1000, 1000, 1000]);
+        assert_eq!(times(&one), [(300, 1300), (1600, 2600), (2900, 3900)]);
+        let two = run(2, 300, &[1000, 1000, 1000]);
+        assert_eq!(times(&two), [(300, 1300), (1300, 2300), (2300, 3300)]);
+        // The third waits for a channel, then for the second's bytes.
+        let path = &two[2].2;
+        let stages =
+            [Stage::DmaSetup, Stage::DmaQueued, Stage::Fetch].map(|stage| path.total(stage).ps() / 1000);
+        assert_eq!(stages, [300, 2000, 1000]);
+        // Short moves do not hide a long set-up: two at a time.
+        assert_eq!(times(&run(2, 300, &[100, 100, 100])), [(300, 400), (400, 500), (700, 800)]);
+    }
+
+    #[test]
+    fn waiting_for_oneself_is_no_queue() {
+        let (last, message) = (LastUse::default(), |sequence| MessageId { source: NodeId(0), sequence });
+        let at = |ns: u64| Time::from_ps(1000 * ns);
+        let mut first = Path::from(Time::ZERO);
+        first.advance(Stage::Fetch, at(7));
+        last.released(message(1), &first);
+        let mut own = Path::from(Time::ZERO);
+        last.waited(Stage::DmaQueued, message(1), &mut own);
+        assert_eq!((own.total(Stage::Fetch).ns(), own.total(Stage::DmaQueued).ns()), (7.0, 0.0));
+        let mut other = Path::from(at(3));
+        last.waited(Stage::DmaQueued, message(2), &mut other);
+        assert_eq!((other.at(), other.total(Stage::DmaQueued).ns()), (at(7), 4.0));
+        // Released before it came: no wait.
+        let mut late = Path::from(at(9));
+        last.waited(Stage::DmaQueued, message(2), &mut late);
+        assert_eq!((late.at(), late.total(Stage::DmaQueued).ns()), (at(9), 0.0));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+        /// Every transfer is done once, in order; no two move bytes at a time; a channel more is never slower; and each
+        /// path accounts for all of its time.
+        #[test]
+        fn one_channel_moves_bytes_at_a_time(
+            channels in 1..5usize,
+            set_up in 0..500u64,
+            moves in prop::collection::vec(0..1000u64, 1..20),
+        ) {
+            let moved = run(channels, set_up, &moves);
+            prop_assert_eq!(moved.len(), moves.len());
+            for ((start, end, path), time) in moved.iter().zip(&moves) {
+                prop_assert_eq!(end - start, *time);
+                prop_assert_eq!(path.at().ps(), end * 1000);
+                let total: u64 = path.stages().map(|(_, time)| time.ps()).sum();
+                prop_assert_eq!(total, end * 1000);
+            }
+            prop_assert!(moved.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+            let last = |moved: &[(u64, u64, Path)]| moved.last().map(|&(_, end, _)| end);
+            prop_assert!(last(&run(channels + 1, set_up, &moves)) <= last(&moved));
+        }
+    }
+}
