@@ -7,8 +7,8 @@
 
 use crate::NodeSpec;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::parts::transport::Undelivered;
 use crate::programs::{Fault, Log, RefusedCommand};
-use crate::transport::Undelivered;
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory, MemoryError};
 use nicety_hpu::Core;

@@ -3,30 +3,25 @@
 //! - [`nfp`]: the microengines of a network flow processor, and their memories.
 //! - [`qnix`]: virtual network interfaces: every process has a protected interface of its own.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
-//! - [`transport`]: reliable transport between a card and its link, for networks that lose packets.
+//! - [`parts`]: what several of them are made of, each part once.
 //!
 //! A card is described by a [`CardSpec`], which is read from a TOML file; one [`Design`] serves every card that is an
 //! arrangement of its parts. No code outside a design's own module names the design: `design.rs` is the seam.
 
-mod bus;
 mod design;
-mod loopback;
 mod messages;
 pub mod nfp;
-mod node;
 pub mod parts;
 mod programs;
 pub mod qnix;
 mod sections;
 pub mod spin;
 mod text;
-pub mod transport;
 
-pub use bus::read as read_bus;
 pub use design::{
     Card, CardError, CardReport, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-pub use node::{NodeSpec, read_node};
 pub use programs::{Fault, FaultKind, LINES_KEPT, Log, LogLine, Logged, RefusedCommand};
+pub use sections::{NodeSpec, read_bus, read_node};
 pub use spin::SpinSpec;

@@ -1,7 +1,7 @@
 //! The two ends of a flow over an adversarial channel, without time: at any moment the packets accepted are those
 //! sent, each once and in order; and once the channel is reliable again, everything arrives.
 
-use nicety_nic::transport::{Arrived, Expired, Receiving, Sending};
+use nicety_nic::parts::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 

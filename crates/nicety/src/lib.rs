@@ -61,11 +61,11 @@ pub use nicety_nic::nfp::{
     MicroengineReport, PortCounters, PortReport, Process, ProcessEnd, ProcessReport, Processes,
     QueueCounters, Start,
 };
+pub use nicety_nic::parts::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, HandlerError, HandlerNames,
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
-pub use nicety_nic::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::{
     CardReport, CardSpec, Design, Fault, FaultKind, Log, LogLine, Logged, RefusedCommand, nfp, qnix, spin,
 };

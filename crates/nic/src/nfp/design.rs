@@ -6,8 +6,8 @@ use super::{
 };
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-use crate::node::NodeSpec;
 use crate::programs::Fault;
+use crate::sections::NodeSpec;
 use crate::text::{LISTED, counted};
 use nicety_host::KernelCounters;
 use nicety_hpu::Core;

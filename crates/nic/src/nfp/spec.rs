@@ -3,7 +3,7 @@
 use super::card::{ChannelSpec, PortSpec, read_channels, read_port};
 use super::map;
 use super::memory::MemoryKind;
-use crate::node::{NodeSpec, read_node};
+use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_host::BusSpec;
 use nicety_hpu::{Core, Extension, Isa};
@@ -124,7 +124,7 @@ pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
         MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
     NfpSpec {
         node: read_node(reader),
-        bus: crate::bus::read(reader),
+        bus: crate::sections::read_bus(reader),
         channels: read_channels(reader),
         port: read_port(reader),
         cores,

@@ -6,11 +6,15 @@
 //! | channels of a DMA engine, set up side by side | `engine.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
+//! | packets of a card to itself | `loopback.rs` |
+//! | reliable transport between a card and its link, for networks that lose packets | `transport` |
 
 mod dma;
 mod engine;
+mod loopback;
 mod matching;
 mod seen;
+pub mod transport;
 
 pub use dma::Dma;
 pub use engine::{Engine, LastUse, Moving};

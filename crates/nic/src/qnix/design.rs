@@ -6,7 +6,7 @@ use super::{
 };
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-use crate::node::NodeSpec;
+use crate::sections::NodeSpec;
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::describe;
 use nicety_spec::Reader;

@@ -1,7 +1,7 @@
 //! The spec of a QNIX card.
 
-use crate::node::{NodeSpec, read_node};
 use crate::sections::read_kernel;
+use crate::sections::{NodeSpec, read_node};
 use nicety_host::{BusSpec, KernelSpec};
 use nicety_spec::{Reader, Section};
 use nicety_types::{Duration, Frequency, Gap};
@@ -131,7 +131,7 @@ impl QnixSpec {
 
 /// Reads the spec of a QNIX card.
 pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
-    let bus = crate::bus::read(reader);
+    let bus = crate::sections::read_bus(reader);
     let node = read_node(reader);
     let kernel = read_kernel(reader);
     let library = read_library(&reader.section("library"));

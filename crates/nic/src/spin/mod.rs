@@ -5,7 +5,7 @@
 //! | part | file |
 //! |---|---|
 //! | a host's set-up and commands, and its view of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
-//! | send engine, packetisation, fetching from host memory; loopback | `send.rs`, `../loopback.rs` |
+//! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
 //! | validation of packets from a lossy network | `intake.rs` |
 //! | packet buffer, matching | `receive.rs`, `incoming.rs`, `contexts.rs` |
@@ -74,8 +74,8 @@ pub use printf::Printed;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
 
 use crate::parts::Dma;
+use crate::parts::transport::{TransportStatistics, Undelivered, Wire};
 use crate::programs::{Fault, FaultKind, Log, RefusedCommand};
-use crate::transport::{TransportStatistics, Undelivered, Wire};
 use attachments::Attachments;
 use contention::Contention;
 use contexts::Contexts;

@@ -4,7 +4,7 @@ use super::design::{DESIGN, Report};
 use super::{CallError, Card, Fault, RefusedCommand};
 use crate::design::{self, CardError, CardReport, Design, OfDesign};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-use crate::transport::Undelivered;
+use crate::parts::transport::Undelivered;
 use nicety_host::Cpus;
 use std::rc::Rc;
 

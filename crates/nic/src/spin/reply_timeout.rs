@@ -1,7 +1,7 @@
 //! Timeouts of replies. A reply or an acknowledgement that its card has given up, or that a failed card would have
 //! sent, fails at the initiator that waits for it.
 //!
-//! With reliable transport a card gives up after [`Wire::patience`](crate::transport::Wire::patience). An initiator
+//! With reliable transport a card gives up after [`Wire::patience`](crate::parts::transport::Wire::patience). An initiator
 //! that has waited that long without any reply probes the targets; the operations on a target that is gone, or has
 //! given up, have failed. A target that answers the probe may take its time: it is probed again after the same time,
 //! as often in a row as timeouts are borne. If nothing at all happens in between, nothing will, and probing ends, so

@@ -1,9 +1,9 @@
 //! The spec of a Portals 4 card with packet handlers.
 
 use super::messages::{MessagesSpec, read_messages};
-use crate::node::{NodeSpec, read_node};
+use crate::parts::transport::TransportSpec;
+use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
-use crate::transport::TransportSpec;
 use nicety_fabric::{LinkSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, Isa};
@@ -99,7 +99,7 @@ pub struct HpuSpec {
 }
 
 pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
-    let bus = crate::bus::read(reader);
+    let bus = crate::sections::read_bus(reader);
     let transport = read_transport(reader);
     let NodeSpec { host, mut link, switch, barrier } = read_node(reader);
     if transport.reliable {

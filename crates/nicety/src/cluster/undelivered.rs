@@ -2,7 +2,7 @@
 
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
 use nicety_nic::Card;
-use nicety_nic::transport::Undelivered;
+use nicety_nic::parts::transport::Undelivered;
 use nicety_types::NodeId;
 use std::rc::Rc;
 

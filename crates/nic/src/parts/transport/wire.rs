@@ -2,7 +2,7 @@
 //! a loopback path, where nothing is lost.
 
 use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
-use crate::loopback::{self, Loopback};
+use crate::parts::loopback::{self, Loopback};
 use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Parcel, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;

@@ -1,4 +1,10 @@
-//! Spec sections shared by several designs, apart from `node.rs`.
+//! Spec sections that several designs have: host, network and launcher in `node.rs`, the bus in `bus.rs`, the others here.
+
+mod bus;
+mod node;
+
+pub use bus::read as read_bus;
+pub use node::{NodeSpec, read_node};
 
 use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};
