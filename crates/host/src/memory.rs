@@ -1,7 +1,7 @@
 //! Host memory: allocations at stable addresses, made on touch, counted at every access.
 
 use crate::cache::{Cache, Lines};
-use nicety_types::{Buffer, Payload, Segment};
+use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -316,13 +316,8 @@ impl Memory {
     /// [`MemoryError::OutOfRange`] where no allocation holds it all.
     pub fn poke(&self, address: u64, payload: &Payload) -> Result<(), MemoryError> {
         self.at(address, payload.len(), |allocation, offset| {
-            let mut at = offset;
-            for segment in payload.segments() {
-                if let (Some(bytes), Segment::Real(from)) = (&allocation.bytes, segment) {
-                    bytes.write(at, from);
-                }
-                at += segment.len() as usize;
-            }
+            let Some(bytes) = &allocation.bytes else { return };
+            payload.pieces().for_each(|(at, from)| bytes.write(offset + at as usize, from));
         })
     }
 
@@ -342,30 +337,20 @@ impl Memory {
         Ok(())
     }
 
-    /// Counts a write of bytes that are not there.
+    /// Writes the first `keep` bytes of a payload.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
-    pub fn write_phantom(&self, address: u64, len: u64) -> Result<(), MemoryError> {
-        self.check(address, len)?;
-        self.count_written(address, len);
-        Ok(())
-    }
-
-    /// Writes the first `keep` bytes of a payload, one segment behind the other.
-    ///
-    /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all; the segments before that are written.
+    /// [`MemoryError::OutOfRange`] where no allocation holds them all; none is written.
     pub fn deposit(&self, address: u64, keep: u64, payload: &Payload) -> Result<(), MemoryError> {
-        let (mut at, end) = (address, address + keep);
-        for segment in payload.segments() {
-            let len = segment.len().min(end - at);
-            match segment {
-                Segment::Real(bytes) => self.write(at, &bytes[..len as usize])?,
-                Segment::Phantom(_) => self.write_phantom(at, len)?,
+        let keep = keep.min(payload.len());
+        self.at(address, keep, |allocation, offset| {
+            let Some(to) = &allocation.bytes else { return };
+            for (at, bytes) in payload.pieces().take_while(|&(at, _)| at < keep) {
+                let len = bytes.len().min((keep - at) as usize);
+                to.write(offset + at as usize, &bytes[..len]);
             }
-            at += len;
-        }
+        })?;
+        self.count_written(address, keep);
         Ok(())
     }
 
@@ -386,6 +371,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicety_types::Segment;
 
     #[test]
     fn bytes_come_back_and_are_counted() {
@@ -443,7 +429,7 @@ mod tests {
         let a = memory.allocate_phantom(1 << 40).unwrap();
         assert!(memory.read(a.address(), 1 << 40).unwrap().into_buffer().is_err());
         memory.write(a.address() + 7, b"lost").unwrap();
-        memory.write_phantom(a.address(), 1 << 20).unwrap();
+        memory.deposit(a.address(), 1 << 20, &Payload::phantom(1 << 20)).unwrap();
         assert_eq!(memory.traffic(), Traffic { read: 1 << 40, written: (1 << 20) + 4 });
     }
 }

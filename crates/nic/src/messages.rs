@@ -73,6 +73,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Whether it takes a message from this rank with this tag.
+    pub fn takes(&self, source: u32, tag: u32) -> bool {
+        self.source.is_none_or(|wanted| wanted == source) && self.tag.is_none_or(|wanted| wanted == tag)
+    }
+
     /// The object of 'waits for', for deadlock hints.
     pub fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));

@@ -224,6 +224,19 @@ impl Payload {
         self.first.iter().chain(self.rest.iter())
     }
 
+    /// The real bytes, piece by piece, each with its offset.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &Buffer)> {
+        let mut at = 0;
+        self.segments().filter_map(move |segment| {
+            let offset = at;
+            at += segment.len();
+            match segment {
+                Segment::Real(bytes) => Some((offset, bytes)),
+                Segment::Phantom(_) => None,
+            }
+        })
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.segments().map(Segment::len).sum()
@@ -343,7 +356,11 @@ mod tests {
     fn a_phantom_has_a_length_but_cannot_be_read() {
         let mut payload = Payload::copy_of(b"abc");
         payload.push(Segment::Phantom(1 << 40));
-        assert_eq!(payload.len(), (1 << 40) + 3);
+        payload.push(Segment::Real(Buffer::copy_of(b"d")));
+        assert_eq!(payload.len(), (1 << 40) + 4);
+        assert!(
+            payload.pieces().map(|(at, bytes)| (at, &**bytes)).eq([(0, &b"abc"[..]), ((1 << 40) + 3, b"d")])
+        );
         assert_eq!(payload.into_buffer(), Err(PhantomRead));
     }
 
@@ -359,13 +376,8 @@ mod tests {
         assert!(!sent.is_damaged());
         sent.damage(8, 0x80);
         assert!(sent.is_damaged() && !kept.is_damaged());
-        let bytes = |payload: &Payload| {
-            let real = |segment: &Segment| match segment {
-                Segment::Real(buffer) => buffer.to_vec(),
-                Segment::Phantom(_) => Vec::new(),
-            };
-            payload.segments().flat_map(real).collect::<Vec<u8>>()
-        };
+        let bytes =
+            |payload: &Payload| payload.pieces().flat_map(|(_, buffer)| buffer.to_vec()).collect::<Vec<u8>>();
         assert_eq!((bytes(&sent), bytes(&kept)), (b"abcdefgi".to_vec(), b"abcdefgh".to_vec()));
         // The last one gives the memory back.
         let mut first = Buffer::copy_of(&[7; 300]);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | reads and writes of host memory over the bus | `dma.rs` |
 //! | channels of a DMA engine, set up side by side | `engine.rs` |
+//! | pieces of a range of addresses, first fit | `first_fit.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
 //! | packets of a card to itself | `loopback.rs` |
@@ -11,6 +12,7 @@
 
 mod dma;
 mod engine;
+mod first_fit;
 mod loopback;
 mod matching;
 mod seen;
@@ -18,5 +20,6 @@ pub mod transport;
 
 pub use dma::Dma;
 pub use engine::{Engine, LastUse, Moving};
+pub use first_fit::FirstFit;
 pub use matching::Matching;
 pub use seen::Seen;

@@ -1,5 +1,6 @@
 //! A process's Buffer Pool: host memory that is locked and translated once, given out in pieces.
 
+use crate::parts::FirstFit;
 use nicety_host::Allocation;
 
 /// Pieces begin at multiples of the cache line of most hosts.
@@ -8,46 +9,34 @@ const GRAIN: u64 = 64;
 /// A Buffer Pool.
 pub(super) struct BufferPool {
     pub(super) memory: Allocation,
-    /// Pieces in use: first address and end, in order.
-    used: Vec<(u64, u64)>,
+    pieces: FirstFit,
 }
 
 impl BufferPool {
-    pub(super) const fn new(memory: Allocation) -> BufferPool {
-        BufferPool { memory, used: Vec::new() }
+    pub(super) fn new(memory: Allocation) -> BufferPool {
+        let pieces = FirstFit::new(memory.address()..memory.address() + memory.len(), GRAIN);
+        BufferPool { memory, pieces }
     }
 
     /// Whether a range lies in it.
     pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
-        let (begin, end) = (self.memory.address(), self.memory.address() + self.memory.len());
+        let (begin, end) = (self.pieces.range().start, self.pieces.range().end);
         (begin..=end).contains(&address) && bytes <= end - address
-    }
-
-    /// The free pieces, in order.
-    fn free(&self) -> impl Iterator<Item = (u64, u64)> {
-        let begin = self.memory.address();
-        let ends = std::iter::once(begin).chain(self.used.iter().map(|&(_, end)| end));
-        let begins = self.used.iter().map(|&(begin, _)| begin).chain([begin + self.memory.len()]);
-        ends.zip(begins)
     }
 
     /// Bytes of the longest free piece.
     pub(super) fn longest(&self) -> u64 {
-        self.free().map(|(begin, end)| end.saturating_sub(begin)).max().unwrap_or(0)
+        self.pieces.largest()
     }
 
     /// Takes the first free piece that is long enough; returns its address.
     pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
-        let bytes = bytes.max(1);
-        let at = self.free().position(|(begin, end)| end.saturating_sub(begin) >= bytes)?;
-        let begin = self.free().nth(at)?.0;
-        self.used.insert(at, (begin, begin + bytes.next_multiple_of(GRAIN)));
-        Some(begin)
+        self.pieces.take(bytes).map(|(address, _)| address)
     }
 
     /// Frees a piece.
     pub(super) fn give_back(&mut self, address: u64) {
-        self.used.retain(|&(begin, _)| begin != address);
+        self.pieces.give_back(address);
     }
 }
 

@@ -273,15 +273,22 @@ impl Card {
         let receiving = receiving.clone();
         // Bytes beyond the buffer need no deposit.
         receiving.settled.set(receiving.settled.get() + bytes - payload.len());
-        self.enqueue(Transfer::Deposit(Deposit { receiving, offset, payload, slot, path }));
+        self.enqueue(Transfer::Deposit(Deposit {
+            receiving,
+            offset,
+            bytes: payload.len(),
+            payload,
+            slot,
+            path,
+        }));
     }
 
     /// A deposit has ended.
     pub(super) fn settle(&self, deposit: Deposit) {
-        let Deposit { receiving, offset, payload, slot, path } = deposit;
+        let Deposit { receiving, offset, bytes, slot, path, .. } = deposit;
         self.recorder.packet_settled(receiving.message, offset, path.at());
         self.vacate(slot, receiving.message, &path);
-        self.settled(&receiving, payload.len(), &path);
+        self.settled(&receiving, bytes, &path);
     }
 
     /// Counts so many bytes of a message as done; after the last one its doorbell is queued.

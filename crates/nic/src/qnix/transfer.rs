@@ -25,6 +25,7 @@ pub(super) struct Fetch {
 pub(super) struct Deposit {
     pub(super) receiving: Rc<Receiving>,
     pub(super) offset: u64,
+    pub(super) bytes: u64,
     pub(super) payload: Payload,
     pub(super) slot: Slot,
     pub(super) path: Path,
@@ -139,8 +140,8 @@ impl Card {
         let moving = self.prepare(channel, message, &mut deposit.path).await;
         let address = deposit.receiving.address + deposit.offset;
         let start = self.sim.now();
-        let (bytes, payload) = (deposit.payload.len(), deposit.payload.clone());
-        let handover = self.dma.deposit(message, address, bytes, payload, deposit.path).await;
+        let payload = std::mem::take(&mut deposit.payload);
+        let handover = self.dma.deposit(message, address, deposit.bytes, payload, deposit.path).await;
         self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), Stage::Deposit.name());
         self.release(moving, message, &handover.path);
         self.dma.landed(&handover).await;

@@ -5,9 +5,10 @@ use super::application::{Application, ApplicationConfig, ApplicationId, Applicat
 use super::handlers::{HandlerError, Handlers, Placed, map};
 use super::host::CallError;
 use super::incoming::Fate;
-use super::memory::{HpuMemory, Piece, Short};
+use super::memory::{Piece, Short, hpu_memory};
 use super::spec::HpuSpec;
 use super::{Card, HandlerStatistics};
+use crate::parts::FirstFit;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -170,7 +171,7 @@ impl Attachment {
 pub(super) struct Attachments {
     applications: RefCell<Vec<Rc<Application>>>,
     programs: RefCell<Vec<Rc<Program>>>,
-    memory: Rc<RefCell<HpuMemory>>,
+    memory: Rc<RefCell<FirstFit>>,
     pieces: RefCell<BTreeMap<HpuMemoryId, Rc<Piece>>>,
     allocated: Cell<u64>,
     attached: RefCell<Vec<Option<Rc<Attachment>>>>,
@@ -182,7 +183,7 @@ impl Attachments {
         Attachments {
             applications: RefCell::new(vec![Rc::new(unnamed)]),
             programs: RefCell::default(),
-            memory: Rc::new(RefCell::new(HpuMemory::new(spec.memory))),
+            memory: hpu_memory(spec.memory),
             pieces: RefCell::default(),
             allocated: Cell::new(0),
             attached: RefCell::default(),

@@ -5,7 +5,7 @@ use super::record::{Carried, Leaving};
 use super::{Card, waited};
 use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
 use nicety_host::Notice;
-use nicety_types::{MessageId, Path, Payload, Segment, Stage, Time};
+use nicety_types::{MessageId, Path, Payload, Stage, Time};
 use std::rc::Rc;
 
 /// State of a mailbox.
@@ -236,13 +236,7 @@ impl Card {
         self.sim.until(self.nfp.time(stored.max(behind))).await;
         waited(path, Stage::CardMemory, &self.sim);
         if !failed {
-            let mut at = offset;
-            for segment in payload.segments() {
-                if let Segment::Real(bytes) = segment {
-                    memory.poke(at, bytes).expect(INSIDE);
-                }
-                at += segment.len();
-            }
+            payload.pieces().for_each(|(at, bytes)| memory.poke(offset + at, bytes).expect(INSIDE));
         }
     }
 

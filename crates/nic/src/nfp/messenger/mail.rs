@@ -172,13 +172,14 @@ impl Mail {
 mod tests {
     use super::super::envelope::NO_LANE;
     use super::*;
+    use crate::Wanted;
     use nicety_types::Time;
     use proptest::prelude::*;
 
     const PATH: Path = Path::from(Time::ZERO);
 
     fn receive() -> Rc<Receive> {
-        Rc::new(Receive::new(None, None))
+        Rc::new(Receive::new(Wanted { source: None, tag: None, address: 0, room: 0 }))
     }
 
     fn envelope(kind: Kind, rank: u32, id: u32) -> Envelope {

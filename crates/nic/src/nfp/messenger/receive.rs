@@ -4,6 +4,7 @@ use super::super::card::ChannelError;
 use super::envelope::{Envelope, Kind, NO_LANE};
 use super::lanes::Lane;
 use super::{Arrival, MessageError, Messenger, OVER, chunks, message_of};
+use crate::Wanted;
 use nicety_channels::Failure;
 use nicety_kernel::describe;
 use nicety_types::{MessageId, Path, Stage};
@@ -15,8 +16,7 @@ use std::rc::Rc;
 pub struct Posted(Rc<Receive>);
 
 pub(super) struct Receive {
-    pub(super) source: Option<u32>,
-    pub(super) tag: Option<u32>,
+    wanted: Wanted,
     /// The envelope it has matched, with the path up to its arrival.
     pub(super) taken: RefCell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
@@ -34,14 +34,13 @@ impl Envelope {
 }
 
 impl Receive {
-    pub(super) fn new(source: Option<u32>, tag: Option<u32>) -> Receive {
+    pub(super) fn new(wanted: Wanted) -> Receive {
         let (taken, done) = (RefCell::new(None), RefCell::new(None));
-        Receive { source, tag, taken, done, filled_by_sender: Cell::new(false) }
+        Receive { wanted, taken, done, filled_by_sender: Cell::new(false) }
     }
 
     pub(super) fn takes(&self, envelope: &Envelope) -> bool {
-        self.source.is_none_or(|source| source == envelope.rank)
-            && self.tag.is_none_or(|tag| tag == envelope.tag)
+        self.wanted.takes(envelope.rank, envelope.tag)
     }
 }
 
@@ -68,11 +67,11 @@ impl Messenger {
         if source != Some(self.own) {
             self.start()?;
         }
-        let receive = Rc::new(Receive::new(source, tag));
+        let receive = Rc::new(Receive::new(Wanted { source, tag, address, room }));
         self.mail.borrow_mut().post(&receive);
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {
-            let (envelope, result) = messenger.take(&theirs, &mut path, address, room).await;
+            let (envelope, result) = messenger.take(&theirs, &mut path).await;
             theirs.done.replace(Some((message_of(&envelope), result, path.clone())));
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
@@ -89,14 +88,9 @@ impl Messenger {
     /// When the message is longer than the buffer, its sender has failed, or a channel failed.
     pub async fn received(&self, path: &mut Path, posted: Posted) -> Result<Arrival, MessageError> {
         let receive = &posted.0;
-        let what = move || {
-            let from = receive.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
-            let tagged = receive.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
-            format!("a message from {from}, {tagged}")
-        };
         let slept = receive.done.borrow().is_none();
         let done = self.changed.wait_until(|| receive.done.borrow().is_some() || self.failed.get().is_some());
-        describe(what, done).await;
+        describe(move || receive.wanted.what(), done).await;
         if let Some((message, result, until)) = receive.done.take() {
             path.follow(&until);
             if slept && receive.filled_by_sender.get() {
@@ -113,9 +107,8 @@ impl Messenger {
         self: &Rc<Messenger>,
         receive: &Receive,
         path: &mut Path,
-        address: u64,
-        room: u64,
     ) -> (Envelope, Result<Arrival, MessageError>) {
+        let Wanted { address, room, .. } = receive.wanted;
         self.changed.wait_until(|| receive.taken.borrow().is_some()).await;
         let (envelope, since) = receive.taken.take().expect("just seen");
         path.follow(&since);
