@@ -10,6 +10,7 @@ use nicety_portals::{
 };
 use nicety_types::{NodeId, Path, Stage};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 const PT: u32 = 1;
@@ -19,18 +20,13 @@ const PONG: u64 = 2;
 const AHEAD: u64 = 64;
 
 /// The measurements of a pinging rank.
+#[derive(Default)]
 pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
-    stages: [Duration; Stage::ALL.len()],
+    stages: BTreeMap<Stage, Duration>,
     /// Paths that did not begin with their round trip, and so explain another time.
     strays: u64,
-}
-
-impl Default for Measured {
-    fn default() -> Measured {
-        Measured { round_trips: Vec::new(), stages: [Duration::ZERO; Stage::ALL.len()], strays: 0 }
-    }
 }
 
 pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
@@ -82,10 +78,13 @@ pub(super) fn row(
     }
     let spread = Spread::of(measured.iter().flat_map(|m| m.round_trips.iter().copied()), 2);
     let rounds: usize = measured.iter().map(|m| m.round_trips.len()).sum();
-    let stage = |&stage: &Stage| {
-        let total: Duration = measured.iter().map(|m| m.stages[stage as usize]).sum();
+    let mut totals: BTreeMap<Stage, Duration> = BTreeMap::new();
+    for (&stage, &took) in measured.iter().flat_map(|m| &m.stages) {
+        *totals.entry(stage).or_default() += took;
+    }
+    let stage = |(stage, total): (Stage, Duration)| {
         let ns = total.ps() as f64 / (2000 * rounds as u64) as f64;
-        (!total.is_zero()).then_some(StageRow { stage: stage.name(), ns })
+        StageRow { stage: stage.name(), ns }
     };
     let flow = |(direction, measured): (&Direction, &std::cell::Ref<'_, Measured>)| {
         let spread = Spread::of(measured.round_trips.iter().copied(), 2);
@@ -102,7 +101,7 @@ pub(super) fn row(
     let incast = matches!(point.pattern, Pattern::Incast(_));
     Ok(Row {
         latency_ns: Some(spread.mean),
-        stages: Some(Stage::ALL.iter().filter_map(stage).collect()),
+        stages: Some(totals.into_iter().map(stage).collect()),
         fairness: incast.then(|| fairness(flows.iter().filter_map(|flow| flow.latency_ns))),
         flows: point.pattern.is_concurrent().then_some(flows),
         ..point.row(&spread, meter)
@@ -181,7 +180,7 @@ impl Measured {
         self.round_trips.push(took);
         self.strays += u64::from(path.at() != now || now.since(path.origin()) != took);
         for (stage, duration) in path.stages() {
-            self.stages[stage as usize] += duration;
+            *self.stages.entry(stage).or_default() += duration;
         }
     }
 }

@@ -61,6 +61,11 @@ fn a_program_sends_and_receives_whatever_comes_first() {
     });
     let run = cluster.run().unwrap();
     assert_eq!(run.recording.messages.len(), 4);
+    // Its own stages have columns, beside those that every node has, and other designs' have none.
+    let columns = run.recording.messages_table().schema();
+    for (column, there) in [("ring_queued_ps", true), ("link_ps", true), ("match_ps", false)] {
+        assert_eq!(columns.field_with_name(column).is_ok(), there, "{column}");
+    }
 }
 
 fn report(request: &Request) -> bench::Report {

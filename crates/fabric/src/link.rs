@@ -72,7 +72,7 @@ impl Line {
             return None;
         }
         (span.head, span.tail) = (span.head + delay, span.tail + delay);
-        packet.trace.advance(Stage::Link, span.head);
+        packet.trace.advance(Stage::LINK, span.head);
         self.give(packet, span);
         intact.filter(|_| again)
     }

@@ -71,7 +71,7 @@ impl Port {
             spec,
             header_in,
             buffer,
-            link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::Link, Stage::LinkQueued)),
+            link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
             outgoing: Line::new(outgoing, far.delivery),
             incoming,
@@ -84,7 +84,7 @@ impl Port {
 
     /// Has packets and the use of the link recorded, where such rows are kept.
     pub fn record(&mut self, recorder: &Recorder) {
-        self.link.get_mut().record(recorder, Resource::Link);
+        self.link.get_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
     }
 

@@ -137,7 +137,7 @@ impl Switch {
             let port = SwitchPort {
                 end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery) },
                 buffer: InputBuffer { size: buffer, used: 0, leaving: VecDeque::new() },
-                output: Occupancy::new(Stage::Link, Stage::SwitchQueued),
+                output: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
                 queue: VecDeque::new(),
                 credits: far.buffer,
                 freed: incoming.handle(inside.clone(), number),
@@ -161,7 +161,7 @@ impl Switch {
     /// Has the use of its outputs recorded, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
         for (number, port) in (0..).zip(self.inside.ports.borrow_mut().iter_mut()) {
-            port.output.record(recorder, Resource::SwitchPort(number));
+            port.output.record(recorder, Resource::SWITCH_PORT.numbered(number));
         }
     }
 
@@ -251,7 +251,7 @@ impl Inside {
 
         // A stage with a latency and no gap: every byte leaves that much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
-        packet.trace.advance(Stage::Switch, span.head);
+        packet.trace.advance(Stage::SWITCH, span.head);
         let waiting = Waiting { packet, from, span };
         if control || ports[to].has_credit() {
             forward(ports, to, waiting, now);
@@ -317,13 +317,13 @@ impl SwitchPort {
         let occupied = end.spec.gap.cover(bytes);
         let start = output.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
         // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
-        let slowest = if tail > start + occupied { slowest } else { Stage::Link };
+        let slowest = if tail > start + occupied { slowest } else { Stage::LINK };
         output.hold(tail);
         let left = output.free();
         meter.sent(bytes, start.since(head), output.busy());
 
         let out = Span { head: start + end.spec.latency, tail: left + end.spec.latency, slowest };
-        packet.trace.advance(Stage::Link, out.head);
+        packet.trace.advance(Stage::LINK, out.head);
         (left, give(&end.line, packet, out))
     }
 }

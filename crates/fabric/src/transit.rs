@@ -99,9 +99,9 @@ impl Trace {
     fn end(self) -> Path {
         let mut path = self.before;
         for (stage, took) in [
-            (Stage::Link, self.link),
-            (Stage::Switch, self.switch),
-            (Stage::SwitchQueued, self.switch_queued),
+            (Stage::LINK, self.link),
+            (Stage::SWITCH, self.switch),
+            (Stage::SWITCH_QUEUED, self.switch_queued),
         ] {
             path.advance(stage, path.at() + took);
         }
@@ -115,12 +115,13 @@ impl Account for Trace {
         if until <= self.at {
             return;
         }
-        let total = match stage {
-            Stage::Link => &mut self.link,
-            Stage::Switch => &mut self.switch,
-            Stage::SwitchQueued => &mut self.switch_queued,
-            _ => unreachable!("no other stage is between two switches"),
-        };
+        let totals = [
+            (Stage::LINK, &mut self.link),
+            (Stage::SWITCH, &mut self.switch),
+            (Stage::SWITCH_QUEUED, &mut self.switch_queued),
+        ];
+        let own = totals.into_iter().find(|(own, _)| *own == stage);
+        let (_, total) = own.expect("no other stage is between two switches");
         *total += until.since(self.at);
         self.at = until;
     }

@@ -41,8 +41,8 @@ fn a_path_leads_through_one_three_or_five_switches() {
             let (received, _) = run("fat-tree:4:3", 16, &[(0, send(to, bytes, 0))]);
             assert_eq!(received[0].when, at(serialisation + way), "to {to}, {bytes} B");
             let path = &received[0].path;
-            assert_eq!(path.total(Stage::Switch), ps(switches * SWITCH));
-            assert_eq!(path.total(Stage::Link), ps(serialisation + (switches + 1) * LINK));
+            assert_eq!(path.total(Stage::SWITCH), ps(switches * SWITCH));
+            assert_eq!(path.total(Stage::LINK), ps(serialisation + (switches + 1) * LINK));
             assert_eq!(path.stages().count(), 2);
         }
     }
@@ -114,13 +114,13 @@ fn with_d_mod_k_a_shift_in_a_full_tree_has_no_queueing() {
             let (received, _) = run(topology, hosts, &shift(hosts, by));
             assert_eq!(received.len(), 4 * hosts as usize);
             for packet in &received {
-                assert_eq!(packet.path.total(Stage::SwitchQueued), ps(0), "{topology} by {by}: {packet:?}");
+                assert_eq!(packet.path.total(Stage::SWITCH_QUEUED), ps(0), "{topology} by {by}: {packet:?}");
             }
         }
     }
     // A hash sends some of them the same way.
     let (received, _) = run("fat-tree:6:3:hash", 54, &shift(54, 27));
-    assert!(received.iter().any(|packet| packet.path.total(Stage::SwitchQueued) > ps(0)));
+    assert!(received.iter().any(|packet| packet.path.total(Stage::SWITCH_QUEUED) > ps(0)));
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Traffic {
             assert!(before < Some((r.message, r.offset)));
             let switches = self.switches(r.source, r.by);
             // The packet with the path may be an earlier one of its message, all of which take the same path.
-            assert_eq!(r.path.total(Stage::Switch), self.spec.switch.latency * switches);
+            assert_eq!(r.path.total(Stage::SWITCH), self.spec.switch.latency * switches);
             let took = r.path.at().since(r.path.origin());
             assert_eq!(r.path.stages().map(|(_, d)| d).sum::<Duration>(), took);
             assert!(took >= self.spec.switch.latency * switches + self.spec.link.latency * (switches + 1));

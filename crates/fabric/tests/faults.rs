@@ -5,7 +5,7 @@ use nicety_fabric::{
     NetworkStatistics, NodeFailure, Outage, Packet, Place, Port, Rates, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, World};
-use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Segment, Stage, Time};
+use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Segment, Time};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -268,5 +268,4 @@ fn no_faults_are_no_faults() {
     assert_eq!((plain.came, plain.end), (faults.came, faults.end));
     assert!(plain.statistics.faults.is_empty());
     assert_eq!(faults.statistics.faults.len(), 8);
-    assert_eq!(Stage::Retransmit.name(), "transport, retransmit");
 }

@@ -37,7 +37,7 @@ fn message(to: u32, packets: u64, ps: u64) -> Vec<Send> {
 fn a_free_switch_costs_its_latency_only() {
     let (received, statistics) = run(&SPIN, &[&[send(1, 8, 0)], &[]]);
     assert_eq!(when(&received), [(0, 160 + WAY)]);
-    assert_eq!(totals(&received[0].path), [(Stage::Link, ps(66_960)), (Stage::Switch, ps(50_000))]);
+    assert_eq!(totals(&received[0].path), [(Stage::LINK, ps(66_960)), (Stage::SWITCH, ps(50_000))]);
     let port = |statistics: PortStatistics| {
         let s = statistics;
         (s.received_packets, s.received_bytes, s.sent_packets, s.sent_bytes, s.peak_buffer)
@@ -65,7 +65,7 @@ fn a_message_of_many_packets_never_queues_for_itself() {
     let (received, statistics) = run(&SPIN, &[&message(1, 16, 0), &[]]);
     let last = received.last().unwrap();
     assert_eq!(last.when, at(16 * PACKET + WAY));
-    assert_eq!(totals(&last.path), [(Stage::Link, ps(16 * PACKET + 66_800)), (Stage::Switch, ps(50_000))]);
+    assert_eq!(totals(&last.path), [(Stage::LINK, ps(16 * PACKET + 66_800)), (Stage::SWITCH, ps(50_000))]);
     assert_eq!(statistics.switches[0].ports[1].queued, ps(0));
     // A slot is taken from a head until the last byte has left: 50 + 81.92 ns, when the next head has come.
     assert_eq!(statistics.switches[0].ports[0].peak_buffer, 2);
@@ -75,10 +75,10 @@ fn a_message_of_many_packets_never_queues_for_itself() {
 fn of_two_at_one_instant_the_smaller_link_is_first_and_the_other_waits_a_packet() {
     let (received, statistics) = run(&SPIN, &[&[send(2, 4096, 0)], &[send(2, 4096, 0)], &[]]);
     assert_eq!(when(&received), [(0, PACKET + WAY), (1, 2 * PACKET + WAY)]);
-    assert_eq!(received[0].path.total(Stage::SwitchQueued), ps(0));
+    assert_eq!(received[0].path.total(Stage::SWITCH_QUEUED), ps(0));
     assert_eq!(
         totals(&received[1].path),
-        [(Stage::Link, ps(PACKET + 66_800)), (Stage::Switch, ps(50_000)), (Stage::SwitchQueued, ps(PACKET))]
+        [(Stage::LINK, ps(PACKET + 66_800)), (Stage::SWITCH, ps(50_000)), (Stage::SWITCH_QUEUED, ps(PACKET))]
     );
     let out = statistics.switches[0].ports[2];
     assert_eq!((out.sent_packets, out.sent_bytes), (2, 8192));
@@ -89,7 +89,7 @@ fn of_two_at_one_instant_the_smaller_link_is_first_and_the_other_waits_a_packet(
 fn whose_head_comes_first_is_first() {
     let (received, _) = run(&SPIN, &[&[send(2, 4096, 1)], &[send(2, 4096, 0)], &[]]);
     assert_eq!(when(&received), [(1, PACKET + WAY), (0, 2 * PACKET + WAY)]);
-    assert_eq!(received[1].path.total(Stage::SwitchQueued), ps(PACKET - 1));
+    assert_eq!(received[1].path.total(Stage::SWITCH_QUEUED), ps(PACKET - 1));
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn waiting_for_another_message_between_two_packets_is_queueing() {
     let other = send(2, 4096, 10);
     let (received, _) = run(&SPIN, &[&message(2, 2, 0), &[other], &[]]);
     assert_eq!(when(&received), [(0, PACKET + WAY), (1, 2 * PACKET + WAY), (0, 3 * PACKET + WAY)]);
-    assert_eq!(received[2].path.total(Stage::SwitchQueued), ps(PACKET));
-    assert_eq!(received[2].path.total(Stage::Link), ps(2 * PACKET + 66_800));
+    assert_eq!(received[2].path.total(Stage::SWITCH_QUEUED), ps(PACKET));
+    assert_eq!(received[2].path.total(Stage::LINK), ps(2 * PACKET + 66_800));
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn a_packet_whose_bytes_come_slowly_holds_the_output() {
     assert_eq!(when(&received), [(0, 500_000 + WAY), (1, 500_160 + WAY)]);
     assert_eq!(
         totals(&received[0].path),
-        [(Stage::Bus, ps(500_000)), (Stage::Link, ps(66_800)), (Stage::Switch, ps(50_000))]
+        [(Stage::BUS, ps(500_000)), (Stage::LINK, ps(66_800)), (Stage::SWITCH, ps(50_000))]
     );
-    assert_eq!(received[1].path.total(Stage::SwitchQueued), ps(400_000));
+    assert_eq!(received[1].path.total(Stage::SWITCH_QUEUED), ps(400_000));
     assert_eq!(statistics.switches[0].ports[2].busy, ps(500_000 + 160));
 }
 
@@ -125,7 +125,11 @@ fn bytes_that_come_as_the_link_takes_them_are_the_link_s_time() {
     assert_eq!(when(&received), [(0, 418_080 + WAY), (1, 500_000 + WAY)]);
     assert_eq!(
         totals(&received[1].path),
-        [(Stage::Link, ps(PACKET + 66_800)), (Stage::Switch, ps(50_000)), (Stage::SwitchQueued, ps(418_080))]
+        [
+            (Stage::LINK, ps(PACKET + 66_800)),
+            (Stage::SWITCH, ps(50_000)),
+            (Stage::SWITCH_QUEUED, ps(418_080))
+        ]
     );
 }
 
@@ -147,9 +151,9 @@ fn the_use_of_each_output_is_recorded() {
     assert_eq!(
         rows,
         [
-            (Resource::SwitchPort(2), through, through + PACKET, 0),
-            (Resource::SwitchPort(2), through + PACKET, through + PACKET + 160, 1),
-            (Resource::SwitchPort(1), through + PACKET, through + PACKET + 160, 0),
+            (Resource::SWITCH_PORT.numbered(2), through, through + PACKET, 0),
+            (Resource::SWITCH_PORT.numbered(2), through + PACKET, through + PACKET + 160, 1),
+            (Resource::SWITCH_PORT.numbered(1), through + PACKET, through + PACKET + 160, 0),
         ]
     );
 }
@@ -174,7 +178,7 @@ fn an_input_whose_buffer_is_full_takes_nothing() {
     let left = 33_400 + 50_000 + 17 * PACKET;
     // The credit crosses the link, then the packet begins.
     assert_eq!(received[2].when, at(left + 33_400 + PACKET + WAY));
-    assert_eq!(received[2].path.total(Stage::LinkQueued), ps(left + 33_400 - 3));
+    assert_eq!(received[2].path.total(Stage::LINK_QUEUED), ps(left + 33_400 - 3));
     assert_eq!(statistics.hosts[0].queued, ps(left + 33_400 - 3));
     assert_eq!(statistics.switches[0].ports[0].peak_buffer, 1);
 }
@@ -190,9 +194,9 @@ fn a_slot_s_round_trip_sets_the_pace_of_a_small_buffer() {
     assert_eq!(
         totals(&received[4].path),
         [
-            (Stage::Link, ps(5 * PACKET + 66_800)),
-            (Stage::LinkQueued, ps(4 * (period - PACKET))),
-            (Stage::Switch, ps(50_000))
+            (Stage::LINK, ps(5 * PACKET + 66_800)),
+            (Stage::LINK_QUEUED, ps(4 * (period - PACKET))),
+            (Stage::SWITCH, ps(50_000))
         ]
     );
     assert_eq!(statistics.switches[0].ports[0].peak_buffer, 1);
@@ -210,7 +214,7 @@ fn a_packet_waits_in_the_switch_for_a_credit_of_the_receiver() {
     let period = PACKET + 33_400 + 1_000_000 + 33_400;
     let first = PACKET + WAY;
     assert_eq!(when(&received), [(0, first), (1, first + period), (0, first + 2 * period)]);
-    assert_eq!(received[1].path.total(Stage::SwitchQueued), ps(period - 10));
+    assert_eq!(received[1].path.total(Stage::SWITCH_QUEUED), ps(period - 10));
     let out = statistics.switches[0].ports[2];
     assert_eq!(out.queued, ps(period - 10 + 2 * period - PACKET));
     assert_eq!(out.busy, ps(3 * PACKET));
@@ -229,9 +233,9 @@ fn one_s_own_message_is_no_queue_but_the_credit_after_it_is() {
     assert_eq!(
         totals(&received[2].path),
         [
-            (Stage::Link, ps(3 * PACKET + 66_800)),
-            (Stage::Switch, ps(50_000)),
-            (Stage::SwitchQueued, ps(2 * (period - PACKET)))
+            (Stage::LINK, ps(3 * PACKET + 66_800)),
+            (Stage::SWITCH, ps(50_000)),
+            (Stage::SWITCH_QUEUED, ps(2 * (period - PACKET)))
         ]
     );
 }
@@ -251,7 +255,7 @@ fn both_directions_of_a_link_are_independent() {
     for by in [0, 1] {
         let last = received.iter().rfind(|r| r.by == by).unwrap();
         assert_eq!(last.when, at(4 * PACKET + WAY));
-        assert_eq!(last.path.total(Stage::SwitchQueued), ps(0));
+        assert_eq!(last.path.total(Stage::SWITCH_QUEUED), ps(0));
     }
 }
 
@@ -342,8 +346,8 @@ fn switches_stream_to_switches() {
         let last = received.iter().rfind(|r| r.by == 2).unwrap();
         // Three links, two switches, and node 1's packet before the second one of its own.
         assert_eq!(last.when, at(17 * PACKET + WAY + 50_000 + 33_400));
-        assert_eq!(last.path.total(Stage::Switch), ps(100_000));
-        assert_eq!(last.path.total(Stage::SwitchQueued), ps(PACKET));
+        assert_eq!(last.path.total(Stage::SWITCH), ps(100_000));
+        assert_eq!(last.path.total(Stage::SWITCH_QUEUED), ps(PACKET));
         let near = received.iter().find(|r| r.by == 0).unwrap();
         assert_eq!(near.when, at(PACKET + 160 + WAY));
     }

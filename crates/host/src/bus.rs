@@ -103,8 +103,8 @@ impl Bus {
                 let direction = |stage, queued| RefCell::new(Stream::new(latency, gap, stage, queued));
                 Kind::Plain {
                     sim: sim.clone(),
-                    to_card: direction(Stage::Bus, Stage::BusQueued),
-                    to_host: direction(Stage::Deposit, Stage::DepositQueued),
+                    to_card: direction(Stage::BUS, Stage::BUS_QUEUED),
+                    to_host: direction(Stage::DEPOSIT, Stage::DEPOSIT_QUEUED),
                 }
             }
             BusSpec::Pcie(spec) => Kind::Pcie(Rc::new(Link::new(sim, spec))),
@@ -116,8 +116,8 @@ impl Bus {
     pub fn record(&self, recorder: &Recorder) {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => {
-                to_card.borrow_mut().record(recorder, Resource::BusToCard);
-                to_host.borrow_mut().record(recorder, Resource::BusToHost);
+                to_card.borrow_mut().record(recorder, Resource::BUS_TO_CARD);
+                to_host.borrow_mut().record(recorder, Resource::BUS_TO_HOST);
             }
             Kind::Pcie(link) => link.record(recorder),
             Kind::Pci(bus) => bus.record(recorder),
@@ -129,7 +129,8 @@ impl Bus {
         Transfer(match &self.0 {
             Kind::Plain { to_card, .. } => {
                 let (flight, mut to_card) = (Flight::resting(path), to_card.borrow_mut());
-                let burst = to_card.burst(message, bytes, packet_bytes, flight, Stage::Bus, Stage::BusQueued);
+                let burst =
+                    to_card.burst(message, bytes, packet_bytes, flight, Stage::BUS, Stage::BUS_QUEUED);
                 Arriving::Plain(burst)
             }
             Kind::Pcie(link) => Arriving::Packets(link.push(message, bytes, packet_bytes, path)),
@@ -143,7 +144,7 @@ impl Bus {
         match &self.0 {
             Kind::Plain { sim, to_card, .. } => {
                 let handover =
-                    to_card.borrow_mut().hand_over(message, bytes, path, Stage::Bus, Stage::BusQueued);
+                    to_card.borrow_mut().hand_over(message, bytes, path, Stage::BUS, Stage::BUS_QUEUED);
                 sim.until(handover.path.at()).await;
                 handover
             }
@@ -156,7 +157,7 @@ impl Bus {
     pub fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
-                to_host.borrow_mut().hand_over(message, bytes, path, Stage::Deposit, Stage::DepositQueued)
+                to_host.borrow_mut().hand_over(message, bytes, path, Stage::DEPOSIT, Stage::DEPOSIT_QUEUED)
             }
             Kind::Pcie(link) => link.write(message, address, bytes, path),
             Kind::Pci(bus) => bus.write(message, address, bytes, path),
@@ -181,7 +182,7 @@ impl Bus {
     pub fn post(&self, notice: Notice, mut path: Path) -> Path {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
-                path.advance(Stage::Deposit, path.at() + to_host.borrow().latency());
+                path.advance(Stage::DEPOSIT, path.at() + to_host.borrow().latency());
                 path
             }
             Kind::Pcie(link) => link.post(notice, path),
@@ -201,7 +202,7 @@ impl Bus {
     ) -> Transfer {
         match &self.0 {
             Kind::Plain { sim, to_card, to_host } => {
-                let (stage, queued, flight) = (Stage::Fetch, Stage::FetchQueued, Flight::resting(path));
+                let (stage, queued, flight) = (Stage::FETCH, Stage::FETCH_QUEUED, Flight::resting(path));
                 let request = to_host.borrow_mut().cross_as(message, 0, flight, stage, queued);
                 sim.until(request.head).await;
                 let mut to_card = to_card.borrow_mut();

@@ -78,12 +78,12 @@ impl Cpus {
 
     /// Posts the operation of this message or command.
     pub async fn post(&self, path: &mut Path, message: MessageId) {
-        self.run(self.spec.post, Stage::Post, path, Some(message)).await;
+        self.run(self.spec.post, Stage::POST, path, Some(message)).await;
     }
 
     /// Notices an event, of this message if it has one.
     pub async fn notice(&self, path: &mut Path, message: Option<MessageId>) {
-        self.run(self.spec.notice, Stage::Notice, path, message).await;
+        self.run(self.spec.notice, Stage::NOTICE, path, message).await;
     }
 
     /// Computes on memory: the first line comes after the memory's latency; from then on computing, fetching lines, so
@@ -145,7 +145,7 @@ impl Cpus {
 
     /// Computes for `duration`.
     pub async fn compute(&self, duration: Duration, path: &mut Path) {
-        self.run(duration, Stage::Compute, path, None).await;
+        self.run(duration, Stage::COMPUTE, path, None).await;
     }
 
     /// Works for `duration`, accounted to `stage`: a library's code, a copy, the operating system's.
@@ -157,28 +157,28 @@ impl Cpus {
     /// programmed I/O. Background noise does not disturb it.
     pub async fn hold(&self, path: &mut Path) -> Permit {
         let core = self.cores.acquire().await;
-        path.advance(Stage::CpuQueued, self.sim.now());
+        path.advance(Stage::CPU_QUEUED, self.sim.now());
         core
     }
 
     async fn run(&self, duration: Duration, stage: Stage, path: &mut Path, message: Option<MessageId>) {
         let core = self.cores.acquire().await;
-        path.advance(Stage::CpuQueued, self.sim.now());
+        path.advance(Stage::CPU_QUEUED, self.sim.now());
         let start = self.sim.now();
         match &self.noise {
             None => {
                 self.sim.delay(duration).await;
                 path.advance(stage, self.sim.now());
-                self.recorder.slice(Resource::HostCpu, start, self.sim.now(), message, stage.name());
+                self.recorder.slice(Resource::HOST_CPU, start, self.sim.now(), message, stage.name());
             }
             Some(noise) => {
                 let core = noise.pin();
                 let mut left = duration;
                 loop {
                     let end = core.work(self.sim.now(), &mut left, |noisy, from, to| {
-                        let stage = if noisy { Stage::Noise } else { stage };
+                        let stage = if noisy { Stage::NOISE } else { stage };
                         path.advance(stage, to);
-                        self.recorder.slice(Resource::HostCpu, from, to, message, stage.name());
+                        self.recorder.slice(Resource::HOST_CPU, from, to, message, stage.name());
                     });
                     if left.is_zero() || end == Time::MAX {
                         self.sim.until(end).await;

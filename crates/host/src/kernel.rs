@@ -95,7 +95,7 @@ impl Kernel {
     /// Enters the kernel by a system call and leaves it again. The work of the call is extra.
     pub async fn call(&self, path: &mut Path) {
         self.count(|counters| counters.calls += 1);
-        self.cpus.spend(self.spec.call, Stage::SystemCall, path).await;
+        self.cpus.spend(self.spec.call, Stage::SYSTEM_CALL, path).await;
     }
 
     /// Locks `pages` in memory and translates their addresses for the card, inside a system call or a handler.
@@ -105,14 +105,14 @@ impl Kernel {
             counters.pages_pinned += pages;
         });
         let time = whole(self.spec.pin, self.spec.pin_page, pages);
-        self.cpus.spend(time, Stage::Pin, path).await;
+        self.cpus.spend(time, Stage::PIN, path).await;
     }
 
     /// Unlocks `pages`, inside a system call or a handler.
     pub async fn unpin(&self, pages: u64, path: &mut Path) {
         self.count(|counters| counters.unpins += 1);
         let time = whole(self.spec.unpin, self.spec.unpin_page, pages);
-        self.cpus.spend(time, Stage::Unpin, path).await;
+        self.cpus.spend(time, Stage::UNPIN, path).await;
     }
 
     /// A vector for the interrupts of a card.
@@ -125,15 +125,15 @@ impl Kernel {
     pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
         self.count(|counters| counters.interrupts += 1);
         let running = vector.0.acquire().await;
-        path.advance(Stage::InterruptQueued, self.sim.now());
-        self.cpus.spend(self.spec.interrupt, Stage::Interrupt, path).await;
+        path.advance(Stage::INTERRUPT_QUEUED, self.sim.now());
+        self.cpus.spend(self.spec.interrupt, Stage::INTERRUPT, path).await;
         drop(running);
     }
 
     /// Wakes a thread that waits in a wait queue. Ready when the thread runs again.
     pub async fn wake(&self, path: &mut Path) {
         self.count(|counters| counters.wakes += 1);
-        self.cpus.spend(self.spec.wake, Stage::Wake, path).await;
+        self.cpus.spend(self.spec.wake, Stage::WAKE, path).await;
     }
 
     fn count(&self, change: impl FnOnce(&mut KernelCounters)) {
@@ -243,7 +243,7 @@ mod tests {
                 async move {
                     let mut path = Path::from(Time::ZERO);
                     kernel.interrupt(&one, &mut path).await;
-                    (path.total(Stage::InterruptQueued).ps(), path.at().ps())
+                    (path.total(Stage::INTERRUPT_QUEUED).ps(), path.at().ps())
                 }
             }));
             assert_eq!(ends.await, [(0, 2000), (2000, 4000), (4000, 6000)]);
@@ -267,7 +267,7 @@ mod tests {
             let call = async {
                 let mut path = Path::from(Time::ZERO);
                 kernel.call(&mut path).await;
-                assert_eq!(path.total(Stage::CpuQueued).ps(), 5000);
+                assert_eq!(path.total(Stage::CPU_QUEUED).ps(), 5000);
                 assert_eq!(sim.now().ps(), 5100);
             };
             nicety_kernel::join(work, call).await;

@@ -14,7 +14,7 @@ use nicety_host::{Allocation, Cpus, Memory, MemoryError};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
-use nicety_types::Recorder;
+use nicety_types::{Recorder, Stage};
 use std::any::Any;
 use std::fmt;
 use std::future::ready;
@@ -40,6 +40,11 @@ pub trait Design: Sync {
     /// The mode, among these, that the card uses by itself; none if it chooses for each message, or has no modes.
     fn natural_mode(&self) -> Option<&'static str> {
         None
+    }
+
+    /// The stages of a message that its cards declare, beside those that [every node](Stage::COMMON) has.
+    fn stages(&self) -> Vec<Stage> {
+        Vec::new()
     }
 
     /// Reads the card's sections. Errors go to the reader, which reports all of them at once.
@@ -352,6 +357,15 @@ pub fn register(design: &'static dyn Design) {
 pub fn designs() -> Vec<&'static dyn Design> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     OWN.iter().chain(&*registered).copied().collect()
+}
+
+/// The stages that messages may have where cards of these designs are, in their usual order.
+pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Stage> {
+    let mut stages = Stage::COMMON.to_vec();
+    stages.extend(designs.into_iter().flat_map(|design| design.stages()));
+    stages.sort();
+    stages.dedup();
+    stages
 }
 
 /// Reads a card's specification.

@@ -20,6 +20,7 @@ mod text;
 
 pub use design::{
     Card, CardError, CardReport, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register,
+    stages,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 pub use programs::{Fault, FaultKind, LINES_KEPT, Log, LogLine, Logged, RefusedCommand};

@@ -42,7 +42,7 @@ impl Caller<'_> {
 
     /// Records the end of a call that began at `start`.
     pub fn called(&self, what: &'static str, start: Time) {
-        self.recorder.slice(Resource::Program, start, self.sim.now(), None, what);
+        self.recorder.slice(Resource::PROGRAM, start, self.sim.now(), None, what);
     }
 }
 

@@ -4,9 +4,9 @@ use crate::support::code::{Code, echo, number, payload, program, put, result, wo
 use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::Fault;
+use nicety_nic::spin::stages;
 use nicety_nic::spin::{CallError, Handlers, map};
 use nicety_portals::{Event, EventKind, FailType};
-use nicety_types::Stage;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -412,12 +412,12 @@ fn waiting_for_a_core_is_a_part_of_the_path_only_where_another_message_has_it() 
             let run = 4004 * 400;
             match same {
                 true => {
-                    assert_eq!(path.total(Stage::HandlerQueued).ps(), 0);
-                    assert_eq!(path.total(Stage::Handler).ps(), 2 * run);
+                    assert_eq!(path.total(stages::HANDLER_QUEUED).ps(), 0);
+                    assert_eq!(path.total(stages::HANDLER).ps(), 2 * run);
                 }
                 false => {
-                    assert!(path.total(Stage::HandlerQueued).ps() > run / 2);
-                    assert_eq!(path.total(Stage::Handler).ps(), run);
+                    assert!(path.total(stages::HANDLER_QUEUED).ps() > run / 2);
+                    assert_eq!(path.total(stages::HANDLER).ps(), run);
                 }
             }
         });

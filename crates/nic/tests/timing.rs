@@ -2,6 +2,7 @@
 
 use crate::support::code::{Code, echo, number, payload, put};
 use crate::support::*;
+use nicety_nic::spin::stages;
 use nicety_portals::{EventKind, Md, PutRequest};
 use nicety_types::{NodeId, Time};
 use std::cell::RefCell;
@@ -353,7 +354,7 @@ fn matching_serves_commands_and_packets_in_one_queue() {
             if matched {
                 b.event(EventKind::Put).await;
                 assert_eq!(b.sim.now(), after(noticed), "posted at {posted}");
-                let queued = b.path.get().total(nicety_types::Stage::MatchQueued);
+                let queued = b.path.get().total(stages::MATCH_QUEUED);
                 assert_eq!(queued.ps(), noticed - 250_125 - 30_000 - 283_560);
             }
         });
@@ -486,7 +487,7 @@ fn posting_and_noticing_wait_for_a_cpu() {
             node.start().await;
             node.put(&request).await.unwrap();
             assert_eq!(node.sim.now(), after(65_000 * (k + 1)));
-            assert_eq!(node.path.get().total(nicety_types::Stage::CpuQueued).ps(), 65_000 * k);
+            assert_eq!(node.path.get().total(nicety_types::Stage::CPU_QUEUED).ps(), 65_000 * k);
         });
     }
     rig.run();

@@ -1,7 +1,7 @@
 //! `send` and `recv` on every card, in either order.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
-use nicety_types::{Duration, Level, Resource, Slice};
+use nicety_types::{Duration, Level, Slice};
 use proptest::prelude::*;
 use std::rc::Rc;
 
@@ -101,7 +101,7 @@ async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> 
 /// How long messages waited for their receives.
 fn waits(ran: &Run) -> Vec<Slice> {
     let slices = ran.recording.resources.iter().map(|usage| usage.slice);
-    slices.filter(|slice| slice.resource == Resource::Unexpected).collect()
+    slices.filter(|slice| slice.resource == nicety_nic::spin::resources::UNEXPECTED).collect()
 }
 
 /// The duration of a receive of a message of this length that begins long after the message came.

@@ -85,7 +85,7 @@ fn recording_changes_nothing_and_each_level_adds_tables() {
 #[test]
 fn recordings_do_not_depend_on_shards() {
     let one = recorded(4, Level::Everything, 1).recording;
-    assert!(one.resources.iter().any(|usage| matches!(usage.slice.resource, Resource::SwitchPort(_))));
+    assert!(one.resources.iter().any(|usage| usage.slice.resource.is_a(Resource::SWITCH_PORT)));
     for shards in 2..=5 {
         let other = recorded(4, Level::Everything, shards).recording;
         assert_eq!(one, other, "{shards} shards");
@@ -163,7 +163,7 @@ fn exclusive_resources_serve_one_at_a_time() {
     {
         let resource = group[0].slice.resource;
         seen.push(resource.name());
-        if !resource.nests() {
+        if !resource.kind().nests {
             for pair in group.windows(2) {
                 let overlap = pair[0].slice.end > pair[1].slice.start;
                 assert!(!overlap || pair[1].slice.start == pair[1].slice.end, "{pair:?}");

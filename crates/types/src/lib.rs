@@ -1,6 +1,6 @@
 //! The base types of nicety: [`Time`] and [`Duration`] in integer picoseconds, [`Gap`] and [`Frequency`] as
 //! exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the [`Path`] that
-//! attributes every picosecond of a latency to a stage.
+//! attributes every picosecond of a latency to a [`Stage`].
 //!
 //! A [`Recorder`] keeps the rows of a run. [`Stream`] is the arithmetic of bytes that stream through a bus or
 //! a link.
@@ -12,16 +12,20 @@ mod path;
 mod payload;
 mod rate;
 mod record;
+mod resource;
+mod stage;
 mod stream;
 mod time;
 
 pub use id::{LinkId, MessageId, NodeId};
-pub use path::{Account, Path, Stage};
+pub use path::{Account, Path};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
 pub use record::{
-    Arrived, HandlerRun, LeftOut, Level, NodeRecords, PacketArrived, PacketSent, Recorder, Resource, Sent,
-    Slice, Starter,
+    Arrived, HandlerRun, LeftOut, Level, NodeRecords, PacketArrived, PacketSent, Recorder, Sent, Slice,
+    Starter,
 };
+pub use resource::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
+pub use stage::{DeclaredStage, Stage};
 pub use stream::{Burst, Flight, Handover, Occupancy, Stream};
 pub use time::{Duration, Time};

@@ -23,7 +23,7 @@ pub struct Flight {
 impl Flight {
     /// A packet that lies complete in a buffer, at the instant up to which `path` accounts.
     pub fn resting(path: Path) -> Flight {
-        Flight { head: path.at(), tail: path.at(), path, slowest: Stage::Link }
+        Flight { head: path.at(), tail: path.at(), path, slowest: Stage::LINK }
     }
 
     /// The path up to the last byte: what a packet buffer at the end of a chain sees.
@@ -285,11 +285,11 @@ mod tests {
     const OTHER: MessageId = MessageId { source: crate::NodeId(1), sequence: 0 };
 
     fn bus() -> Stream {
-        Stream::new(Duration::from_ns(250), Gap::new(156, 10), Stage::Bus, Stage::BusQueued)
+        Stream::new(Duration::from_ns(250), Gap::new(156, 10), Stage::BUS, Stage::BUS_QUEUED)
     }
 
     fn link() -> Stream {
-        Stream::new(Duration::from_ps(33_400), Gap::new(20, 1), Stage::Link, Stage::LinkQueued)
+        Stream::new(Duration::from_ps(33_400), Gap::new(20, 1), Stage::LINK, Stage::LINK_QUEUED)
     }
 
     fn ps(ps: u64) -> Duration {
@@ -302,18 +302,18 @@ mod tests {
         let flight = Flight::resting(Path::from(Time::ZERO));
         let landed = link().cross(MESSAGE, 8, bus().cross(MESSAGE, 8, flight)).landed();
         assert_eq!(landed.at(), Time::from_ps(283_560));
-        assert_eq!(landed.total(Stage::Bus), ps(250_000));
-        assert_eq!(landed.total(Stage::Link), ps(33_560));
+        assert_eq!(landed.total(Stage::BUS), ps(250_000));
+        assert_eq!(landed.total(Stage::LINK), ps(33_560));
     }
 
     #[test]
     fn a_slow_first_stage_keeps_its_gap() {
-        let mut slow = Stream::new(ps(1_000), Gap::new(100, 1), Stage::Bus, Stage::BusQueued);
+        let mut slow = Stream::new(ps(1_000), Gap::new(100, 1), Stage::BUS, Stage::BUS_QUEUED);
         let flight = slow.cross(MESSAGE, 100, Flight::resting(Path::from(Time::ZERO)));
         let landed = link().cross(MESSAGE, 100, flight).landed();
         assert_eq!(landed.at(), Time::from_ps(10_000 + 1_000 + 33_400));
-        assert_eq!(landed.total(Stage::Bus), ps(11_000));
-        assert_eq!(landed.total(Stage::Link), ps(33_400));
+        assert_eq!(landed.total(Stage::BUS), ps(11_000));
+        assert_eq!(landed.total(Stage::LINK), ps(33_400));
     }
 
     #[test]
@@ -321,12 +321,12 @@ mod tests {
         // 64 KiB: bus 250, link 1310.72 + 33.4, and nothing queued.
         let (mut bus, mut link) = (bus(), link());
         let flight = Flight::resting(Path::from(Time::ZERO));
-        let burst = bus.burst(MESSAGE, 65_536, 4096, flight, Stage::Bus, Stage::BusQueued);
+        let burst = bus.burst(MESSAGE, 65_536, 4096, flight, Stage::BUS, Stage::BUS_QUEUED);
         let landed =
             (0..16).map(|k| link.cross(MESSAGE, 4096, burst.packet(k * 4096))).last().unwrap().landed();
         assert_eq!(landed.at(), Time::from_ps(250_000 + 1_310_720 + 33_400));
         assert_eq!(landed.stages().count(), 2);
-        assert_eq!(landed.total(Stage::Link), ps(1_310_720 + 33_400));
+        assert_eq!(landed.total(Stage::LINK), ps(1_310_720 + 33_400));
         assert_eq!(bus.free(), Time::from_ps(16 * 63_898));
     }
 
@@ -334,16 +334,16 @@ mod tests {
     fn a_buffer_is_free_when_its_last_byte_is_handed_over() {
         let mut bus = bus();
         let path = Path::from(Time::from_ps(5));
-        let deposit = bus.hand_over(MESSAGE, 8, path.clone(), Stage::Deposit, Stage::DepositQueued);
+        let deposit = bus.hand_over(MESSAGE, 8, path.clone(), Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);
         assert_eq!(deposit.path.at(), Time::from_ps(130));
         assert_eq!(deposit.landed, Time::from_ps(250_130));
-        let behind = bus.hand_over(OTHER, 0, path, Stage::Deposit, Stage::DepositQueued);
-        assert_eq!(behind.path.total(Stage::DepositQueued), ps(125));
+        let behind = bus.hand_over(OTHER, 0, path, Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);
+        assert_eq!(behind.path.total(Stage::DEPOSIT_QUEUED), ps(125));
     }
 
     #[test]
     fn waiting_after_the_resource_was_free_is_queueing() {
-        let mut link = Occupancy::new(Stage::Link, Stage::LinkQueued);
+        let mut link = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
         let mut first = Path::from(Time::ZERO);
         assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);
         link.hold(Time::from_ps(120));
@@ -352,15 +352,15 @@ mod tests {
         let mut second = Path::from(Time::from_ps(10));
         let start = link.claim_after(Time::from_ps(150), MESSAGE, Time::from_ps(10), ps(100), &mut second);
         assert_eq!(start, Time::from_ps(150));
-        assert_eq!((second.total(Stage::Link), second.total(Stage::LinkQueued)), (ps(120), ps(30)));
+        assert_eq!((second.total(Stage::LINK), second.total(Stage::LINK_QUEUED)), (ps(120), ps(30)));
         // Another message's packet has waited for everything.
         let mut third = Path::from(Time::from_ps(10));
         assert_eq!(link.claim(OTHER, Time::from_ps(10), ps(5), &mut third), Time::from_ps(250));
-        assert_eq!(third.total(Stage::LinkQueued), ps(240));
+        assert_eq!(third.total(Stage::LINK_QUEUED), ps(240));
         // A message whose packet before is long gone has waited for the credit only.
         let mut fourth = Path::from(Time::from_ps(300));
         link.claim_after(Time::from_ps(310), OTHER, Time::from_ps(300), ps(5), &mut fourth);
-        assert_eq!((fourth.total(Stage::Link), fourth.total(Stage::LinkQueued)), (ps(0), ps(10)));
+        assert_eq!((fourth.total(Stage::LINK), fourth.total(Stage::LINK_QUEUED)), (ps(0), ps(10)));
         assert_eq!(link.busy(), ps(120 + 100 + 5 + 5));
     }
 
@@ -369,8 +369,8 @@ mod tests {
         let mut link = link();
         link.cross(OTHER, 4096, Flight::resting(Path::from(Time::ZERO)));
         let landed = link.cross(MESSAGE, 8, Flight::resting(Path::from(Time::ZERO))).landed();
-        assert_eq!(landed.total(Stage::LinkQueued), ps(81_920));
-        assert_eq!(landed.total(Stage::Link), ps(160 + 33_400));
+        assert_eq!(landed.total(Stage::LINK_QUEUED), ps(81_920));
+        assert_eq!(landed.total(Stage::LINK), ps(160 + 33_400));
         assert_eq!(link.busy(), ps(81_920 + 160));
     }
 }

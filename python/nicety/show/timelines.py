@@ -62,7 +62,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
             name = f"{resource} {number}" if (node, resource) in several else resource
             if resource == "DMA":
                 # One engine; what overlaps is told apart only to be seen.
-                name = resource if number == 0 else f"{resource}, also under way ({number})"
+                name = resource if number == 0 else f"{resource}, also in flight ({number})"
             names.append(f"node {node}: {name}")
             if before not in (None, node):
                 axes.axhline(at - 0.5, color="#666666", linewidth=0.6)

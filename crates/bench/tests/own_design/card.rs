@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+nicety_types::stages! { const STAGES; const RING_QUEUED = 365, "ring, queued"; }
 /// The design.
 pub struct Rings;
 
@@ -51,6 +52,9 @@ impl Design for Rings {
     }
     fn interface(&self) -> &'static str {
         "descriptor rings"
+    }
+    fn stages(&self) -> Vec<Stage> {
+        STAGES.to_vec()
     }
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
         let s = reader.section("rings");
@@ -97,13 +101,13 @@ impl RingsCard {
             let (message, offset, bytes) = (packet.message, packet.offset, packet.payload.len());
             self.recorder.packet_arrived(message, offset, self.sim.now());
             let descriptor = self.receive.acquire(1).await;
-            packet.path.advance(Stage::DmaQueued, self.sim.now());
+            packet.path.advance(RING_QUEUED, self.sim.now());
             let address = self.ring.address() + at % self.spec.descriptors * self.spec.packet;
             let handover = self.bus.deposit(message, address, bytes, packet.path.clone()).await;
             self.port.free_slot();
             self.sim.until(handover.landed).await;
             packet.path = handover.path;
-            packet.path.advance(Stage::Deposit, handover.landed);
+            packet.path.advance(Stage::DEPOSIT, handover.landed);
             self.memory.deposit(address, bytes, &packet.payload).unwrap();
             self.recorder.packet_settled(message, offset, self.sim.now());
             if offset == 0 {
@@ -134,7 +138,7 @@ impl RingsCard {
             let fetched = self.bus.read(id, address + offset, len, len, path).await.packet(0).await.landed();
             self.sim.until(fetched.at()).await;
             let turn = self.port.turn(Flight::resting(fetched.clone())).await;
-            let handed = self.port.launch(
+            path = self.port.launch(
                 Packet {
                     source: self.sim.node(),
                     destination: NodeId(to),
@@ -147,8 +151,7 @@ impl RingsCard {
                 },
                 turn,
             );
-            self.sim.until(handed.at()).await;
-            path = handed;
+            self.sim.until(path.at()).await;
         }
         caller.path.replace(path);
         Ok(())
@@ -156,10 +159,7 @@ impl RingsCard {
 
     /// The library takes the packets of the oldest message that matches from the ring, and copies them.
     async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
-        let fits = |Received(packet, tag, ..): &Received| {
-            wanted.source.is_none_or(|rank| rank == packet.source.0)
-                && wanted.tag.is_none_or(|own| own == *tag)
-        };
+        let fits = |Received(packet, tag, ..): &Received| wanted.takes(packet.source.0, *tag);
         let (mut taken, mut copied) = (None, 0);
         loop {
             let next = |found: &Received| taken.map_or_else(|| fits(found), |id| found.0.message == id);
@@ -170,7 +170,7 @@ impl RingsCard {
             path.follow(&packet.path);
             caller.cpus.notice(&mut path, Some(packet.message)).await;
             let (to, len) = (wanted.address + copied, packet.payload.len().min(wanted.room - copied));
-            caller.cpus.copy(&self.memory, None, Some(to), len, Stage::Copy, &mut path).await.unwrap();
+            caller.cpus.copy(&self.memory, None, Some(to), len, Stage::COPY, &mut path).await.unwrap();
             self.memory.deposit(to, len, &packet.payload).unwrap();
             (taken, copied) = (Some(packet.message), copied + len);
             caller.path.replace(path.clone());

@@ -100,7 +100,7 @@ impl Net {
             for s in sends {
                 sim.until(s.head).await;
                 let path = Path::from(s.head);
-                let flight = Flight { head: s.head, tail: s.tail, path, slowest: Stage::Bus };
+                let flight = Flight { head: s.head, tail: s.tail, path, slowest: Stage::BUS };
                 let turn = port.turn(flight).await;
                 let packet = Packet {
                     source: NodeId(host),

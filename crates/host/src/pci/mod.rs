@@ -67,9 +67,9 @@ struct Wires {
 /// The stage of the time on the bus, and that of waiting for it.
 type Stages = (Stage, Stage);
 
-const BUS: Stages = (Stage::Bus, Stage::BusQueued);
-const FETCH: Stages = (Stage::Fetch, Stage::FetchQueued);
-const DEPOSIT: Stages = (Stage::Deposit, Stage::DepositQueued);
+const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);
+const FETCH: Stages = (Stage::FETCH, Stage::FETCH_QUEUED);
+const DEPOSIT: Stages = (Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);
 
 impl Shared {
     /// An idle bus.
@@ -134,8 +134,8 @@ impl Shared {
         wires.free = end;
         wires.last = Some((message, whole));
         let (busy, resource) = match way {
-            Way::ToCard => (&mut wires.to_card, Resource::BusToCard),
-            Way::ToHost => (&mut wires.to_host, Resource::BusToHost),
+            Way::ToCard => (&mut wires.to_card, Resource::BUS_TO_CARD),
+            Way::ToHost => (&mut wires.to_host, Resource::BUS_TO_HOST),
         };
         *busy += duration;
         if let Some(recorder) = &wires.recorder {

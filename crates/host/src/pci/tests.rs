@@ -82,7 +82,7 @@ fn a_transfer_takes_arbitration_transactions_and_the_bridge() {
         // Seven bursts of 128 B, one of 104 B: 13 data phases.
         assert_eq!(flight.tail.since(start).ps(), (2 + 7 * 30 + 27) * T + 100_000);
         let path = flight.landed();
-        assert_eq!(path.total(Stage::Fetch), path.at().since(path.origin()));
+        assert_eq!(path.total(Stage::FETCH), path.at().since(path.origin()));
     });
 }
 
@@ -106,7 +106,7 @@ fn a_push_is_a_command_and_packets_behind_it() {
         assert_eq!((first.head.ps(), first.tail.ps()), ((2 + 3 * 18) * T, (2 + 4 * 18) * T));
         let second = push.packet(64).await;
         assert_eq!((second.head.ps(), second.tail.ps()), ((2 + 5 * 18) * T, (2 + 5 * 18 + 15) * T));
-        assert_eq!(second.landed().total(Stage::Bus).ps(), (2 + 5 * 18 + 15) * T);
+        assert_eq!(second.landed().total(Stage::BUS).ps(), (2 + 5 * 18 + 15) * T);
         assert_eq!(
             bus.push(message(1), 0, 64, now(&sim)).packet(0).await.tail.ps(),
             (2 + 5 * 18 + 15 + 36) * T
@@ -122,9 +122,9 @@ fn both_directions_take_turns() {
         let written = bus.deposit(message(1), 0, 512, now(&sim));
         let (stored, written) = join(stored, written).await;
         assert_eq!(stored.landed.ps(), (2 + 4 * 18 + 3 * 30) * T);
-        assert_eq!(stored.path.total(Stage::BusQueued).ps(), 3 * 30 * T);
+        assert_eq!(stored.path.total(Stage::BUS_QUEUED).ps(), 3 * 30 * T);
         assert_eq!(written.landed.ps(), (2 + 4 * 18 + 4 * 30) * T);
-        assert_eq!(written.path.total(Stage::DepositQueued).ps(), 4 * 18 * T);
+        assert_eq!(written.path.total(Stage::DEPOSIT_QUEUED).ps(), 4 * 18 * T);
         assert_eq!(bus.busy(), (Duration::from_ps(72 * T), Duration::from_ps(120 * T)));
     });
 }
@@ -134,7 +134,7 @@ fn arbitration_is_hidden_behind_another_transaction() {
     on(SPEC, |sim, bus| async move {
         bus.write(message(0), 0, 8, now(&sim)); // until 17
         let behind = bus.write(message(1), 0, 8, now(&sim));
-        assert_eq!((behind.landed.ps(), behind.path.total(Stage::DepositQueued).ps()), (32 * T, 15 * T));
+        assert_eq!((behind.landed.ps(), behind.path.total(Stage::DEPOSIT_QUEUED).ps()), (32 * T, 15 * T));
     });
 }
 

@@ -124,8 +124,8 @@ impl Link {
     fn used(&self, way: Way, start: Time, end: Time, message: Option<MessageId>, stage: Stage) {
         if let Some(recorder) = &*self.recorder.borrow() {
             let resource = match way {
-                Way::ToCard => Resource::BusToCard,
-                Way::ToHost => Resource::BusToHost,
+                Way::ToCard => Resource::BUS_TO_CARD,
+                Way::ToHost => Resource::BUS_TO_HOST,
             };
             recorder.slice(resource, start, end, message, stage.name());
         }
@@ -322,6 +322,6 @@ pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
 }
 
-const BUS: Stages = (Stage::Bus, Stage::BusQueued);
-const FETCH: Stages = (Stage::Fetch, Stage::FetchQueued);
-const DEPOSIT: Stages = (Stage::Deposit, Stage::DepositQueued);
+const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);
+const FETCH: Stages = (Stage::FETCH, Stage::FETCH_QUEUED);
+const DEPOSIT: Stages = (Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);

@@ -21,7 +21,7 @@ fn a_small_write_takes_its_tlp_and_a_crossing() {
         // 8 + 16 + 8 bytes.
         let handover = bus.write(message(0), 0x1000, 8, at(0));
         assert_eq!(handover.path.at(), Time::from_ps(4_063));
-        assert_eq!(handover.path.total(Stage::Deposit), Duration::from_ps(4_063));
+        assert_eq!(handover.path.total(Stage::DEPOSIT), Duration::from_ps(4_063));
         assert_eq!(handover.landed, Time::from_ps(4_063 + LATENCY));
         assert_eq!(bus.busy().1, Duration::from_ps(4_063));
     });
@@ -35,7 +35,7 @@ fn a_push_brings_its_command_before_its_payload() {
         assert_eq!(packet.head, Time::from_ps(12_188 + LATENCY));
         assert_eq!(packet.tail, packet.head);
         assert_eq!(packet.path.at(), packet.head);
-        assert_eq!(packet.path.total(Stage::Bus), Duration::from_ps(12_188 + LATENCY));
+        assert_eq!(packet.path.total(Stage::BUS), Duration::from_ps(12_188 + LATENCY));
         sim.delay(Duration::from_us(1)).await;
         // A bare command: 8 + 16 + 64.
         let start = sim.now();
@@ -56,7 +56,7 @@ fn packets_of_a_push_arrive_tlp_by_tlp() {
         let second = transfer.packet(4096).await;
         assert_eq!(second.head, Time::from_ps(17 * tlp + LATENCY));
         assert_eq!(second.tail, Time::from_ps(32 * tlp + wire(88) + LATENCY));
-        assert_eq!(second.path.total(Stage::Bus), Duration::from_ps(17 * tlp + LATENCY));
+        assert_eq!(second.path.total(Stage::BUS), Duration::from_ps(17 * tlp + LATENCY));
     });
 }
 
@@ -77,7 +77,7 @@ fn a_small_read_takes_two_tlps_and_two_crossings() {
         assert_eq!(sim.now(), Time::from_ps(3_047 + LATENCY), "the request has reached the host");
         let packet = transfer.packet(0).await;
         assert_eq!(packet.tail, Time::from_ps(3_047 + LATENCY + 3_555 + LATENCY));
-        assert_eq!(packet.path.total(Stage::Fetch), packet.tail.since(Time::ZERO));
+        assert_eq!(packet.path.total(Stage::FETCH), packet.tail.since(Time::ZERO));
     });
 }
 
@@ -158,10 +158,10 @@ fn an_event_arrives_behind_the_deposit_before_it() {
         // 64 bytes for the event, 16 for the counter behind it.
         let event = bus.post(Notice::Event, deposit.path.clone());
         assert_eq!(event.at(), deposit.landed + Duration::from_ps(11_172));
-        assert_eq!(event.total(Stage::Deposit), event.at().since(Time::ZERO), "nothing was queued");
+        assert_eq!(event.total(Stage::DEPOSIT), event.at().since(Time::ZERO), "nothing was queued");
         let counter = bus.post(Notice::Counter, deposit.path);
         assert_eq!(counter.at(), event.at() + Duration::from_ps(wire(40)));
-        assert_eq!(counter.total(Stage::DepositQueued), Duration::from_ps(11_172));
+        assert_eq!(counter.total(Stage::DEPOSIT_QUEUED), Duration::from_ps(11_172));
     });
 }
 
@@ -172,7 +172,7 @@ fn a_read_never_passes_a_write() {
         let transfer = bus.read(message(1), 0x1000, 8, 8, at(0)).await;
         assert_eq!(sim.now(), write.landed + Duration::from_ps(3_047), "behind the write's last byte");
         let packet = transfer.packet(0).await;
-        assert_eq!(packet.path.total(Stage::FetchQueued), Duration::from_ps(16 * 35_547));
+        assert_eq!(packet.path.total(Stage::FETCH_QUEUED), Duration::from_ps(16 * 35_547));
     });
 }
 
@@ -181,10 +181,10 @@ fn waiting_for_another_message_is_queueing_and_for_one_s_own_is_not() {
     on(gen3x8(), |_, bus| async move {
         bus.write(message(0), 0x1000, 256, at(0));
         let own = bus.write(message(0), 0x1100, 256, at(0));
-        assert_eq!(own.path.total(Stage::Deposit), Duration::from_ps(2 * 35_547));
+        assert_eq!(own.path.total(Stage::DEPOSIT), Duration::from_ps(2 * 35_547));
         let other = bus.write(message(1), 0x1000, 256, at(0));
-        assert_eq!(other.path.total(Stage::DepositQueued), Duration::from_ps(2 * 35_547));
-        assert_eq!(other.path.total(Stage::Deposit), Duration::from_ps(35_547));
+        assert_eq!(other.path.total(Stage::DEPOSIT_QUEUED), Duration::from_ps(2 * 35_547));
+        assert_eq!(other.path.total(Stage::DEPOSIT), Duration::from_ps(35_547));
     });
 }
 
@@ -197,11 +197,11 @@ fn a_dllp_in_the_way_is_no_reason_to_forget_what_the_message_did() {
         let due = Time::from_ps(12_188 + 50_000 + 203_000);
         sim.until(due).await;
         let mut path = at(0);
-        path.advance(Stage::Handler, due);
+        path.advance(Stage::COMPUTE, due);
         let handover = bus.write(message(0), 0x1000, 8, path);
-        assert_eq!(handover.path.total(Stage::Handler), due.since(Time::ZERO));
-        assert_eq!(handover.path.total(Stage::DepositQueued), Duration::from_ps(2 * DLLP));
-        assert_eq!(handover.path.total(Stage::Deposit), Duration::from_ps(4_063));
+        assert_eq!(handover.path.total(Stage::COMPUTE), due.since(Time::ZERO));
+        assert_eq!(handover.path.total(Stage::DEPOSIT_QUEUED), Duration::from_ps(2 * DLLP));
+        assert_eq!(handover.path.total(Stage::DEPOSIT), Duration::from_ps(4_063));
     });
 }
 
@@ -217,7 +217,7 @@ fn later_requests_of_a_read_keep_its_path() {
         assert_eq!(second.path.origin(), Time::ZERO);
         let sum: Duration = second.path.stages().map(|(_, duration)| duration).sum();
         assert_eq!(sum, second.path.at().since(Time::ZERO));
-        assert!(second.path.total(Stage::Fetch) >= Duration::from_ps(250_000));
+        assert!(second.path.total(Stage::FETCH) >= Duration::from_ps(250_000));
     });
 }
 
@@ -238,14 +238,14 @@ fn bursts_are_recorded() {
         assert_eq!(
             found,
             [
-                (Resource::BusToCard, "bus", 12_188, Some(message(0))),
-                (Resource::BusToHost, "deposit", 2 * 35_547, Some(message(1))),
-                (Resource::BusToHost, "fetch", 3_047, Some(message(2))),
-                (Resource::BusToHost, "fetch", 3_047, Some(message(2))),
+                (Resource::BUS_TO_CARD, "bus", 12_188, Some(message(0))),
+                (Resource::BUS_TO_HOST, "deposit", 2 * 35_547, Some(message(1))),
+                (Resource::BUS_TO_HOST, "fetch", 3_047, Some(message(2))),
+                (Resource::BUS_TO_HOST, "fetch", 3_047, Some(message(2))),
                 // An UpdateFC for the requests is among the first completions, at 74.141 + 50 + 203 ns.
-                (Resource::BusToCard, "fetch", 2 * 35_040 + DLLP, Some(message(2))),
-                (Resource::BusToCard, "fetch", 2 * 35_040, Some(message(2))),
-                (Resource::BusToHost, "deposit", 5_079, None),
+                (Resource::BUS_TO_CARD, "fetch", 2 * 35_040 + DLLP, Some(message(2))),
+                (Resource::BUS_TO_CARD, "fetch", 2 * 35_040, Some(message(2))),
+                (Resource::BUS_TO_HOST, "deposit", 5_079, None),
             ]
         );
     });
@@ -265,8 +265,8 @@ fn a_dllp_behind_one_s_own_bytes_is_queueing() {
         sim.until(Time::from_ps(12_188 + 50_000 + 203_000 - 10_000)).await;
         bus.write(message(0), 0x1000, 256, now(&sim));
         let second = bus.write(message(0), 0x1100, 256, now(&sim));
-        assert_eq!(second.path.total(Stage::Deposit), Duration::from_ps(2 * 35_547));
-        assert_eq!(second.path.total(Stage::DepositQueued), Duration::from_ps(2 * DLLP));
+        assert_eq!(second.path.total(Stage::DEPOSIT), Duration::from_ps(2 * 35_547));
+        assert_eq!(second.path.total(Stage::DEPOSIT_QUEUED), Duration::from_ps(2 * DLLP));
     });
 }
 
@@ -294,10 +294,10 @@ fn packets_behind_a_later_request_keep_the_path() {
         // The second request waited for the first one's credit, and its completions go from 560.110 ns on.
         sim.until(Time::from_ps(570_000)).await;
         let mut path = at(0);
-        path.advance(Stage::Handler, sim.now());
+        path.advance(Stage::COMPUTE, sim.now());
         let packet = bus.push(message(0), 8, 8, path).packet(0).await;
         assert_eq!(packet.path.origin(), Time::ZERO);
-        assert!(packet.path.total(Stage::Fetch) > Duration::from_ns(500));
+        assert!(packet.path.total(Stage::FETCH) > Duration::from_ns(500));
     });
 }
 

@@ -1,6 +1,7 @@
 //! The flow processor's implementation of the card design seam.
 
 use super::spec::read_processor;
+use super::stages;
 use super::{
     Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
 };
@@ -12,6 +13,7 @@ use crate::text::{LISTED, counted};
 use nicety_host::KernelCounters;
 use nicety_hpu::Core;
 use nicety_spec::Reader;
+use nicety_types::Stage;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,6 +54,10 @@ impl Design for Processor {
 
     fn natural_mode(&self) -> Option<&'static str> {
         Some("channels")
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        stages::STAGES.to_vec()
     }
 
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {

@@ -39,6 +39,7 @@ mod processes;
 mod program;
 mod service;
 mod spec;
+pub mod stages;
 
 pub use account::{ContextCounters, CoreCounters};
 pub use card::{

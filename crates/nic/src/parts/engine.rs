@@ -4,6 +4,7 @@
 //! The engine has no queue of its own: its owner says which transfer takes the next channel, and moves the bytes (`dma.rs`)
 //! while it holds what [`Engine::set_up`] returns.
 
+use crate::parts::stages;
 use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
 use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage};
 use std::cell::RefCell;
@@ -72,7 +73,7 @@ impl Engine {
     /// Waits for a free channel, and takes it.
     pub async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
         let channel = self.channels.acquire().await;
-        self.freed.waited(Stage::DmaQueued, message, path);
+        self.freed.waited(stages::DMA_QUEUED, message, path);
         channel
     }
 
@@ -88,10 +89,10 @@ impl Engine {
         let start = self.sim.now();
         self.sim.delay(time).await;
         path.advance(stage, self.sim.now());
-        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), stage.name());
+        self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), stage.name());
         let mover = self.mover.acquire().await;
-        self.moved.waited(Stage::DmaQueued, message, path);
-        path.advance(Stage::DmaQueued, self.sim.now());
+        self.moved.waited(stages::DMA_QUEUED, message, path);
+        path.advance(stages::DMA_QUEUED, self.sim.now());
         Moving { channel, mover }
     }
 
@@ -129,11 +130,11 @@ mod tests {
                 let message = MessageId { source: NodeId(0), sequence: sequence as u64 };
                 let mut path = Path::from(Time::ZERO);
                 let channel = engine.channel(message, &mut path).await;
-                let set_up = (Duration::from_ns(set_up), Stage::DmaSetup);
+                let set_up = (Duration::from_ns(set_up), stages::DMA_SETUP);
                 let moving = engine.set_up(channel, set_up, message, &mut path).await;
                 let start = own.now().ps() / 1000;
                 own.delay(Duration::from_ns(time)).await;
-                path.advance(Stage::Fetch, own.now());
+                path.advance(Stage::FETCH, own.now());
                 engine.release(moving, message, &path);
                 moved.borrow_mut().push((start, own.now().ps() / 1000, path));
             });
@@ -157,7 +158,7 @@ mod tests {
         // The third waits for a channel, then for the second's bytes.
         let path = &two[2].2;
         let stages =
-            [Stage::DmaSetup, Stage::DmaQueued, Stage::Fetch].map(|stage| path.total(stage).ps() / 1000);
+            [stages::DMA_SETUP, stages::DMA_QUEUED, Stage::FETCH].map(|stage| path.total(stage).ps() / 1000);
         assert_eq!(stages, [300, 2000, 1000]);
         // Short moves do not hide a long set-up: two at a time.
         assert_eq!(times(&run(2, 300, &[100, 100, 100])), [(300, 400), (400, 500), (700, 800)]);
@@ -168,18 +169,18 @@ mod tests {
         let (last, message) = (LastUse::default(), |sequence| MessageId { source: NodeId(0), sequence });
         let at = |ns: u64| Time::from_ps(1000 * ns);
         let mut first = Path::from(Time::ZERO);
-        first.advance(Stage::Fetch, at(7));
+        first.advance(Stage::FETCH, at(7));
         last.released(message(1), &first);
         let mut own = Path::from(Time::ZERO);
-        last.waited(Stage::DmaQueued, message(1), &mut own);
-        assert_eq!((own.total(Stage::Fetch).ns(), own.total(Stage::DmaQueued).ns()), (7.0, 0.0));
+        last.waited(stages::DMA_QUEUED, message(1), &mut own);
+        assert_eq!((own.total(Stage::FETCH).ns(), own.total(stages::DMA_QUEUED).ns()), (7.0, 0.0));
         let mut other = Path::from(at(3));
-        last.waited(Stage::DmaQueued, message(2), &mut other);
-        assert_eq!((other.at(), other.total(Stage::DmaQueued).ns()), (at(7), 4.0));
+        last.waited(stages::DMA_QUEUED, message(2), &mut other);
+        assert_eq!((other.at(), other.total(stages::DMA_QUEUED).ns()), (at(7), 4.0));
         // Released before it came: no wait.
         let mut late = Path::from(at(9));
-        last.waited(Stage::DmaQueued, message(2), &mut late);
-        assert_eq!((late.at(), late.total(Stage::DmaQueued).ns()), (at(9), 0.0));
+        last.waited(stages::DMA_QUEUED, message(2), &mut late);
+        assert_eq!((late.at(), late.total(stages::DMA_QUEUED).ns()), (at(9), 0.0));
     }
 
     proptest! {

@@ -56,7 +56,7 @@ impl Loopback {
         self.sim.until(flight.head.max(self.free())).await;
         let now = self.sim.now();
         if now > flight.head {
-            flight.path.advance(Stage::SendQueued, now);
+            flight.path.advance(Stage::SEND_QUEUED, now);
             (flight.head, flight.tail) = (now, flight.tail.max(now));
         }
         Turn { flight, place }

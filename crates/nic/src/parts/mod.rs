@@ -16,6 +16,7 @@ mod first_fit;
 mod loopback;
 mod matching;
 mod seen;
+pub mod stages;
 pub mod transport;
 
 pub use dma::Dma;

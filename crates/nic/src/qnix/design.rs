@@ -1,16 +1,18 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
 use super::spec::read_qnix;
+use super::stages;
 use super::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
 };
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::parts;
 use crate::sections::NodeSpec;
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::describe;
 use nicety_spec::Reader;
-use nicety_types::NodeId;
+use nicety_types::{NodeId, Stage};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -144,6 +146,10 @@ impl Design for Interfaces {
 
     fn modes(&self) -> &'static [&'static str] {
         &["pio", "dma", "copy", "translate"]
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        [stages::STAGES, parts::stages::ENGINE].concat()
     }
 
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {

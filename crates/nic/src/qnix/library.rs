@@ -397,7 +397,7 @@ impl Process {
             Command::Send(send) => &mut send.path,
             Command::Receive(receive) => &mut receive.path,
         };
-        path.advance(Stage::Bus, visible);
+        path.advance(Stage::BUS, visible);
         let arrive = move |card: &Card| {
             card.interface(vni, |interface| interface.commands.push_back(command));
             card.changed.notify_all();

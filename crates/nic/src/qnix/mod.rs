@@ -58,6 +58,7 @@ mod receive;
 mod registration;
 mod send;
 mod spec;
+pub mod stages;
 mod transfer;
 
 pub use error::QnixError;
@@ -73,7 +74,7 @@ use interface::Interface;
 use nicety_fabric::Port;
 use nicety_host::{Kernel, Memory};
 use nicety_kernel::{Credits, Signal, Sim};
-use nicety_types::{MessageId, NodeId, Path, Recorder, Stage};
+use nicety_types::{MessageId, NodeId, Path, Recorder};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -242,8 +243,8 @@ impl Card {
 
     /// Charges so many cycles of the processor's work to `path`, and its wait until now.
     async fn work(&self, cycles: u64, path: &mut Path) {
-        path.advance(Stage::ControlQueued, self.sim.now());
+        path.advance(stages::CONTROL_QUEUED, self.sim.now());
         self.sim.delay(self.spec.program.clock.cycles(cycles)).await;
-        path.advance(Stage::Control, self.sim.now());
+        path.advance(stages::CONTROL, self.sim.now());
     }
 }

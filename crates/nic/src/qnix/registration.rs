@@ -207,7 +207,7 @@ impl Process {
     async fn describe_pages(&self, message: MessageId, pages: u64, path: &mut Path) {
         if pages > 0 {
             let spec = &self.card.spec;
-            self.card.kernel.cpus().spend(spec.library.context, Stage::Library, path).await;
+            self.card.kernel.cpus().spend(spec.library.context, Stage::LIBRARY, path).await;
             self.store(message, pages * spec.memory.descriptor, path).await;
         }
     }
@@ -221,7 +221,7 @@ impl Process {
         path: &mut Path,
     ) -> Result<(), MemoryError> {
         let card = &self.card;
-        card.kernel.cpus().spend(card.spec.library.copy.cover(bytes), Stage::Copy, path).await;
+        card.kernel.cpus().spend(card.spec.library.copy.cover(bytes), Stage::COPY, path).await;
         let payload = card.dma.memory().read(from, bytes)?;
         card.dma.memory().deposit(to, bytes, &payload)
     }

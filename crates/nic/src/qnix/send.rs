@@ -95,7 +95,7 @@ impl Card {
             Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path.clone())),
             Source::Host(address) => {
                 let place = self.staging.acquire(1).await;
-                self.unstaged.waited(Stage::SendQueued, message, &mut send.path);
+                self.unstaged.waited(Stage::SEND_QUEUED, message, &mut send.path);
                 let channel = self.channel(message, &mut send.path).await;
                 staged.place = Some(place);
                 fetch = Some((address + offset, channel, send.path.clone()));
@@ -155,7 +155,7 @@ impl Card {
             self.whole(vni, next);
         }
         let Staged { place, operation, message, destination, header, offset, last, .. } = staged;
-        self.departures.left.waited(Stage::LinkQueued, message, &mut path);
+        self.departures.left.waited(Stage::LINK_QUEUED, message, &mut path);
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
             source: self.node,

@@ -4,7 +4,8 @@ use super::Card;
 use super::interface::{Kind, Progress};
 use super::library::Completed;
 use super::receive::{Receiving, Slot};
-use crate::parts::{Engine, Moving};
+use crate::parts::{self, Engine, Moving};
+use crate::qnix::stages;
 use nicety_kernel::{Permit, Sim};
 use nicety_types::{MessageId, Path, Payload, Recorder, Resource, Stage};
 use std::cell::RefCell;
@@ -118,7 +119,7 @@ impl Card {
 
     /// Sets a channel up for a packet, and waits for its turn to move bytes.
     async fn prepare(&self, channel: Permit, message: MessageId, path: &mut Path) -> Moving {
-        let set_up = (self.spec.dma.setup, Stage::DmaSetup);
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
         self.transfers.engine.set_up(channel, set_up, message, path).await
     }
 
@@ -130,7 +131,7 @@ impl Card {
         let (payload, flight) = self.dma.read(message, address, bytes, path).await;
         let path = flight.landed();
         self.sim.until(path.at()).await;
-        self.recorder.slice(Resource::Dma, start, path.at(), Some(message), Stage::Fetch.name());
+        self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
         self.fetched(vni, number, payload, path.clone());
         self.release(moving, message, &path);
     }
@@ -142,11 +143,11 @@ impl Card {
         let start = self.sim.now();
         let payload = std::mem::take(&mut deposit.payload);
         let handover = self.dma.deposit(message, address, deposit.bytes, payload, deposit.path).await;
-        self.recorder.slice(Resource::Dma, start, self.sim.now(), Some(message), Stage::Deposit.name());
+        self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), Stage::DEPOSIT.name());
         self.release(moving, message, &handover.path);
         self.dma.landed(&handover).await;
         deposit.path = handover.path;
-        deposit.path.advance(Stage::Deposit, handover.landed);
+        deposit.path.advance(Stage::DEPOSIT, handover.landed);
         self.transfers.finished.borrow_mut().push_back(deposit);
         self.changed.notify_all();
     }
@@ -154,14 +155,14 @@ impl Card {
     /// Sets a doorbell.
     async fn ring(self: Rc<Card>, mut doorbell: Doorbell, channel: Permit) {
         let message = doorbell.message;
-        let set_up = (self.spec.dma.doorbell, Stage::Doorbell);
+        let set_up = (self.spec.dma.doorbell, stages::DOORBELL);
         let moving = self.transfers.engine.set_up(channel, set_up, message, &mut doorbell.path).await;
         let bytes = self.spec.dma.doorbell_bytes;
         let handover = self.dma.bus().deposit(message, 0, bytes, doorbell.path).await;
         self.release(moving, message, &handover.path);
         let mut path = handover.path;
         self.sim.until(handover.landed).await;
-        path.advance(Stage::Deposit, handover.landed);
+        path.advance(Stage::DEPOSIT, handover.landed);
         self.count(|counted| counted.doorbells += 1);
         let Doorbell { vni, operation, completed, .. } = doorbell;
         let rung = self.interface(vni, |interface| {

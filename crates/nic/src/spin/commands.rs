@@ -254,7 +254,7 @@ impl Card {
         };
         let payload = self.take_local(running, local, length)?;
         let place = self.staging.acquire(1).await;
-        running.path.advance(Stage::SendQueued, self.sim.now());
+        running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let by = Starter::Handler(running.message);
         self.send_from_card(header, payload, report, Some(place), running.path.clone(), by);
         Ok(code::OK)
@@ -273,7 +273,7 @@ impl Card {
         };
         let Some(start) = self.host_range(running, offset, length, 0) else { return Ok(code::SEGV) };
         let place = self.staging.acquire(1).await;
-        running.path.advance(Stage::SendQueued, self.sim.now());
+        running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let by = Starter::Handler(running.message);
         let memory = HostPart::at(start, length.into());
         self.sim.spawn(self.clone().fetch_and_send(
@@ -301,7 +301,7 @@ impl Card {
         let Some(start) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         let counted = report.and_then(|report| if let Report::Count(ct) = report { Some(ct) } else { None });
         let place = self.staging.acquire(1).await;
-        running.path.advance(Stage::SendQueued, self.sim.now());
+        running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let started = self.interface.borrow_mut().card_get(start, &header, counted);
         let out = match started {
             Ok(out) => out,

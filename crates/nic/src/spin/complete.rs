@@ -3,8 +3,9 @@
 use super::Card;
 use super::hpus::{Kind, Run};
 use super::incoming::{Fate, outcome};
+use crate::spin::stages;
 use nicety_portals::{FailType, HeaderKind};
-use nicety_types::{Path, Stage};
+use nicety_types::Path;
 use std::rc::Rc;
 
 impl Card {
@@ -112,7 +113,7 @@ impl Card {
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
                 // Handlers' writes have been handed to the bus, which keeps order: the event follows them.
-                path.advance(Stage::InOrder, self.sim.now());
+                path.advance(stages::IN_ORDER, self.sim.now());
                 (first, message, delivery, fail, pending, path)
             };
             let attachment = self.attachment_of(place);

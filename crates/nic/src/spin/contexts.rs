@@ -12,10 +12,11 @@
 use super::Card;
 use super::application::Application;
 use super::spec::Scheduling;
+use crate::spin::stages;
 use nicety_fabric::Packet;
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{Header, HeaderKind};
-use nicety_types::{MessageId, NodeId, Stage};
+use nicety_types::{MessageId, NodeId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -174,7 +175,7 @@ impl Card {
         contexts.let_go();
         let position = contexts.position(message).expect("it waits until now");
         contexts.waiting.borrow_mut().remove(position);
-        packet.path.advance(Stage::HandlerQueued, self.sim.now());
+        packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
         room
     }
 
@@ -199,7 +200,7 @@ impl Card {
         self.contexts.hold();
         self.contexts.changed.wait_until(|| self.place_of(message).is_some()).await;
         self.contexts.let_go();
-        packet.path.advance(Stage::HandlerQueued, self.sim.now());
+        packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
         self.place_of(message).expect("just seen")
     }
 

@@ -70,7 +70,7 @@ impl Card {
         }
         let payload = std::mem::take(&mut packet.payload);
         let handover = self.dma.write(message, address, keep, payload, packet.path.clone());
-        self.recorder.slice(Resource::Dma, packet.path.at(), handover.landed, Some(message), "deposit");
+        self.recorder.slice(Resource::DMA, packet.path.at(), handover.landed, Some(message), "deposit");
         let offset = packet.offset;
         drop(packet);
         self.sim.until(handover.path.at()).await;

@@ -2,13 +2,15 @@
 
 use super::hints::hints;
 use super::spec::read_spin;
+use super::stages;
 use super::{ApplicationReport, Card, HandlerStatistics, Node, Printed, SpinSpec, Unusable};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::parts::transport::TransportStatistics;
+use crate::parts::transport::{self, TransportStatistics};
 use crate::sections::NodeSpec;
 use nicety_hpu::Core;
 use nicety_portals::Statistics;
 use nicety_spec::Reader;
+use nicety_types::Stage;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,6 +55,10 @@ impl Design for Portals {
 
     fn natural_mode(&self) -> Option<&'static str> {
         Some("rdma")
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        [stages::STAGES, transport::stages::STAGES].concat()
     }
 
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {

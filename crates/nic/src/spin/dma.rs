@@ -12,6 +12,7 @@ use super::hpus::{Kind, Thread};
 use super::incoming::Incoming;
 use super::run::{Running, phantom_memory};
 use super::{Card, FaultKind};
+use crate::spin::stages;
 use nicety_hpu::{AddressSpace, Region, TrapKind};
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::FailType;
@@ -164,7 +165,7 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         let payload = self.take_local(running, local, length)?;
-        let place = self.begin(running, handle, local, Stage::DepositQueued).await?;
+        let place = self.begin(running, handle, local, Stage::DEPOSIT_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         if length == 0 {
             self.transfers(running).set(place, Transfer::Done(None));
@@ -175,7 +176,7 @@ impl Card {
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
         self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
-        self.recorder.slice(Resource::Dma, from, handover.landed, message, "write");
+        self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
@@ -194,7 +195,7 @@ impl Card {
             // Refused now rather than when the bytes return.
             self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
         }
-        let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
+        let place = self.begin(running, handle, local, Stage::FETCH_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         if length == 0 {
             self.transfers(running).set(place, Transfer::Done(None));
@@ -206,7 +207,7 @@ impl Card {
         self.sim.spawn(async move {
             let (payload, flight) = card.dma.read(message, address, bytes, path.clone()).await;
             let landed = flight.landed();
-            card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "read");
+            card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "read");
             card.sim.until(landed.at()).await;
             card.transferred(&thread, place, Some(Arriving { local, bytes: payload }), &landed);
         });
@@ -223,7 +224,7 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, 8, options) else { return Ok(code::SEGV) };
         self.with_space(running, |space| space.write(local, 8).map(|_| ()))?;
-        let place = self.begin(running, handle, local, Stage::FetchQueued).await?;
+        let place = self.begin(running, handle, local, Stage::FETCH_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         let card = self.clone();
         let (thread, message, path) = (running.thread.clone(), running.message, running.path.clone());
@@ -232,7 +233,7 @@ impl Card {
         self.sim.spawn(async move {
             let mut path = path;
             card.atomics.clear_of(address, 8).await;
-            path.advance(Stage::AtomicQueued, card.sim.now());
+            path.advance(stages::ATOMIC_QUEUED, card.sim.now());
             let transfer = card.dma.bus().read(message, address, 8, 8, path.clone()).await;
             let found = card.dma.bytes(address, 8);
             if let Ok(bytes) = found.clone().into_buffer() {
@@ -244,7 +245,7 @@ impl Card {
                 card.contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();
-            card.recorder.slice(Resource::Dma, path.at(), landed.at(), Some(message), "atomic");
+            card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "atomic");
             card.sim.until(landed.at()).await;
             card.transferred(&thread, place, Some(Arriving { local, bytes: found }), &landed);
         });

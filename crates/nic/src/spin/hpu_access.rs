@@ -63,7 +63,7 @@ impl Card {
         let found = piece.bytes.borrow()[at..at + bytes as usize].to_vec();
         let handover = self.dma.bus().deposit(message, 0, bytes, path.clone()).await;
         *path = handover.path;
-        path.advance(Stage::Deposit, handover.landed);
+        path.advance(Stage::DEPOSIT, handover.landed);
         self.sim.until(handover.landed).await;
         cpus.notice(path, None).await;
         Ok(found)

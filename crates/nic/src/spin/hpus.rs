@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Kind::Header => "header handler",
             Kind::Payload => "payload handler",

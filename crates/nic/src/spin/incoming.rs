@@ -1,9 +1,10 @@
 //! The messages that are arriving, and what is known of each.
 
 use super::attachments::Attachment;
+use crate::parts::transport;
 use nicety_fabric::Parcel;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
-use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
+use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -196,7 +197,7 @@ impl IncomingTable {
         let place = self.by_message.values().copied().find(is_its)?;
         let incoming = &mut self.places[place];
         incoming.received = incoming.header.payload_bytes();
-        incoming.path.advance(Stage::Transport, now);
+        incoming.path.advance(transport::stages::TRANSPORT, now);
         if let Some(reply) = &mut incoming.reply {
             reply.fail = FailType::Undeliverable;
         }

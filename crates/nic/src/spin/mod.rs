@@ -50,9 +50,11 @@ mod receive;
 mod refusals;
 mod reply;
 mod reply_timeout;
+pub mod resources;
 mod run;
 mod send;
 mod spec;
+pub mod stages;
 mod unexpected;
 mod view;
 mod wait;
@@ -86,9 +88,7 @@ use nicety_fabric::Port;
 use nicety_host::{Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
-use nicety_types::{
-    Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Resource, Stage, Starter, Time,
-};
+use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
 use refusals::Refusals;
 use reply::Atomics;
 use reply_timeout::Answers;
@@ -174,8 +174,8 @@ impl Card {
         recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
-        let mut matching = Occupancy::new(Stage::Match, Stage::MatchQueued);
-        matching.record(recorder, Resource::Matching);
+        let mut matching = Occupancy::new(stages::MATCH, stages::MATCH_QUEUED);
+        matching.record(recorder, resources::MATCHING);
         let card = Rc::new(Card {
             node,
             nodes,
@@ -361,7 +361,7 @@ impl Card {
                 };
                 let mut path = self.dma.bus().post(notice, path);
                 let visible = path.at().max(behind);
-                path.advance(Stage::Deposit, visible);
+                path.advance(Stage::DEPOSIT, visible);
                 posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
                 self.posting.notify_one();
                 Some(path)

@@ -3,9 +3,10 @@
 use super::hpus::{Kind, Run};
 use super::incoming::Fate;
 use super::{Card, FAULTS_KEPT, Fault, FaultKind};
+use crate::spin::stages;
 use nicety_fabric::Parcel;
 use nicety_portals::FailType;
-use nicety_types::{Path, Stage};
+use nicety_types::Path;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
@@ -137,7 +138,7 @@ impl Card {
         if kind == Kind::Completion {
             self.contexts.completed();
         }
-        path.advance(Stage::HandlerQueued, self.sim.now());
+        path.advance(stages::HANDLER_QUEUED, self.sim.now());
         if self.incoming.borrow_mut().get(place).fail.is_ok() {
             self.attachment_of(place).expect("it has a handler").application().refuse();
         }

@@ -6,12 +6,13 @@
 
 use super::send::{Bytes, HostPart, Leaving, Report};
 use super::{CallError, Card, FaultKind};
+use crate::spin::stages;
 use nicety_host::{Cpus, Notice, Transfer};
 use nicety_kernel::describe;
 use nicety_portals::{
     CtEvent, CtHandle, Effects, Error, Interface, List, Me, MeHandle, PutRequest, Request, SearchOp,
 };
-use nicety_types::{MessageId, Path, Stage, Starter};
+use nicety_types::{MessageId, Path, Starter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -319,7 +320,7 @@ impl Card {
         *path = self.command_served(command, crossing).await;
         // Its reply is a write that follows theirs.
         self.atomics.idle().await;
-        path.advance(Stage::AtomicQueued, self.sim.now());
+        path.advance(stages::ATOMIC_QUEUED, self.sim.now());
         *path = self.dma.bus().post(Notice::Event, path.clone());
         self.sim.until(path.at()).await;
         cpus.notice(path, None).await;

@@ -7,9 +7,10 @@
 use super::Card;
 use super::hpus::{Kind, Run};
 use super::incoming::{Fate, Incoming, UNDER_WAY, outcome};
+use crate::spin::stages;
 use nicety_fabric::{Packet, Parcel};
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
-use nicety_types::{Duration, MessageId, Path, Stage};
+use nicety_types::{Duration, MessageId, Path};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -118,7 +119,7 @@ impl Card {
     /// Takes the matching unit's next turn, and returns at the end of its service.
     pub(super) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
         let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
-        path.advance(Stage::Match, start + service);
+        path.advance(stages::MATCH, start + service);
         self.sim.until(start + service).await;
     }
 
@@ -149,7 +150,7 @@ impl Card {
             return false;
         }
         let (mut path, mut controlled) = (path, false);
-        path.advance(Stage::Match, self.sim.now());
+        path.advance(stages::MATCH, self.sim.now());
         self.with_effects(path, |interface, effects| controlled = interface.pt_exhausted(pt, effects));
         if controlled {
             self.incoming.borrow_mut().flow_controlled(pt);

@@ -16,10 +16,11 @@
 
 use super::send::{HostPart, Report};
 use super::{Card, FaultKind};
+use crate::spin::stages;
 use nicety_fabric::Parcel;
 use nicety_kernel::{Pool, Signal, Sim};
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
-use nicety_types::{MessageId, Path, Payload, Resource, Stage, Starter};
+use nicety_types::{MessageId, Path, Payload, Resource, Starter};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -107,17 +108,17 @@ impl Card {
             Payload::empty()
         } else {
             let turn = self.atomics.turn.acquire().await;
-            path.advance(Stage::AtomicQueued, self.sim.now());
+            path.advance(stages::ATOMIC_QUEUED, self.sim.now());
             self.atomics.held.set(Some((delivery.start, bytes)));
             let started = self.sim.now();
             let (old, flight) = self.dma.read(message, delivery.start, bytes, path).await;
             path = flight.landed();
-            path.advance(Stage::Atomic, path.at() + self.spec.atomic);
+            path.advance(stages::ATOMIC, path.at() + self.spec.atomic);
             self.sim.until(path.at()).await;
             let new = computed(delivery, &old, payload);
             self.reply_with(place, delivery, old, path.clone());
             let handover = self.dma.write(message, delivery.start, bytes, new, path);
-            self.recorder.slice(Resource::Dma, started, handover.landed, Some(message), "atomic");
+            self.recorder.slice(Resource::DMA, started, handover.landed, Some(message), "atomic");
             path = handover.path;
             self.sim.until(path.at()).await;
             self.atomics.held.set(None);

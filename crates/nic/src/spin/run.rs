@@ -9,9 +9,11 @@ use super::handlers::map;
 use super::hpus::{Kind, Run, Thread, ThreadState, cycles_until};
 use super::memory::Piece;
 use super::outcome::Ended;
+use crate::spin::resources;
+use crate::spin::stages;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Region, Trap, TrapKind};
 use nicety_portals::HeaderKind;
-use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Resource, Stage, Time};
+use nicety_types::{Buffer, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::rc::Rc;
 
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
@@ -144,7 +146,7 @@ impl Card {
         };
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
-        running.path.advance(Stage::Handler, self.sim.now());
+        running.path.advance(stages::HANDLER, self.sim.now());
         self.leave_core(&running);
         self.record_run(&running, &run, ready, now, &ended);
         if let Some(packet) = &mut run.packet {
@@ -163,7 +165,7 @@ impl Card {
             match &*self.hpus.core(core).last.borrow() {
                 // A handler of the same message occupied the core: its path is the critical one.
                 Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
-                _ => path.advance(Stage::HandlerQueued, now),
+                _ => path.advance(stages::HANDLER_QUEUED, now),
             }
         }
     }
@@ -172,7 +174,7 @@ impl Card {
     fn leave_core(&self, running: &Running) {
         let core = running.thread.core;
         self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
-        let (resource, message) = (Resource::Hpu(core as u32), Some(running.message));
+        let (resource, message) = (resources::HPU.numbered(core as u32), Some(running.message));
         self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
     }
 
@@ -330,11 +332,12 @@ impl Card {
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();
-                    running.path.advance(Stage::Handler, asked);
+                    running.path.advance(stages::HANDLER, asked);
                     let registers = thread.state.borrow().context.args();
                     let answer = self.command(running, registers).await;
                     if self.sim.now() > asked && running.since <= asked {
-                        let (hpu, what) = (Resource::Hpu(thread.core as u32), command_name(registers[7]));
+                        let (hpu, what) =
+                            (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
                         self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
                     }
                     match answer {

@@ -161,7 +161,7 @@ impl Card {
             let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
             self.sim.spawn(async move {
                 let tail = transfer.packet(last).await.tail;
-                recorder.slice(Resource::Dma, path.at(), tail, Some(message), "fetch");
+                recorder.slice(Resource::DMA, path.at(), tail, Some(message), "fetch");
             });
         }
         let bytes = Bytes::Host { memory, transfer };
@@ -178,7 +178,7 @@ impl Card {
         let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
         self.sim.until(gap_over.max(self.port.free(header.target)).max(flight.head)).await;
         if self.sim.now() > flight.head {
-            flight.path.advance(Stage::SendQueued, self.sim.now());
+            flight.path.advance(Stage::SEND_QUEUED, self.sim.now());
             flight.head = self.sim.now();
             flight.tail = flight.tail.max(flight.head);
         }

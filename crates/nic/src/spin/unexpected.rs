@@ -12,13 +12,14 @@ use super::messages::{LONG, MESSAGES, number_of, tag_of};
 use super::view::Seen;
 use super::{CallError, Card, FaultKind};
 use crate::messages::{Arrival, Wanted};
+use crate::spin::resources;
 use nicety_host::Allocation;
 use nicety_kernel::{Pool, Sim};
 use nicety_portals::{
     DropReason, Effects, EqHandle, Event, EventKind, GetRequest, Header, HeaderKind, Interface, List, Md,
     MdHandle, Me, MeOptions, OWN_PT, Request,
 };
-use nicety_types::{MessageId, NodeId, Path, Resource, Stage, Time};
+use nicety_types::{MessageId, NodeId, Path, Stage, Time};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -236,7 +237,7 @@ impl Card {
                 if let Some((message, since)) = queue.and_then(VecDeque::pop_front) {
                     seen.message = Some(message);
                     let (now, what) = (self.sim.now(), "wait for the receive");
-                    self.recorder.slice(Resource::Unexpected, since, now, Some(message), what);
+                    self.recorder.slice(resources::UNEXPECTED, since, now, Some(message), what);
                 }
                 if waiting.get(&key).is_some_and(VecDeque::is_empty) {
                     waiting.remove(&key);
@@ -254,7 +255,7 @@ impl Card {
     /// The library's thread notices an event.
     async fn noticed_by_library(&self, path: &mut Path, message: Option<MessageId>) {
         let messages = self.messages();
-        path.advance(Stage::CpuQueued, self.sim.now());
+        path.advance(Stage::CPU_QUEUED, self.sim.now());
         self.interface.borrow_mut().eq_consumed(messages.events, 1).expect("the queue is the library's");
         messages.cpus.notice(path, message).await;
         if let Some(message) = message {
@@ -291,7 +292,7 @@ impl Card {
 
     async fn copy_message(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CallError> {
         let (memory, cpus) = (self.dma.memory(), &self.messages().cpus);
-        cpus.copy(memory, Some(from), Some(to), bytes, Stage::Copy, path).await?;
+        cpus.copy(memory, Some(from), Some(to), bytes, Stage::COPY, path).await?;
         memory.poke(to, &memory.peek(from, bytes)?)?;
         Ok(())
     }

@@ -121,7 +121,7 @@ impl Card {
         };
         let came = timeout(&self.sim, limit, waiting).await.is_ok();
         if !came {
-            path.advance(Stage::Notice, self.sim.now());
+            path.advance(Stage::NOTICE, self.sim.now());
         }
         came
     }

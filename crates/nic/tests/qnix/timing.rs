@@ -2,7 +2,9 @@
 //! ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
+use nicety_nic::parts;
 use nicety_nic::qnix::How;
+use nicety_nic::qnix::stages;
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -54,22 +56,22 @@ fn an_empty_message_by_hand() {
     assert_eq!(path.origin(), START);
     let stages: Vec<_> = path.stages().map(|(stage, time)| (stage, time.ps() / 1000)).collect();
     let expected = [
-        (Stage::Post, 520),
-        (Stage::Bus, 480),
-        (Stage::Control, 200 + 500 + 200 + 60 + 160),
-        (Stage::ControlQueued, 40 + 40 + 100 + 40),
-        (Stage::Link, 360),
-        (Stage::Deposit, 255),
-        (Stage::Doorbell, 585),
-        (Stage::Notice, 150),
+        (Stage::POST, 520),
+        (Stage::BUS, 480),
+        (stages::CONTROL, 200 + 500 + 200 + 60 + 160),
+        (stages::CONTROL_QUEUED, 40 + 40 + 100 + 40),
+        (Stage::LINK, 360),
+        (Stage::DEPOSIT, 255),
+        (stages::DOORBELL, 585),
+        (Stage::NOTICE, 150),
     ];
     assert_eq!(stages, expected);
 }
 
 /// The path's time without the polls, which depend on the phase of the control program's round.
 fn without_looks(path: &Path) -> u64 {
-    let time = path.at().since(path.origin()) - path.total(Stage::ControlQueued);
-    assert!(path.total(Stage::ControlQueued) < Duration::from_ns(600), "{path:?}");
+    let time = path.at().since(path.origin()) - path.total(stages::CONTROL_QUEUED);
+    assert!(path.total(stages::CONTROL_QUEUED) < Duration::from_ns(600), "{path:?}");
     time.ps() / 1000
 }
 
@@ -79,8 +81,8 @@ fn a_short_message_goes_by_programmed_io_and_is_deposited() {
     // 1024 B are 2 + 32 x 18 clocks before the command; on the link 1056 B; and in a deposit 5 us and 2 + 8 x 30.
     let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
-    assert_eq!(path.total(Stage::Bus), Duration::from_ns(578 * 15 + 480));
-    assert_eq!(path.total(Stage::DmaSetup), Duration::from_ns(5000));
+    assert_eq!(path.total(Stage::BUS), Duration::from_ns(578 * 15 + 480));
+    assert_eq!(path.total(parts::stages::DMA_SETUP), Duration::from_ns(5000));
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn a_long_message_is_fetched_by_the_card() {
     let fetch = 160 + 5000 + 962 * 15;
     let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
-    assert_eq!(path.total(Stage::Fetch), Duration::from_ns(962 * 15));
+    assert_eq!(path.total(Stage::FETCH), Duration::from_ns(962 * 15));
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn the_control_program_does_not_wait_for_a_channel() {
         for receive in receives {
             user.wait(receive).await.unwrap();
         }
-        noted.set(user.path.get().total(Stage::DmaQueued));
+        noted.set(user.path.get().total(parts::stages::DMA_QUEUED));
     });
     rig.run();
     // The second message comes less than 10 us after the first and waits while the channel is programmed, prepares
@@ -141,14 +143,14 @@ fn translation_is_a_system_call_and_descriptors() {
     let copied = message(8192, How::Copy, &[], true).0;
     let translated = message(8192, How::Translate, &[], false).0;
     // 8192 B at 700 MB/s at both ends: 11 702.857 ns and its rounding.
-    assert_eq!(copied.total(Stage::Copy).ps(), 2 * 11_702_858);
-    assert_eq!(copied.total(Stage::Pin), Duration::ZERO);
+    assert_eq!(copied.total(Stage::COPY).ps(), 2 * 11_702_858);
+    assert_eq!(copied.total(Stage::PIN), Duration::ZERO);
     // At the sender only: the receiver translated before. Two descriptors are one burst.
-    assert_eq!(translated.total(Stage::SystemCall), Duration::from_ns(300));
-    assert_eq!(translated.total(Stage::Pin), Duration::from_ns(1200));
-    assert_eq!(translated.total(Stage::Library), Duration::from_ns(520));
-    assert_eq!(translated.total(Stage::Bus), Duration::from_ns(20 * 15 + 480));
-    assert_eq!(translated.total(Stage::Copy), Duration::ZERO);
+    assert_eq!(translated.total(Stage::SYSTEM_CALL), Duration::from_ns(300));
+    assert_eq!(translated.total(Stage::PIN), Duration::from_ns(1200));
+    assert_eq!(translated.total(Stage::LIBRARY), Duration::from_ns(520));
+    assert_eq!(translated.total(Stage::BUS), Duration::from_ns(20 * 15 + 480));
+    assert_eq!(translated.total(Stage::COPY), Duration::ZERO);
 }
 
 /// One-way time of so many messages of so many bytes, with a window of 16.
@@ -234,9 +236,9 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     let (path, _) = message(8192, How::Pool, &[], true);
     // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
     // and a header after the first, and all of this is the message's own time.
-    assert_eq!(path.total(Stage::LinkQueued), Duration::ZERO);
-    assert_eq!(path.total(Stage::Link), Duration::from_ns(2 * 4128 * 5 + 200));
-    assert_eq!(path.total(Stage::Control), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
+    assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
+    assert_eq!(path.total(Stage::LINK), Duration::from_ns(2 * 4128 * 5 + 200));
+    assert_eq!(path.total(stages::CONTROL), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
 }
 
 #[test]
@@ -244,8 +246,8 @@ fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
     // With a fast link the second packet comes while the first one's bytes move. Its channel waits for them, and that
     // is the message's own time: twice 962 clocks, and 17 for the doorbell.
     let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
-    assert_eq!(path.total(Stage::DmaQueued), Duration::ZERO);
-    assert_eq!(path.total(Stage::Deposit), Duration::from_ns((2 * 962 + 17) * 15));
+    assert_eq!(path.total(parts::stages::DMA_QUEUED), Duration::ZERO);
+    assert_eq!(path.total(Stage::DEPOSIT), Duration::from_ns((2 * 962 + 17) * 15));
 }
 
 #[test]
@@ -276,8 +278,8 @@ fn who_waits_for_another_messages_packet_is_queued() {
     let path = path.take().unwrap();
     // The first one's command 1000 + 200, its fetch 160 + 5000 + 962 x 15, a header, 4128 x 5 on the link, and some
     // looks. The second one's command is taken 26 200 and some looks after the start.
-    let waited = path.total(Stage::LinkQueued).ps() / 1000;
+    let waited = path.total(Stage::LINK_QUEUED).ps() / 1000;
     let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
     assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");
-    assert_eq!(path.total(Stage::Link), Duration::from_ns(32 * 5 + 200));
+    assert_eq!(path.total(Stage::LINK), Duration::from_ns(32 * 5 + 200));
 }

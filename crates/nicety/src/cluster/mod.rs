@@ -363,7 +363,11 @@ impl Cluster {
                     events: summary.events,
                     nodes,
                     network: self.network.statistics(),
-                    recording: Recording::of(self.recording, records),
+                    recording: Recording::of(
+                        self.recording,
+                        nicety_nic::stages(self.cards.iter().map(|card| card.design())),
+                        records,
+                    ),
                 })
             }
             Err(RunError::TimeLimit { .. }) if faults.is_empty() && undelivered.is_none() => {

@@ -62,7 +62,7 @@ impl Host {
         }
         let (cpus, memory) = (&self.inner.cpus, &self.inner.memory);
         let copy = async |path: &mut Path| {
-            cpus.copy(memory, Some(from.address()), Some(to.address()), from.len(), Stage::Compute, path)
+            cpus.copy(memory, Some(from.address()), Some(to.address()), from.len(), Stage::COMPUTE, path)
                 .await
         };
         self.timed("compute", copy).await?;

@@ -14,7 +14,7 @@ pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
             while open.last().is_some_and(|&end| end <= slice.start) {
                 open.pop();
             }
-            let inside = slice.resource.nests() || slice.start == slice.end;
+            let inside = slice.resource.kind().nests || slice.start == slice.end;
             open.last().is_none_or(|&end| inside && slice.end <= end)
         };
         let lane = lanes.iter_mut().position(fits).unwrap_or_else(|| {
@@ -45,17 +45,17 @@ mod tests {
 
     #[test]
     fn overlapping_uses_lie_side_by_side() {
-        assert_eq!(lanes(Resource::Dma, &[(0, 10), (2, 5), (3, 12), (5, 6), (10, 11)]), [0, 1, 2, 1, 0]);
+        assert_eq!(lanes(Resource::DMA, &[(0, 10), (2, 5), (3, 12), (5, 6), (10, 11)]), [0, 1, 2, 1, 0]);
     }
 
     #[test]
     fn what_takes_no_time_is_in_nobodys_way() {
-        assert_eq!(lanes(Resource::BusToHost, &[(0, 10), (0, 0), (5, 5), (10, 10), (10, 12)]), [0; 5]);
+        assert_eq!(lanes(Resource::BUS_TO_HOST, &[(0, 10), (0, 0), (5, 5), (10, 10), (10, 12)]), [0; 5]);
     }
 
     #[test]
     fn what_nests_lies_inside() {
         let times = [(0, 10), (0, 4), (4, 10), (5, 5), (9, 12), (10, 11)];
-        assert_eq!(lanes(Resource::Program, &times), [0, 0, 0, 0, 1, 0]);
+        assert_eq!(lanes(Resource::PROGRAM, &times), [0, 0, 0, 0, 1, 0]);
     }
 }

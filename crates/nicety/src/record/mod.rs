@@ -17,7 +17,7 @@ use nicety_types::{
     Arrived, Duration, MessageId, NodeId, NodeRecords, PacketArrived, Path, Sent, Slice, Time,
 };
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Usage {
 pub struct Recording {
     /// Level of recording.
     pub level: Level,
+    /// The stages that messages may have on the cards of the run, in their usual order.
+    pub stages: Vec<Stage>,
     /// Messages, by source and number; from [`Level::Messages`] on.
     pub messages: Vec<Message>,
     /// Packets, by source in the order in which they were sent; from [`Level::Packets`] on.
@@ -108,9 +110,9 @@ pub struct StageTotal {
 }
 
 impl Recording {
-    /// Joins the records of the nodes, given in the order of their numbers.
-    pub(crate) fn of(level: Level, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
-        let mut recording = Recording { level, ..Recording::default() };
+    /// Joins the records of the nodes, given in the order of their numbers. `stages` are those of the cards.
+    pub(crate) fn of(level: Level, stages: Vec<Stage>, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
+        let mut recording = Recording { level, stages, ..Recording::default() };
         let mut arrived: HashMap<MessageId, Arrived> = HashMap::new();
         let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
         for (_, records) in &nodes {
@@ -142,20 +144,18 @@ impl Recording {
 
     /// The stages of all completed messages, in their usual order, and the number of these messages.
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
-        let mut totals: Vec<StageTotal> = Stage::ALL
-            .iter()
-            .map(|&stage| StageTotal { stage, messages: 0, total: Duration::ZERO })
-            .collect();
+        let mut totals: BTreeMap<Stage, StageTotal> = BTreeMap::new();
         let mut messages = 0;
         for stages in self.messages.iter().filter_map(|message| message.stages.as_ref()) {
             messages += 1;
             for &(stage, time) in stages {
-                totals[stage as usize].messages += 1;
-                totals[stage as usize].total += time;
+                let none = StageTotal { stage, messages: 0, total: Duration::ZERO };
+                let total = totals.entry(stage).or_insert(none);
+                total.messages += 1;
+                total.total += time;
             }
         }
-        totals.retain(|total| total.messages > 0);
-        (messages, totals)
+        (messages, totals.into_values().collect())
     }
 }
 
@@ -173,18 +173,8 @@ fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
         completed: completed.map(Path::at),
         noticed: arrived.and_then(|row| row.noticed),
         outcome: arrived.map_or("under way", |row| row.outcome),
-        stages: completed.and_then(|path| stages_between(&sent.base, path)),
+        stages: completed.and_then(|path| Some(path.since(&sent.base)?.collect())),
     }
-}
-
-/// The stages of `path` since `base`; none if `path` does not continue `base`.
-fn stages_between(base: &Path, path: &Path) -> Option<Vec<(Stage, Duration)>> {
-    let goes_on = base.origin() == path.origin()
-        && Stage::ALL.iter().all(|&stage| path.total(stage) >= base.total(stage));
-    goes_on.then(|| {
-        let since = |&stage: &Stage| (stage, path.total(stage) - base.total(stage));
-        Stage::ALL.iter().map(since).filter(|(_, time)| !time.is_zero()).collect()
-    })
 }
 
 /// Sorts the uses of a node's resources, and numbers equal resources.
@@ -208,19 +198,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_does_not_go_on_has_no_stages() {
-        let mut base = Path::from(Time::ZERO);
-        base.advance(Stage::Post, Time::from_ps(5));
-        let mut on = base.clone();
-        on.advance(Stage::Link, Time::from_ps(9));
-        assert_eq!(stages_between(&base, &on), Some(vec![(Stage::Link, Duration::from_ps(4))]));
-        let mut other = Path::from(Time::ZERO);
-        other.advance(Stage::Match, Time::from_ps(20));
-        assert_eq!(stages_between(&base, &other), None);
-        assert_eq!(stages_between(&base, &Path::from(Time::from_ps(7))), None);
-    }
-
-    #[test]
     fn uses_of_equal_resources_are_told_apart() {
         let slice = |resource, start, end| Slice {
             resource,
@@ -229,19 +206,19 @@ mod tests {
             message: None,
             what: "",
         };
-        let hpu = Resource::Hpu(3);
+        let hpu = nicety_nic::spin::resources::HPU.numbered(3);
         let slices = vec![
             slice(hpu, 4, 5),
-            slice(Resource::HostCpu, 5, 20),
-            slice(Resource::HostCpu, 0, 10),
+            slice(Resource::HOST_CPU, 5, 20),
+            slice(Resource::HOST_CPU, 0, 10),
             slice(hpu, 0, 9),
-            slice(Resource::HostCpu, 10, 12),
+            slice(Resource::HOST_CPU, 10, 12),
         ];
         let found: Vec<_> = usages(NodeId(1), slices)
             .iter()
             .map(|u| (u.slice.resource, u.unit, u.slice.start.ps(), u.slice.end.ps()))
             .collect();
-        let cpu = Resource::HostCpu;
+        let cpu = Resource::HOST_CPU;
         assert_eq!(
             found,
             [(cpu, 0, 0, 10), (cpu, 0, 10, 12), (cpu, 1, 5, 20), (hpu, 3, 0, 9), (hpu, 3, 4, 5)]

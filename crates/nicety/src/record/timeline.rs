@@ -7,8 +7,9 @@
 
 use super::proto::Proto;
 use super::{Recording, Starter, Usage, lanes};
-use nicety_types::{MessageId, NodeId, Resource, Slice, Time};
+use nicety_types::{End, FlowPoint, MessageId, NodeId, Pick, Resource, ResourceKind, Slice, Time, Tracks};
 use std::collections::{BTreeMap, HashMap};
+use std::ptr;
 use std::str::FromStr;
 
 /// The unit of the timeline's clock.
@@ -125,27 +126,24 @@ impl Recording {
         let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
         for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
             let Some(message) = slice.message else { continue };
-            let is_run = matches!(slice.resource, Resource::Hpu(_)) && slice.what.ends_with("handler");
-            if is_run {
+            let kind = slice.resource.kind();
+            if kind.programs.contains(&slice.what) {
                 runs.entry((*node, message)).or_default().push(at);
             }
             let Some(points) = points.get_mut(&message) else { continue };
-            let (source, target) = (*node == message.source, *node == ends[&message]);
-            match slice.resource {
-                Resource::HostCpu if source && slice.what == "post" => points.first(0, at),
-                Resource::Link if source => points.first(1, at),
-                Resource::Matching if target => points.first(2, at),
-                Resource::Hpu(_) if target && is_run => points.last(3, at, &self.resources),
-                Resource::Dma if target && matches!(slice.what, "deposit" | "write") => {
-                    points.last(4, at, &self.resources);
+            for point in kind.flow {
+                let here = match point.end {
+                    End::Source => *node == message.source,
+                    End::Target => *node == ends[&message],
+                };
+                if here && (point.purposes.is_empty() || point.purposes.contains(&slice.what)) {
+                    points.take(point, at, &self.resources);
                 }
-                Resource::HostCpu if target && slice.what == "notice" => points.first(5, at),
-                _ => {}
             }
         }
         let mut steps: HashMap<usize, Vec<Step>> = HashMap::new();
         for message in &self.messages {
-            let mut way: Vec<usize> = points[&message.id].0.iter().copied().flatten().collect();
+            let mut way: Vec<usize> = points[&message.id].0.iter().map(|(_, at)| *at).collect();
             if let Starter::Handler(cause) = message.by {
                 let sent_it = |&&at: &&usize| {
                     let Slice { start, end, .. } = self.resources[at].slice;
@@ -167,40 +165,39 @@ impl Recording {
     }
 }
 
-/// The slices that a message's flow passes through: post, link, matching, handler, deposit, notice.
-#[derive(Clone, Copy, Default)]
-struct Points([Option<usize>; 6]);
+/// The slices that a message's flow passes through, by the declared points that they are.
+#[derive(Clone, Default)]
+struct Points(Vec<(&'static FlowPoint, usize)>);
 
 impl Points {
-    fn first(&mut self, role: usize, at: usize) {
-        self.0[role].get_or_insert(at);
-    }
-
-    fn last(&mut self, role: usize, at: usize, all: &[Usage]) {
-        let later = |&before: &usize| all[at].slice.start >= all[before].slice.start;
-        if self.0[role].as_ref().is_none_or(later) {
-            self.0[role] = Some(at);
+    /// Takes the use at `at` as a point, unless a point's better use is known.
+    fn take(&mut self, point: &'static FlowPoint, at: usize, all: &[Usage]) {
+        match self.0.iter_mut().find(|(known, _)| ptr::eq(*known, point)) {
+            None => self.0.push((point, at)),
+            Some((_, before)) => {
+                let later = all[at].slice.start >= all[*before].slice.start;
+                if point.pick == Pick::Last && later {
+                    *before = at;
+                }
+            }
         }
     }
 }
 
 fn node_name(usages: &[Usage]) -> String {
     let node = usages[0].node;
-    let switch = usages.iter().any(|usage| matches!(usage.slice.resource, Resource::SwitchPort(_)));
+    let switch = usages.iter().any(|usage| usage.slice.resource.is_a(Resource::SWITCH_PORT));
     if switch { format!("{node} (switch)") } else { node.to_string() }
 }
 
 fn track_name(usage: &Usage, lane: u32) -> String {
-    let name = usage.slice.resource.name();
-    if usage.slice.resource == Resource::Dma {
+    let ResourceKind { name, tracks, .. } = *usage.slice.resource.kind();
+    if tracks == Tracks::Overlapping {
         // One engine with overlapping transfers: a number would read as an engine's.
         let others = usage.unit + lane;
-        return if others == 0 { name.to_owned() } else { format!("{name}, also under way ({others})") };
+        return if others == 0 { name.to_owned() } else { format!("{name}, also in flight ({others})") };
     }
-    let numbered = match usage.slice.resource {
-        Resource::HostCpu | Resource::SwitchPort(_) | Resource::Hpu(_) => true,
-        _ => usage.unit > 0,
-    };
+    let numbered = tracks == Tracks::Numbered || usage.unit > 0;
     let mut text = if numbered { format!("{name} {}", usage.unit) } else { name.to_owned() };
     if lane > 0 {
         text += &format!(", also ({lane})");

@@ -9,7 +9,7 @@ mod recorder;
 pub(crate) use recorder::Probe;
 pub use recorder::Recorder;
 
-use crate::{Duration, MessageId, NodeId, Path, Time};
+use crate::{Duration, MessageId, NodeId, Path, Resource, Time};
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,62 +56,6 @@ impl FromStr for Level {
             let names = Level::ALL.map(Level::name).join(", ");
             format!("no recording level '{text}'; the levels are {names}")
         })
-    }
-}
-
-/// A resource of a node that is occupied for a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// The host's program: its calls, and how long each takes.
-    Program,
-    /// A CPU core of the host.
-    HostCpu,
-    /// The host bus, towards the card.
-    BusToCard,
-    /// The host bus, towards host memory.
-    BusToHost,
-    /// Transfers of the card from and to host memory, from the request to the last byte; several may be in flight.
-    Dma,
-    /// The serialiser of the card's link.
-    Link,
-    /// The matching unit.
-    Matching,
-    /// An output port of a switch.
-    SwitchPort(u32),
-    /// Messages that came before their receives, from when they were matched.
-    Unexpected,
-    /// A handler processor.
-    Hpu(u32),
-}
-
-impl Resource {
-    /// The name in tables and timelines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Resource::Program => "program",
-            Resource::HostCpu => "host CPU",
-            Resource::BusToCard => "bus to card",
-            Resource::BusToHost => "bus to host",
-            Resource::Dma => "DMA",
-            Resource::Link => "link",
-            Resource::Matching => "matching",
-            Resource::SwitchPort(_) => "switch port",
-            Resource::Unexpected => "unexpected messages",
-            Resource::Hpu(_) => "HPU",
-        }
-    }
-
-    /// The index among several, where the node knows it.
-    pub const fn number(self) -> Option<u32> {
-        match self {
-            Resource::SwitchPort(number) | Resource::Hpu(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// Whether one use may lie inside another: a call inside a call, a command inside a handler.
-    pub const fn nests(self) -> bool {
-        matches!(self, Resource::Program | Resource::Hpu(_))
     }
 }
 

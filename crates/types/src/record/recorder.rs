@@ -302,7 +302,7 @@ mod tests {
             recorder.packet_sent(message(0), 0, 8, t(2));
             recorder.packet_arrived(message(0), 0, t(3));
             recorder.message_matched(message(0), t(4), "matched");
-            recorder.slice(Resource::Link, t(2), t(3), None, "link");
+            recorder.slice(Resource::LINK, t(2), t(3), None, "link");
             let r = recorder.take();
             kept.push([
                 r.sent.len(),
@@ -326,7 +326,7 @@ mod tests {
         recorder.packet_matched(message(0), 8, t(5));
         recorder.packet_settled(message(0), 8, t(6));
         let mut path = Path::from(t(1));
-        path.advance(Stage::Deposit, t(9));
+        path.advance(Stage::DEPOSIT, t(9));
         recorder.message_completed(message(0), &path, "ok");
         recorder.message_noticed(message(0), t(11));
         recorder.message_noticed(message(0), t(12));
@@ -353,7 +353,7 @@ mod tests {
             recorder.message_matched(message(n), t(n), "matched");
             recorder.packet_sent(message(n), 0, 8, t(n));
             recorder.packet_arrived(message(n), 0, t(n));
-            recorder.slice(Resource::Matching, t(n), t(n), Some(message(n)), "match");
+            recorder.slice(Resource::BUS_TO_HOST, t(n), t(n), Some(message(n)), "match");
         }
         // A message past the end whose node this is not: its own node counts it.
         recorder.message_completed(message(4), &Path::from(t(1)), "ok");

@@ -6,11 +6,12 @@ use super::super::intrinsics::{
 use super::super::memory::MemoryKind;
 use super::super::service::{Place, Served, Services};
 use super::Card;
+use crate::nfp::stages;
 use nicety_channels::{
     Buffer, Completion, ContextId, Deadline, Error, Failure, Guard, PAYLOAD_BYTES, TargetId, Want,
 };
 use nicety_hpu::TrapKind;
-use nicety_types::{MessageId, Path, Stage, Time};
+use nicety_types::{MessageId, Path, Time};
 use std::rc::{Rc, Weak};
 
 /// Result codes of a call; `nfp.h` has the same numbers.
@@ -94,7 +95,7 @@ impl Services for Processes {
         let card = self.0.upgrade().expect("a processor that runs is part of a card");
         let now = card.sim.now();
         let path = card.context(card.id(by), |call| {
-            call.path.advance(Stage::Process, now);
+            call.path.advance(stages::PROCESS, now);
             call.path.clone()
         });
         card.context(card.id(released), |call| call.path.follow(&path));
@@ -148,7 +149,7 @@ impl Card {
     pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
-            call.path.advance(Stage::Process, now);
+            call.path.advance(stages::PROCESS, now);
             call.called = now;
             call.into.clear();
             call.into.extend_from_slice(into);
@@ -265,7 +266,7 @@ impl Card {
             if let Some(path) = path {
                 call.path.follow(&path);
             }
-            call.path.advance(Stage::Manager, at);
+            call.path.advance(stages::MANAGER, at);
             (call.into.get(usize::from(guard)).copied(), call.guards, call.message.take())
         });
         if let (Some(message), Err(failure)) = (message, &result) {

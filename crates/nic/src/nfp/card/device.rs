@@ -204,7 +204,7 @@ impl Device {
                 taken => break taken?,
             }
         };
-        path.advance(Stage::SendQueued, card.sim.now());
+        path.advance(Stage::SEND_QUEUED, card.sim.now());
         let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, path.clone());
         card.sim.spawn(call);
         describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;

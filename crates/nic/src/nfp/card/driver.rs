@@ -6,6 +6,7 @@
 
 use super::record::Taken;
 use super::{Card, ChannelError, waited};
+use crate::nfp::stages;
 use nicety_channels::{
     Body, Buffer, Channel, Completion, Deadline, Direction, Error, Failure, Guard, Host, HostEffect, Kind,
     MAILBOX_BYTES, Mailbox, Message, PAGE_BYTES, Page, Payload, TargetId, ThreadId,
@@ -225,10 +226,10 @@ impl Card {
     ) -> Result<Through, Error> {
         let base = path.clone();
         let (cpus, spec) = (self.kernel.cpus(), &self.spec.channels);
-        cpus.spend(spec.library, Stage::Library, path).await;
+        cpus.spend(spec.library, Stage::LIBRARY, path).await;
         self.kernel.call(path).await;
         if request.is_indirect() {
-            cpus.spend(spec.driver.indirect, Stage::Driver, path).await;
+            cpus.spend(spec.driver.indirect, stages::DRIVER, path).await;
         }
         let opened = self.on_host(Some((id, &request)), Some(path.clone()), |host, effects| {
             request.begin(host, id, deadline, effects)
@@ -242,7 +243,7 @@ impl Card {
                 if let Some(release) = &released {
                     path.follow(release);
                 }
-                waited(path, Stage::Receiver, &self.sim);
+                waited(path, stages::RECEIVER, &self.sim);
                 self.kernel.wake(path).await;
                 continue;
             };
@@ -310,9 +311,9 @@ impl Card {
     async fn post(self: &Rc<Card>, mailbox: Mailbox, bytes: [u8; MAILBOX_BYTES], path: &mut Path) {
         let (cpus, driver) = (self.kernel.cpus(), &self.spec.channels.driver);
         if let Ok(Message { body: Body::Pages(_), .. }) = Message::decode(&bytes) {
-            cpus.spend(driver.list, Stage::Driver, path).await;
+            cpus.spend(driver.list, stages::DRIVER, path).await;
         }
-        cpus.spend(driver.post, Stage::Driver, path).await;
+        cpus.spend(driver.post, stages::DRIVER, path).await;
         self.count(|counters| counters.posted += 1);
         self.lane(mailbox, |lane| lane.outbox = bytes);
         let crossing = self.dma.bus().push(self.next_message(), DOORBELL, DOORBELL, path.clone());
@@ -340,9 +341,9 @@ impl Card {
         };
         let path = seen.map(|mailbox| {
             let mut path = self.lane(mailbox, |lane| lane.raised.clone());
-            let own = handler.at().since(at).saturating_sub(handler.total(Stage::InterruptQueued));
-            path.advance(Stage::InterruptQueued, Time::from_ps(handler.at().ps() - own.ps()));
-            for (stage, time) in handler.stages().filter(|(stage, _)| *stage != Stage::InterruptQueued) {
+            let own = handler.at().since(at).saturating_sub(handler.total(Stage::INTERRUPT_QUEUED));
+            path.advance(Stage::INTERRUPT_QUEUED, Time::from_ps(handler.at().ps() - own.ps()));
+            for (stage, time) in handler.stages().filter(|(stage, _)| *stage != Stage::INTERRUPT_QUEUED) {
                 path.advance(stage, handler.at().min(path.at() + time));
             }
             if mailbox.direction == Direction::ToHost {

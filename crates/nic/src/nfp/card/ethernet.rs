@@ -19,6 +19,7 @@ use super::super::intrinsics::{
 use super::super::memory::Reference;
 use super::super::service::{Place, Served};
 use super::{Card, waited};
+use crate::nfp::stages;
 use crate::parts::Matching;
 use nicety_channels::{ContextId, PAYLOAD_BYTES};
 use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
@@ -369,9 +370,9 @@ impl Card {
         let (port, spec) = (self.ethernet.port.as_ref().expect("checked at the call"), &self.spec.port);
         let mut path = self.context(context, |call| call.path.clone());
         let room = self.ethernet.room.acquire(1).await;
-        waited(&mut path, Stage::SendQueued, &self.sim);
+        waited(&mut path, Stage::SEND_QUEUED, &self.sim);
         self.sim.delay(self.spec.clock.cycles(spec.send)).await;
-        waited(&mut path, Stage::Process, &self.sim);
+        waited(&mut path, stages::PROCESS, &self.sim);
         let body_len = body.map_or(0, |(_, len)| len);
         let len = head.len as u64 + body_len;
         let payload = Payload::real(Buffer::filled_by(len.max(spec.least) as usize, |into| {
@@ -388,7 +389,7 @@ impl Card {
             let (memory, _) = self.card_memory(address);
             let fetched = memory.claim(Reference::Read, self.nfp.cycle(), body_len);
             self.sim.until(self.nfp.time(fetched)).await;
-            waited(&mut path, Stage::CardMemory, &self.sim);
+            waited(&mut path, stages::CARD_MEMORY, &self.sim);
         }
         // The port has the frame, and the process continues.
         self.context(context, |call| call.path = path.clone());
@@ -514,10 +515,10 @@ impl Card {
         let Receiver { place, context, queue, head, len, source } = receiver;
         // A frame that came before its receiver has waited for it.
         let mut path = frame.path.clone();
-        path.advance(Stage::Receiver, self.context(context, |call| call.called));
+        path.advance(stages::RECEIVER, self.context(context, |call| call.called));
         self.context(context, |call| call.path = path);
         self.sim.delay(self.spec.clock.cycles(self.spec.port.receive)).await;
-        self.context(context, |call| waited(&mut call.path, Stage::Process, &self.sim));
+        self.context(context, |call| waited(&mut call.path, stages::PROCESS, &self.sim));
         let first = frame.payload.part(0, u64::from(len)).into_buffer().expect("frames have real bytes");
         self.nfp.write_local(place, head, &first).expect("checked at the call");
         self.nfp.write_local(place, source, &frame.source.0.to_le_bytes()).expect("checked at the call");
@@ -564,7 +565,7 @@ impl Card {
             };
             let part = part.into_buffer().expect("frames have real bytes");
             memory.poke(offset, &part).expect("checked at the call");
-            card.context(context, |call| waited(&mut call.path, Stage::CardMemory, &card.sim));
+            card.context(context, |call| waited(&mut call.path, stages::CARD_MEMORY, &card.sim));
             card.end_port_call(place, context, 0);
         });
         Served::Later
@@ -572,7 +573,7 @@ impl Card {
 
     fn end_port_call(&self, place: Place, context: ContextId, result: u32) {
         let at = self.nfp.resumes_at();
-        self.context(context, |call| call.path.advance(Stage::Process, at));
+        self.context(context, |call| call.path.advance(stages::PROCESS, at));
         self.nfp.resume(place, result);
     }
 }

@@ -3,6 +3,7 @@
 use super::super::memory::{Memory, MemoryKind, Reference};
 use super::record::{Carried, Leaving};
 use super::{Card, waited};
+use crate::nfp::stages;
 use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
 use nicety_host::Notice;
 use nicety_types::{MessageId, Path, Payload, Stage, Time};
@@ -69,7 +70,7 @@ impl Card {
         match effect {
             CardEffect::Fetch { manager, mailbox } => {
                 let mut path = self.lane(mailbox, |lane| lane.rung.clone());
-                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                waited(&mut path, stages::MANAGER_QUEUED, &self.sim);
                 self.sim.spawn(self.clone().fetch(manager, mailbox, path));
             }
             CardEffect::Ask { manager, context } => {
@@ -90,8 +91,8 @@ impl Card {
                 let mailbox = self.mailbox_of(manager);
                 let mut path = self.context(context, |call| call.path.clone());
                 self.lane(mailbox, |lane| lane.leaving = Some(Leaving { context, base: path.clone() }));
-                path.advance(Stage::Receiver, self.lane(mailbox, |lane| lane.path.at()));
-                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                path.advance(stages::RECEIVER, self.lane(mailbox, |lane| lane.path.at()));
+                waited(&mut path, stages::MANAGER_QUEUED, &self.sim);
                 let cycles = self.spec.channels.managers.collect;
                 self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
             }
@@ -103,7 +104,7 @@ impl Card {
             }
             CardEffect::Push { manager, mailbox, bytes } => {
                 let mut path = self.lane(mailbox, |lane| lane.path.clone());
-                waited(&mut path, Stage::ManagerQueued, &self.sim);
+                waited(&mut path, stages::MANAGER_QUEUED, &self.sim);
                 let message = self.leaves(mailbox, &bytes);
                 self.sim.spawn(self.clone().push(manager, mailbox, bytes, message, path));
             }
@@ -129,15 +130,15 @@ impl Card {
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
         let mut path = self.lane(mailbox, |lane| lane.path.clone());
-        path.advance(Stage::Receiver, self.context(context, |call| call.called));
-        waited(&mut path, Stage::ManagerQueued, &self.sim);
+        path.advance(stages::RECEIVER, self.context(context, |call| call.called));
+        waited(&mut path, stages::MANAGER_QUEUED, &self.sim);
         (mailbox, path)
     }
 
     /// Charges so many cycles of a manager's work.
     async fn work(&self, cycles: u64, path: &mut Path) {
         self.sim.delay(self.spec.clock.cycles(cycles)).await;
-        waited(path, Stage::Manager, &self.sim);
+        waited(path, stages::MANAGER, &self.sim);
     }
 
     /// A step that is only the manager's own work.
@@ -184,7 +185,7 @@ impl Card {
         let (crossing, size) = (self.next_message(), MAILBOX_BYTES as u64);
         let written = self.dma.bus().write(crossing, mailbox_address(mailbox), size, path);
         let mut raised = self.dma.bus().post(Notice::Event, written.path);
-        raised.advance(Stage::Deposit, written.landed);
+        raised.advance(Stage::DEPOSIT, written.landed);
         self.sim.until(written.landed).await;
         self.count(|counters| counters.pushed += 1);
         self.lane(mailbox, |lane| {
@@ -234,7 +235,7 @@ impl Card {
         *path = flight.landed();
         let behind = self.nfp.cycle_at(path.at()) + memory.write_latency();
         self.sim.until(self.nfp.time(stored.max(behind))).await;
-        waited(path, Stage::CardMemory, &self.sim);
+        waited(path, stages::CARD_MEMORY, &self.sim);
         if !failed {
             payload.pieces().for_each(|(at, bytes)| memory.poke(offset + at, bytes).expect(INSIDE));
         }
@@ -249,7 +250,7 @@ impl Card {
             memory.peek(offset, into).expect(INSIDE);
         }));
         self.sim.until(self.nfp.time(fetched)).await;
-        waited(path, Stage::CardMemory, &self.sim);
+        waited(path, stages::CARD_MEMORY, &self.sim);
         let message = self.next_message();
         // The reply follows these bytes, in order.
         let written = match failed {

@@ -8,10 +8,11 @@
 //! Channels that carry messages between hosts are not recorded here; that would count them twice.
 
 use super::Card;
+use crate::nfp::stages;
 use nicety_channels::{
     Body, ContextId, Direction, Failure, Kind, MAILBOX_BYTES, Mailbox, Message, Reply, Status,
 };
-use nicety_types::{Level, MessageId, Path, Stage, Starter};
+use nicety_types::{Level, MessageId, Path, Starter};
 
 /// A message to the host that a manager collects.
 #[derive(Clone, Debug)]
@@ -108,7 +109,7 @@ impl Card {
         if mailbox.direction == Direction::ToCard
             && let Some(Carried { message, .. }) = self.lane(mailbox, |lane| lane.carried.take())
         {
-            path.advance(Stage::Manager, self.nfp.resumes_at());
+            path.advance(stages::MANAGER, self.nfp.resumes_at());
             self.recorder.message_completed(message, &path, "received");
             self.recorder.message_noticed(message, path.at());
         }
@@ -132,7 +133,7 @@ impl Card {
             };
         let Carried { message, come } = self.lane(mailbox, |lane| lane.carried.take_if(|_| takes))?;
         let waited = come.filter(|come| Some(come) != released).map(|mut own| {
-            own.advance(Stage::Receiver, path.at());
+            own.advance(stages::RECEIVER, path.at());
             (own, path.clone())
         });
         Some(Taken { message, waited })

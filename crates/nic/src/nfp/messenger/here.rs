@@ -35,10 +35,10 @@ impl Messenger {
         let card = self.device.card();
         let (memory, cpus) = (card.memory(), card.kernel().cpus());
         let (bytes, tag, rank) = (u64::from(envelope.bytes), envelope.tag, self.own);
-        cpus.spend(card.spec().channels.library, Stage::Library, path).await;
+        cpus.spend(card.spec().channels.library, Stage::LIBRARY, path).await;
         let mut from = Some(address);
         if envelope.kind == Kind::Eager && !self.mail.borrow().awaits(&envelope) {
-            cpus.copy(memory, Some(address), None, bytes, Stage::Copy, path).await?;
+            cpus.copy(memory, Some(address), None, bytes, Stage::COPY, path).await?;
             if let Ok(inside) = memory.peek(address, bytes)?.into_buffer() {
                 envelope.inside[..inside.len()].copy_from_slice(&inside);
             }
@@ -77,7 +77,7 @@ impl Messenger {
         receive.filled_by_sender.set(met);
         if !met {
             let library = self.device.card().spec().channels.library;
-            self.device.card().kernel().cpus().spend(library, Stage::Library, path).await;
+            self.device.card().kernel().cpus().spend(library, Stage::LIBRARY, path).await;
         }
         let result = self.copy_here(envelope, from, path, (address, room)).await;
         let (rank, bytes) = (self.own, u64::from(envelope.bytes));
@@ -102,7 +102,7 @@ impl Messenger {
             return Err(MessageError::NoRoom { message: arrival, room });
         }
         let (memory, cpus) = (card.memory(), card.kernel().cpus());
-        cpus.copy(memory, from, Some(address), arrival.bytes, Stage::Copy, path).await?;
+        cpus.copy(memory, from, Some(address), arrival.bytes, Stage::COPY, path).await?;
         match from {
             Some(from) => memory.poke(address, &memory.peek(from, arrival.bytes)?)?,
             None => {

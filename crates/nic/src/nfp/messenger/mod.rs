@@ -39,6 +39,7 @@ pub use error::{Arrival, MessageError};
 pub use receive::Posted;
 
 use super::card::{Card, ChannelError, Device};
+use crate::nfp::stages;
 use envelope::{Envelope, Kind, NO_LANE};
 use here::Here;
 use mail::{Came, Mail};
@@ -161,7 +162,7 @@ impl Messenger {
             self.windows[to as usize].acquire(1),
         );
         let window = window.await;
-        path.advance(Stage::Receiver, self.sim.now());
+        path.advance(stages::RECEIVER, self.sim.now());
         let kind = if bytes <= INLINE { Kind::Eager } else { Kind::Rts };
         let id = message.sequence as u32;
         let mut envelope = Envelope { tag, bytes: bytes as u32, id, ..Envelope::new(to, kind) };
@@ -174,7 +175,7 @@ impl Messenger {
             envelope.inside[..bytes as usize].copy_from_slice(&inside);
         }
         let turn = self.network().turn.acquire().await;
-        path.advance(Stage::SendQueued, self.sim.now());
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
         let sending = Rc::new(Sending::default());
         let (messenger, theirs, mut its) = (self.clone(), sending.clone(), path.clone());
         self.sim.spawn(async move {
@@ -239,7 +240,7 @@ impl Messenger {
         bytes: u32,
     ) -> Result<(), MessageError> {
         let lane = self.network().sending.take().await;
-        path.advance(Stage::SendQueued, self.sim.now());
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
         let channel = lane.channel();
         let order = [to, their_lane, bytes, 0].map(u32::to_le_bytes).concat();
         self.device.send(path, channel, &order, None).await?;
@@ -258,7 +259,7 @@ impl Messenger {
     /// Hands an envelope to the card. Only for tasks that run to their end: a call that is dropped keeps its channel.
     async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
         let turn = self.network().turn.acquire().await;
-        path.advance(Stage::SendQueued, self.sim.now());
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
         self.hand_out_in(turn, path, envelope).await
     }
 
@@ -288,7 +289,7 @@ impl Messenger {
                 && came.continued(&came, &path).is_none()
             {
                 its = came;
-                its.advance(Stage::Receiver, path.at());
+                its.advance(stages::RECEIVER, path.at());
             }
             let envelope = Envelope::decode(&payload);
             let came = envelope.map(|envelope| self.mail.borrow_mut().arrived(envelope, its));

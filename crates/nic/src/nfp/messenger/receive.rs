@@ -5,9 +5,10 @@ use super::envelope::{Envelope, Kind, NO_LANE};
 use super::lanes::Lane;
 use super::{Arrival, MessageError, Messenger, OVER, chunks, message_of};
 use crate::Wanted;
+use crate::nfp::stages;
 use nicety_channels::Failure;
 use nicety_kernel::describe;
-use nicety_types::{MessageId, Path, Stage};
+use nicety_types::{MessageId, Path};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -114,7 +115,7 @@ impl Messenger {
         path.follow(&since);
         // The message's own path, if it is not the receive's.
         let (begun, mut own) = (path.clone(), since);
-        own.advance(Stage::Receiver, begun.at());
+        own.advance(stages::RECEIVER, begun.at());
         if envelope.kind == Kind::Rts {
             self.give_back(envelope.rank, path);
         }
@@ -154,7 +155,7 @@ impl Messenger {
             return Ok(arrival);
         }
         let lane = self.network().handing.take().await;
-        path.advance(Stage::Receiver, self.sim.now());
+        path.advance(stages::RECEIVER, self.sim.now());
         self.hand_out(path, &cts(envelope.bytes, lane.number())).await?;
         for (at, piece) in chunks(envelope.bytes) {
             let channel = lane.channel();

@@ -31,6 +31,7 @@
 
 mod flow;
 mod frame;
+pub mod stages;
 mod wire;
 
 use flow::DOUBLINGS;

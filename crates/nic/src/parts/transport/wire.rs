@@ -3,6 +3,7 @@
 
 use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
 use crate::parts::loopback::{self, Loopback};
+use crate::parts::transport::stages;
 use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Parcel, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
@@ -171,7 +172,7 @@ impl Wire {
                 progress.wait_until(room).await;
                 let now = self.sim.now();
                 if now > flight.head {
-                    flight.path.advance(Stage::TransportQueued, now);
+                    flight.path.advance(stages::TRANSPORT_QUEUED, now);
                     (flight.head, flight.tail) = (now, flight.tail.max(now));
                 }
             }
@@ -204,7 +205,7 @@ impl Wire {
             self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed(), flow.since));
         if failed {
             reliable.lose((since, now), &packet);
-            path.advance(Stage::LinkQueued, now);
+            path.advance(Stage::LINK_QUEUED, now);
             return Launched { path, number: Some((to, u64::MAX)) };
         }
         let frame = Frame { kind, source: self.sim.node(), number };
@@ -232,7 +233,7 @@ impl Wire {
         let over =
             || self.with_flow(to, |flow| flow.sending.has_failed() || flow.sending.is_acknowledged(number));
         progress.wait_until(over).await;
-        path.advance(Stage::Transport, self.sim.now());
+        path.advance(stages::TRANSPORT, self.sim.now());
         // A failed flow acknowledges nothing, and has dropped its packets.
         let failed =
             self.with_flow(to, |flow| flow.sending.has_failed() && !flow.sending.is_acknowledged(number));
@@ -290,7 +291,7 @@ impl Wire {
             let Some(reliable) = &self.reliable else { return packet };
             // Checks are pipelined, so that packets do not wait for each other.
             let checked = packet.path.at() + reliable.spec.check;
-            packet.path.advance(Stage::Transport, checked);
+            packet.path.advance(stages::TRANSPORT, checked);
             self.sim.until(checked).await;
             if self.take(reliable, &packet) {
                 return packet;
@@ -425,7 +426,7 @@ impl Wire {
             }
             let (number, kept) = flow.sending.send_again()?;
             let mut path = kept.handed.clone();
-            path.advance(Stage::Retransmit, now);
+            path.advance(stages::RETRANSMIT, now);
             Some((number, kept.packet.share(), path))
         });
         // It may have been acknowledged while waiting for its credit.

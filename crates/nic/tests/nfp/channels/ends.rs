@@ -4,6 +4,7 @@ use super::script::Step;
 use super::{Host, from};
 use nicety_channels::{Error, Failure, Kind};
 use nicety_nic::nfp::ChannelError;
+use nicety_nic::nfp::stages;
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ fn a_sender_waits_for_its_reader() {
         device.send(&mut path, channel, &[1, 2, 3, 4, 5, 6, 7, 8], None).await.unwrap();
         assert!(sim.now() > Time::ZERO + Duration::from_us(6000), "{}", sim.now());
         // All that time is the receiver's, beside the message's own.
-        let own = path.at().since(path.origin()).saturating_sub(path.total(nicety_types::Stage::Receiver));
+        let own = path.at().since(path.origin()).saturating_sub(path.total(stages::RECEIVER));
         assert!(own < Duration::from_us(16), "{own}");
         assert_eq!(path.stages().map(|(_, time)| time).sum::<Duration>(), path.at().since(path.origin()));
     });

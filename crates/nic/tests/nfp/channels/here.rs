@@ -3,6 +3,7 @@
 use super::messages::pair;
 use super::recording::rows;
 use super::{Host, from};
+use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, INLINE, MessageError, Messenger, WINDOW};
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
@@ -55,7 +56,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
         let mut path = from(&sim);
         let posted = theirs.post(&path, Some(0), Some(9), back, 5000).unwrap();
         theirs.send(&mut path, 0, 9, out, 4096).await.unwrap();
-        assert_eq!(parts(&path), [(Stage::Library, LIBRARY), (Stage::Copy, 7 * LINE)]);
+        assert_eq!(parts(&path), [(Stage::LIBRARY, LIBRARY), (Stage::COPY, 7 * LINE)]);
         assert_eq!(path.at(), sim.now());
         let arrival = theirs.received(&mut path, posted).await.unwrap();
         assert_eq!(arrival, Arrival { source: 0, tag: 9, bytes: 4096 });
@@ -71,7 +72,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
     assert!(!messenger.is_started());
     let rows = rows(&host.recorder);
     assert_eq!(rows.len(), 1);
-    let stages = [(Stage::Library, LIBRARY), (Stage::Copy, 7 * LINE)];
+    let stages = [(Stage::LIBRARY, LIBRARY), (Stage::COPY, 7 * LINE)];
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
@@ -86,7 +87,7 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
         let mut path = from(&sim);
         messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
         // Two cycles of 400 ps behind the line.
-        let sent = [(Stage::Library, LIBRARY), (Stage::Copy, LINE + 800)];
+        let sent = [(Stage::LIBRARY, LIBRARY), (Stage::COPY, LINE + 800)];
         assert_eq!(parts(&path), sent);
         memory.write(out, &[0; INLINE as usize]).unwrap();
         sim.until(Time::from_ps(1_000_000)).await;
@@ -99,9 +100,9 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     host.run();
     let rows = rows(&host.recorder);
     let stages = [
-        (Stage::Library, 2 * LIBRARY),
-        (Stage::Copy, 2 * (LINE + 800)),
-        (Stage::Receiver, 1_000_000 - LIBRARY - LINE - 800),
+        (Stage::LIBRARY, 2 * LIBRARY),
+        (Stage::COPY, 2 * (LINE + 800)),
+        (stages::RECEIVER, 1_000_000 - LIBRARY - LINE - 800),
     ];
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
@@ -219,7 +220,7 @@ fn a_short_message_to_a_receive_is_copied_once() {
         let posted = messenger.post(&path, None, None, back, INLINE).unwrap();
         messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
         messenger.received(&mut path, posted).await.unwrap();
-        assert_eq!(parts(&path), [(Stage::Library, LIBRARY), (Stage::Copy, LINE + 1193)]);
+        assert_eq!(parts(&path), [(Stage::LIBRARY, LIBRARY), (Stage::COPY, LINE + 1193)]);
         assert_eq!(bytes(&memory, back, INLINE), pattern(INLINE));
     });
     host.run();

@@ -3,8 +3,9 @@
 use super::script::Step;
 use super::{Host, from};
 use nicety_channels::Failure;
+use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{ChannelError, MemoryKind, map};
-use nicety_types::{Duration, Stage};
+use nicety_types::Duration;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -57,7 +58,7 @@ fn a_path_says_where_the_time_went() {
         let fetch = |answer: u64| wire(24) + 500_000 + answer;
         // CTM takes 8 bytes a cycle, from the first completion on, and the page comes faster; it begins at a whole
         // cycle.
-        let stored = path.total(nicety_types::Stage::CardMemory).ps();
+        let stored = path.total(stages::CARD_MEMORY).ps();
         let behind = cycles(511 + 75) - (page - wire(276));
         assert!((behind - cycles(1)..=behind).contains(&stored), "{stored} of {behind}");
         let expected = [
@@ -122,7 +123,7 @@ fn the_managers_steps_recur_for_each_list() {
                     _ => device.receive_indirect(&mut path, channel, buffer, bytes, None).await,
                 }
                 .unwrap();
-                theirs.set(path.total(Stage::Manager));
+                theirs.set(path.total(stages::MANAGER));
             });
             host.run();
             spent.get().ps()

@@ -3,6 +3,7 @@
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
+use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW, number};
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
 use proptest::prelude::*;
@@ -220,7 +221,7 @@ fn the_parts_of_a_ping_pong_add_up() {
                         assert_eq!(path.at(), node.sim.now());
                         let all = path.stages().map(|(_, time)| time).sum::<Duration>();
                         assert_eq!(all, path.at().since(path.origin()));
-                        for stage in [Stage::Link, Stage::Process, Stage::Manager, Stage::Interrupt] {
+                        for stage in [Stage::LINK, stages::PROCESS, stages::MANAGER, Stage::INTERRUPT] {
                             assert!(!path.total(stage).is_zero(), "{stage:?} of {size} bytes");
                         }
                     }

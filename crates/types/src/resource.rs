@@ -1,0 +1,218 @@
+//! Resources of a node that are occupied for a time, as recordings and timelines know them.
+//!
+//! Each kind is declared once, where the part of the host, network or card is. What every node has is declared here.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ptr;
+
+/// A kind of resource.
+#[derive(Debug)]
+pub struct ResourceKind {
+    /// The name in tables and timelines.
+    pub name: &'static str,
+    /// Its place among the resources of a node: those of nicety are multiples of 10.
+    pub place: u16,
+    /// How its uses lie in a timeline.
+    pub tracks: Tracks,
+    /// Whether one use may lie inside another: a call inside a call, a command inside a handler.
+    pub nests: bool,
+    /// The points of a message's flow through a timeline that are uses of it.
+    pub flow: &'static [FlowPoint],
+    /// Uses, by purpose, that are runs of programs which may send messages.
+    pub programs: &'static [&'static str],
+}
+
+/// How uses of a resource lie in a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracks {
+    /// On one track; a use during another is on a track beside it.
+    One,
+    /// On a track for each of several, with their numbers.
+    Numbered,
+    /// On one track, and those of transfers in flight at the same time beside it.
+    Overlapping,
+}
+
+/// A point of a message's flow through a timeline: one use of a resource for the message.
+#[derive(Debug)]
+pub struct FlowPoint {
+    /// The end of the message where it is.
+    pub end: End,
+    /// Which of several.
+    pub pick: Pick,
+    /// Purposes of the use; any if there are none.
+    pub purposes: &'static [&'static str],
+}
+
+/// An end of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The node that sends it.
+    Source,
+    /// The node that it is for.
+    Target,
+}
+
+/// One of several uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The first to be recorded.
+    First,
+    /// The last to begin.
+    Last,
+}
+
+/// A resource of a node.
+#[derive(Clone, Copy)]
+pub struct Resource {
+    kind: &'static ResourceKind,
+    number: Option<u32>,
+}
+
+impl Resource {
+    /// The resource of a kind, or all of a kind that are told apart only after the run.
+    pub const fn new(kind: &'static ResourceKind) -> Resource {
+        Resource { kind, number: None }
+    }
+
+    /// One of several.
+    pub const fn numbered(self, number: u32) -> Resource {
+        Resource { number: Some(number), ..self }
+    }
+
+    /// Its kind.
+    pub const fn kind(self) -> &'static ResourceKind {
+        self.kind
+    }
+
+    /// The name in tables and timelines.
+    pub const fn name(self) -> &'static str {
+        self.kind.name
+    }
+
+    /// The index among several, where the node knows it.
+    pub const fn number(self) -> Option<u32> {
+        self.number
+    }
+
+    /// Whether both are of one kind.
+    pub fn is_a(self, other: Resource) -> bool {
+        ptr::eq(self.kind, other.kind)
+    }
+
+    fn order(self) -> (u16, &'static str, usize, Option<u32>) {
+        (self.kind.place, self.kind.name, ptr::from_ref(self.kind).addr(), self.number)
+    }
+}
+
+impl PartialEq for Resource {
+    fn eq(&self, other: &Resource) -> bool {
+        self.is_a(*other) && self.number == other.number
+    }
+}
+
+impl Eq for Resource {}
+
+impl Ord for Resource {
+    fn cmp(&self, other: &Resource) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Resource {
+    fn partial_cmp(&self, other: &Resource) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for Resource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.kind.name, self.number).hash(state);
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "Resource({} {number})", self.name()),
+            None => write!(f, "Resource({})", self.name()),
+        }
+    }
+}
+
+/// Declares resources as constants, in the order in which they are given.
+///
+/// ```
+/// use nicety_types::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
+///
+/// nicety_types::resources! {
+///     /// The ring of descriptors.
+///     pub const RING = ResourceKind {
+///         name: "ring",
+///         place: 65,
+///         tracks: Tracks::One,
+///         nests: false,
+///         flow: &[FlowPoint { end: End::Source, pick: Pick::First, purposes: &[] }],
+///         programs: &[],
+///     };
+/// }
+/// assert!(Resource::LINK < RING);
+/// ```
+#[macro_export]
+macro_rules! resources {
+    ($($(#[$doc:meta])* $vis:vis const $name:ident = $kind:expr;)*) => {
+        $(
+            $(#[$doc])*
+            $vis const $name: $crate::Resource = {
+                static KIND: $crate::ResourceKind = $kind;
+                $crate::Resource::new(&KIND)
+            };
+        )*
+    };
+}
+
+/// A kind with one track, whose uses do not nest and are no points of a message's flow.
+const PLAIN: ResourceKind =
+    ResourceKind { name: "", place: 0, tracks: Tracks::One, nests: false, flow: &[], programs: &[] };
+
+impl Resource {
+    resources! {
+        /// The host's program: its calls, and how long each takes.
+        pub const PROGRAM = ResourceKind { name: "program", place: 10, nests: true, ..PLAIN };
+        /// A CPU core of the host.
+        pub const HOST_CPU = ResourceKind {
+            name: "host CPU",
+            place: 20,
+            tracks: Tracks::Numbered,
+            flow: &[
+                FlowPoint { end: End::Source, pick: Pick::First, purposes: &["post"] },
+                FlowPoint { end: End::Target, pick: Pick::First, purposes: &["notice"] },
+            ],
+            ..PLAIN
+        };
+        /// The host bus, towards the card.
+        pub const BUS_TO_CARD = ResourceKind { name: "bus to card", place: 30, ..PLAIN };
+        /// The host bus, towards host memory.
+        pub const BUS_TO_HOST = ResourceKind { name: "bus to host", place: 40, ..PLAIN };
+        /// Transfers of the card from and to host memory, from the request to the last byte; several may be in flight.
+        pub const DMA = ResourceKind {
+            name: "DMA",
+            place: 50,
+            tracks: Tracks::Overlapping,
+            flow: &[FlowPoint { end: End::Target, pick: Pick::Last, purposes: &["deposit", "write"] }],
+            ..PLAIN
+        };
+        /// The serialiser of the card's link.
+        pub const LINK = ResourceKind {
+            name: "link",
+            place: 60,
+            flow: &[FlowPoint { end: End::Source, pick: Pick::First, purposes: &[] }],
+            ..PLAIN
+        };
+        /// An output port of a switch.
+        pub const SWITCH_PORT =
+            ResourceKind { name: "switch port", place: 80, tracks: Tracks::Numbered, ..PLAIN };
+    }
+}
