@@ -4,7 +4,7 @@
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
-    Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+    Channel, HeaderBytes, Label, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, Rng, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
@@ -25,11 +25,8 @@ async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {
     for k in 0..PACKETS {
         let turn = port.turn(Flight::resting(Path::clock(sim.now()))).await;
         let packet = Packet {
-            source,
-            destination: to,
-            message: MessageId { source, sequence: 0 },
+            label: Label { destination: to, message: MessageId { source, sequence: 0 }, offset: k * PACKET },
             channel: Channel::Data,
-            offset: k * PACKET,
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(PACKET),
             path: Path::clock(Time::ZERO),

@@ -3,7 +3,7 @@
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
-    Channel, HeaderBytes, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+    Channel, HeaderBytes, Label, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
@@ -23,11 +23,12 @@ async fn send(sim: Sim, port: Rc<Port>, packets: u64, to: impl Fn(u64) -> u32) {
     for sequence in 0..packets {
         let turn = port.turn(Flight::resting(Path::from(sim.now()))).await;
         let packet = Packet {
-            source,
-            destination: NodeId(to(sequence)),
-            message: MessageId { source, sequence },
+            label: Label {
+                destination: NodeId(to(sequence)),
+                message: MessageId { source, sequence },
+                offset: 0,
+            },
             channel: Channel::Data,
-            offset: 0,
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(4096),
             path: Path::from(Time::ZERO),

@@ -342,7 +342,7 @@ struct Route {
 
 impl Route {
     fn link_up(&self, packet: &Transit, rank: u64) -> u64 {
-        let pair = u64::from(packet.source.0) << 32 | u64::from(packet.destination.0);
+        let pair = u64::from(packet.message.source.0) << 32 | u64::from(packet.destination.0);
         let hash = match self.up {
             UpRouting::DModK => return rank / self.stride % self.half,
             UpRouting::Hash => mix(pair),
@@ -358,7 +358,7 @@ impl Routing for Route {
     fn port(&self, packet: &Transit, _: usize) -> usize {
         let to = packet.destination;
         let Some(rank) = self.ranks.get(to.0 as usize).copied().filter(|&rank| rank != u32::MAX) else {
-            panic!("a switch has no route to {to}, where a packet of {} is for", packet.source)
+            panic!("a switch has no route to {to}, where a packet of {} is for", packet.message.source)
         };
         let place = u64::from(rank).wrapping_sub(self.first);
         let port = match place < self.below {

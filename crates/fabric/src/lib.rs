@@ -1,6 +1,7 @@
 //! The network: links and switches that carry packets between nodes.
 //!
-//! - [`Packet`] is the only thing that ever passes between nodes, by value, with real header bytes.
+//! - [`Packet`] is the only thing that ever passes between nodes, by value. Its header and payload are real bytes, and
+//!   all that a receiver reads; its [`Label`] is for the network and for records.
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
 //!   the other end. [`pair`] is both at once.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
@@ -28,7 +29,7 @@ pub use faults::{
 pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link, link_between};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
-pub use packet::{Channel, HeaderBytes, Packet, Symbol};
+pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
 pub use parcel::Parcel;
 pub use port::{LinkSpec, Port, Turn, pair};
 pub use routing::{Routing, RoutingTable};

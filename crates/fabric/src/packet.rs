@@ -20,9 +20,17 @@ impl HeaderBytes {
     /// # Panics
     /// When it is longer than 96 bytes.
     pub fn new(header: &[u8]) -> HeaderBytes {
+        HeaderBytes::emitted(header.len(), |bytes| bytes.copy_from_slice(header))
+    }
+
+    /// A header of `len` bytes, as `emit` writes it over zeros.
+    ///
+    /// # Panics
+    /// When it is longer than 96 bytes.
+    pub fn emitted(len: usize, emit: impl FnOnce(&mut [u8])) -> HeaderBytes {
         let mut bytes = [0; HEADER_CAPACITY];
-        bytes[..header.len()].copy_from_slice(header);
-        HeaderBytes { len: header.len() as u8, bytes }
+        emit(&mut bytes[..len]);
+        HeaderBytes { len: len as u8, bytes }
     }
 
     /// The header with `more` behind it.
@@ -35,6 +43,14 @@ impl HeaderBytes {
         whole.bytes[start..end].copy_from_slice(more);
         whole.len = end as u8;
         whole
+    }
+
+    /// Takes the last `len` bytes off: a layer's own part, which it has read.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn strip(&mut self, len: usize) {
+        self.len = u8::try_from(usize::from(self.len) - len).expect("shorter than before");
     }
 
     /// Flips the bits `mask` of byte `at`, as a bad wire does.
@@ -68,19 +84,25 @@ pub enum Channel {
     Control,
 }
 
+/// The label on a packet: its route, for the network, and its name in records. A card that receives it reads none of
+/// this, but the bytes of the header, which hold all that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The node it is for.
+    pub destination: NodeId,
+    /// The message it is part of, and with it the node that sent it. Routes may depend on both.
+    pub message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub offset: u64,
+}
+
 /// A packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The node that sent it.
-    pub source: NodeId,
-    /// The node it is for.
-    pub destination: NodeId,
-    /// The message it is part of.
-    pub message: MessageId,
+    /// Its route and its name.
+    pub label: Label,
     /// Its flow control.
     pub channel: Channel,
-    /// Where its payload begins in the message's, in bytes. The packet at offset 0 is the header packet.
-    pub offset: u64,
     /// The header.
     pub header: HeaderBytes,
     /// The payload.

@@ -164,11 +164,12 @@ impl Port {
         }
         let bytes = packet.payload.len() + self.spec.header;
         let again = self.outgoing.duplicates().then(|| flight.clone());
-        let (crossed, handed) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
+        let message = packet.label.message;
+        let (crossed, handed) = self.link.borrow_mut().cross_after(granted, message, bytes, flight);
         self.meter.sent(bytes, waited, self.busy());
         let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
         if !packet.is_control() {
-            self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), start);
+            self.recorder.packet_sent(message, packet.label.offset, packet.payload.len(), start);
         }
         let span = Span::of(&crossed);
         let packet = Transit::begin(packet, crossed.path);

@@ -43,7 +43,7 @@ impl Routing for RoutingTable {
         let to = packet.destination;
         match self.ports.get(to.0 as usize) {
             Some(Some(port)) => usize::from(*port),
-            _ => panic!("a switch has no route to {to}, where a packet of {} is for", packet.source),
+            _ => panic!("a switch has no route to {to}, where a packet of {} is for", packet.message.source),
         }
     }
 }

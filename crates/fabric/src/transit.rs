@@ -22,11 +22,9 @@ impl Span {
 /// A packet in flight through switches.
 #[derive(Debug)]
 pub struct Transit {
-    /// The node that sent it.
-    pub source: NodeId,
     /// The node it is for.
     pub destination: NodeId,
-    /// The message it is part of.
+    /// The message it is part of, and with it the node that sent it.
     pub message: MessageId,
     /// Its flow control.
     pub channel: Channel,
@@ -40,9 +38,8 @@ impl Transit {
     /// Puts a packet in flight; `path` accounts for the time until its first byte leaves its first link.
     pub(crate) fn begin(packet: Packet, path: Path) -> Transit {
         Transit {
-            source: packet.source,
-            destination: packet.destination,
-            message: packet.message,
+            destination: packet.label.destination,
+            message: packet.label.message,
             channel: packet.channel,
             bytes: packet.payload.len(),
             trace: Trace::begin(path),

@@ -1,8 +1,9 @@
 //! Faults on links: their effect on packets, and that credits, timing and other links are not affected.
 
 use nicety_fabric::{
-    Cause, Channel, FaultStatistics, Faults, HeaderBytes, LinkFaults, LinkSpec, LostPacket, NetworkSpec,
-    NetworkStatistics, NodeFailure, Outage, Packet, Place, Port, Rates, SwitchSpec, Symbol, Topology,
+    Cause, Channel, FaultStatistics, Faults, HeaderBytes, Label, LinkFaults, LinkSpec, LostPacket,
+    NetworkSpec, NetworkStatistics, NodeFailure, Outage, Packet, Place, Port, Rates, SwitchSpec, Symbol,
+    Topology,
 };
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Segment, Time};
@@ -48,11 +49,12 @@ fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Fault
             for sequence in 0..packets {
                 let turn = sender.turn(Flight::resting(Path::from(clock.now()))).await;
                 let packet = Packet {
-                    source: id,
-                    destination: NodeId((id.0 + 1) % hosts),
-                    message: MessageId { source: id, sequence },
+                    label: Label {
+                        destination: NodeId((id.0 + 1) % hosts),
+                        message: MessageId { source: id, sequence },
+                        offset: 0,
+                    },
                     channel: Channel::Data,
-                    offset: 0,
                     header: HeaderBytes::new(&[0xaa; 16]),
                     payload: Payload::copy_of(&content(id.0, sequence)),
                     path: Path::from(Time::ZERO),
@@ -67,7 +69,7 @@ fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Fault
                 let parts: Duration = packet.path.stages().map(|(_, time)| time).sum();
                 assert_eq!((packet.path.at(), packet.path.origin() + parts), (clock.now(), clock.now()));
                 let Some(Segment::Real(bytes)) = packet.payload.segments().next() else { panic!("no bytes") };
-                let message = packet.message;
+                let message = packet.label.message;
                 let mut bytes = bytes.to_vec();
                 bytes.extend(packet.header.as_slice());
                 came.borrow_mut().push((clock.now(), message.source.0, message.sequence, bytes));

@@ -2,7 +2,7 @@
 
 mod switch_support;
 
-use nicety_fabric::{Channel, HeaderBytes, Packet};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Time};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,11 +62,8 @@ fn packets_through_a_switch_cost_no_allocation() {
                     let header = HeaderBytes::new(&[0; 64]);
                     let payload = Payload::copy_of(&sequence.to_le_bytes());
                     let path = Path::from(Time::ZERO);
-                    let (source, channel) = (NodeId(host), Channel::Data);
-                    port.launch(
-                        Packet { source, destination, message, channel, offset: 0, header, payload, path },
-                        turn,
-                    );
+                    let (label, channel) = (Label { destination, message, offset: 0 }, Channel::Data);
+                    port.launch(Packet { label, channel, header, payload, path }, turn);
                 }
             });
         }

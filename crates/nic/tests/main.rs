@@ -20,4 +20,5 @@ mod transport_flow;
 mod untrusted;
 mod unwaited;
 mod visibility;
+mod wire;
 mod yielding;

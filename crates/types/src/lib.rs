@@ -3,7 +3,7 @@
 //! attributes every picosecond of a latency to a [`Stage`].
 //!
 //! A [`Recorder`] keeps the rows of a run. [`Stream`] is the arithmetic of bytes that stream through a bus or
-//! a link.
+//! a link. [`View`] reads and writes the fields of headers.
 //!
 //! Nothing here knows about events, cards or protocols.
 
@@ -16,6 +16,7 @@ mod resource;
 mod stage;
 mod stream;
 mod time;
+mod view;
 
 pub use id::{LinkId, MessageId, NodeId};
 pub use path::{Account, Path};
@@ -29,3 +30,4 @@ pub use resource::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
 pub use stage::{DeclaredStage, Stage};
 pub use stream::{Burst, Flight, Handover, Occupancy, Stream};
 pub use time::{Duration, Time};
+pub use view::View;

@@ -7,9 +7,9 @@
 
 use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
-use nicety_fabric::{Channel, Packet, Port};
+use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_kernel::Sim;
-use nicety_nic::nfp::{NfpSpec, frame_header, map};
+use nicety_nic::nfp::{self, Address, NfpSpec, map};
 use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -125,13 +125,12 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     let payload = Payload::real(Buffer::filled_by(payload.len(), |into| into.copy_from_slice(&payload)));
     let path = Path::from(sim.now());
     let turn = port.turn(Flight::resting(path.clone())).await;
+    let message = MessageId { source: sim.node(), sequence: sequence.into() };
+    let (destination, source) = (Address::of(CARD, 0), Address(station));
     let packet = Packet {
-        source: sim.node(),
-        destination: CARD,
-        message: MessageId { source: sim.node(), sequence: sequence.into() },
+        label: Label { destination: CARD, message, offset: 0 },
         channel: Channel::Data,
-        offset: 0,
-        header: frame_header(station, (CARD, 0), kind, &payload),
+        header: nfp::Frame { destination, source, last: kind }.emit(&payload),
         payload,
         path,
     };

@@ -1,6 +1,6 @@
 //! A plain card with a ring of transmit and one of receive descriptors: its library matches messages and copies them.
 
-use nicety_fabric::{Channel, HeaderBytes, Packet, Parcel, Port};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel, Port};
 use nicety_host::{Allocation, Bus, BusSpec, Memory};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
 use nicety_nic::{
@@ -8,7 +8,7 @@ use nicety_nic::{
     Wanted, read_bus, read_node,
 };
 use nicety_spec::Reader;
-use nicety_types::{Flight, MessageId, NodeId, Recorder, Stage, Starter};
+use nicety_types::{Flight, MessageId, NodeId, Recorder, Stage, Starter, View};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,8 +25,11 @@ struct RingsSpec {
     packet: u64,
 }
 
-/// A packet in a buffer of the receive ring: tag, bytes of its message, and the descriptor of the buffer.
-struct Received(Parcel, u32, u64, Permit);
+/// The header of a packet: the sender's rank and count of messages, offset, tag, and bytes of the message.
+type Repr = [u64; 5];
+
+/// A packet in a buffer of the receive ring, its message, its header, and the descriptor of the buffer.
+struct Received(Parcel, MessageId, Repr, Permit);
 
 struct RingsCard {
     sim: Sim,
@@ -98,7 +101,9 @@ impl RingsCard {
     async fn listen(self: Rc<Self>) {
         for at in 0.. {
             let mut packet = self.port.receive().await;
-            let (message, offset, bytes) = (packet.message, packet.offset, packet.payload.len());
+            let header: Repr = std::array::from_fn(|word| View(packet.header.as_slice()).u64(8 * word));
+            let message = MessageId { source: NodeId(header[0] as u32), sequence: header[1] };
+            let (offset, bytes) = (header[2], packet.payload.len());
             self.recorder.packet_arrived(message, offset, self.sim.now());
             let descriptor = self.receive.acquire(1).await;
             packet.path.advance(RING_QUEUED, self.sim.now());
@@ -113,9 +118,7 @@ impl RingsCard {
             if offset == 0 {
                 self.recorder.message_matched(message, self.sim.now(), "in the ring");
             }
-            let header = packet.header;
-            let word = |at: usize| header.as_slice()[at..at + 8].try_into().map(u64::from_le_bytes).unwrap();
-            self.received.borrow_mut().push(Received(packet, word(0) as u32, word(8), descriptor));
+            self.received.borrow_mut().push(Received(packet, message, header, descriptor));
             self.changed.notify_all();
         }
     }
@@ -131,26 +134,21 @@ impl RingsCard {
         caller.cpus.post(&mut path, id).await;
         path = self.bus.push(id, 0, self.spec.packet, path).packet(0).await.landed();
         self.sim.until(path.at()).await;
-        let words = [u64::from(tag).to_le_bytes(), bytes.to_le_bytes()].concat();
         for offset in (0..bytes.max(1)).step_by(self.spec.packet as usize) {
             let _descriptor = self.transmit.acquire(1).await;
             let len = (bytes - offset).min(self.spec.packet);
             let fetched = self.bus.read(id, address + offset, len, len, path).await.packet(0).await.landed();
             self.sim.until(fetched.at()).await;
             let turn = self.port.turn(Flight::resting(fetched.clone())).await;
-            path = self.port.launch(
-                Packet {
-                    source: self.sim.node(),
-                    destination: NodeId(to),
-                    message: id,
-                    channel: Channel::Data,
-                    offset,
-                    header: HeaderBytes::new(&words),
-                    payload: self.memory.read(address + offset, len).unwrap(),
-                    path: fetched,
-                },
-                turn,
-            );
+            let header: Repr = [id.source.0.into(), id.sequence, offset, tag.into(), bytes];
+            let packet = Packet {
+                label: Label { destination: NodeId(to), message: id, offset },
+                channel: Channel::Data,
+                header: HeaderBytes::new(&header.map(u64::to_le_bytes).concat()),
+                payload: self.memory.read(address + offset, len).unwrap(),
+                path: fetched,
+            };
+            path = self.port.launch(packet, turn);
             self.sim.until(path.at()).await;
         }
         caller.path.replace(path);
@@ -159,25 +157,26 @@ impl RingsCard {
 
     /// The library takes the packets of the oldest message that matches from the ring, and copies them.
     async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
-        let fits = |Received(packet, tag, ..): &Received| wanted.takes(packet.source.0, *tag);
+        let fits = |found: &Received| wanted.takes(found.1.source.0, found.2[3] as u32);
         let (mut taken, mut copied) = (None, 0);
         loop {
-            let next = |found: &Received| taken.map_or_else(|| fits(found), |id| found.0.message == id);
+            let next = |found: &Received| taken.map_or_else(|| fits(found), |id| found.1 == id);
             self.changed.wait_until(|| self.received.borrow().iter().any(next)).await;
             let at = self.received.borrow().iter().position(next).unwrap();
-            let Received(packet, tag, bytes, _descriptor) = self.received.borrow_mut().remove(at);
+            let found = self.received.borrow_mut().remove(at);
+            let Received(packet, message, [_, _, offset, tag, bytes], _descriptor) = found;
             let mut path = caller.path.borrow().clone();
             path.follow(&packet.path);
-            caller.cpus.notice(&mut path, Some(packet.message)).await;
+            caller.cpus.notice(&mut path, Some(message)).await;
             let (to, len) = (wanted.address + copied, packet.payload.len().min(wanted.room - copied));
             caller.cpus.copy(&self.memory, None, Some(to), len, Stage::COPY, &mut path).await.unwrap();
             self.memory.deposit(to, len, &packet.payload).unwrap();
-            (taken, copied) = (Some(packet.message), copied + len);
+            (taken, copied) = (Some(message), copied + len);
             caller.path.replace(path.clone());
-            if packet.offset + packet.payload.len() == bytes {
-                self.recorder.message_completed(packet.message, &path, "received");
-                self.recorder.message_noticed(packet.message, self.sim.now());
-                return Ok(Arrival { source: packet.source.0, tag, bytes, room: wanted.room });
+            if offset + packet.payload.len() == bytes {
+                self.recorder.message_completed(message, &path, "received");
+                self.recorder.message_noticed(message, self.sim.now());
+                return Ok(Arrival { source: message.source.0, tag: tag as u32, bytes, room: wanted.room });
             }
         }
     }

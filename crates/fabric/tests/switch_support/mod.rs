@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
 use nicety_fabric::{
-    Channel, HeaderBytes, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,
+    Channel, HeaderBytes, Label, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,
     Symbol, Topology,
 };
 use nicety_kernel::{Config, Server, Sim, Summary, World};
@@ -103,11 +103,12 @@ impl Net {
                 let flight = Flight { head: s.head, tail: s.tail, path, slowest: Stage::BUS };
                 let turn = port.turn(flight).await;
                 let packet = Packet {
-                    source: NodeId(host),
-                    destination: NodeId(s.to),
-                    message: MessageId { source: NodeId(host), sequence: s.message },
+                    label: Label {
+                        destination: NodeId(s.to),
+                        message: MessageId { source: NodeId(host), sequence: s.message },
+                        offset: s.offset,
+                    },
                     channel: Channel::Data,
-                    offset: s.offset,
                     header: HeaderBytes::new(&[]),
                     payload: Payload::copy_of(&content(host, s.message, s.offset, s.bytes)),
                     path: Path::from(Time::ZERO),
@@ -130,18 +131,19 @@ impl Net {
         sim.clone().spawn(async move {
             loop {
                 let packet = port.receive().await;
-                assert_eq!(packet.destination, NodeId(host));
+                let label = packet.label;
+                assert_eq!(label.destination, NodeId(host));
                 assert_eq!(packet.path.at(), sim.now());
                 let (source, message, bytes) =
-                    (packet.source.0, packet.message.sequence, packet.payload.len());
+                    (label.message.source.0, label.message.sequence, packet.payload.len());
                 let found = <Payload as Clone>::clone(&packet.payload).into_buffer().unwrap();
-                assert_eq!(found[..], content(source, message, packet.offset, bytes)[..]);
+                assert_eq!(found[..], content(source, message, label.offset, bytes)[..]);
                 log.borrow_mut().push(Received {
                     by: host,
                     when: sim.now(),
                     source,
                     message,
-                    offset: packet.offset,
+                    offset: label.offset,
                     bytes,
                     path: packet.path.clone(),
                 });

@@ -14,6 +14,7 @@
 //! | `messenger/` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
 //! | `processes.rs` | [`ProcessTable`]: the processes that the host started, and how they ended |
 //! | `design.rs` | the card behind the design seam, with its deadlock hints |
+//! | `wire.rs` | [`Frame`]: the header of an Ethernet frame as bytes |
 //! | `service.rs` | the interface for calls that the card serves |
 //! | `account.rs` | the counters, which split every cycle into parts |
 //!
@@ -40,11 +41,12 @@ mod program;
 mod service;
 mod spec;
 pub mod stages;
+mod wire;
 
 pub use account::{ContextCounters, CoreCounters};
 pub use card::{
     Card, ChannelCounters, ChannelError, ChannelSpec, Device, DriverSpec, MESSAGE_QUEUE, ManagerSpec,
-    PortCounters, PortSpec, QueueCounters, Selected, frame_header,
+    PortCounters, PortSpec, QueueCounters, Selected,
 };
 pub(crate) use design::DESIGN;
 pub use design::Report;
@@ -63,6 +65,7 @@ pub use processes::{
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub use service::Place;
 pub use spec::{MemorySpec, NfpSpec};
+pub use wire::{Address, Frame};
 
 /// The numbers of the calls, in a7, for hand-made code.
 pub mod number {

@@ -67,7 +67,8 @@ impl Loopback {
         let Turn { flight, place } = turn;
         place.forget();
         self.packets.set(self.packets.get() + 1);
-        self.recorder.packet_sent(packet.message, packet.offset, packet.payload.len(), self.sim.now());
+        let (label, bytes) = (packet.label, packet.payload.len());
+        self.recorder.packet_sent(label.message, label.offset, bytes, self.sim.now());
         let path = flight.landed();
         packet.path = path.clone();
         self.last.set(path.at());

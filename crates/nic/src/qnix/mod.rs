@@ -13,7 +13,7 @@
 //! | `transfer.rs` | DMA channels: fetches, deposits, doorbells |
 //! | `memory.rs` | the card's memory |
 //! | `design.rs` | the card behind the design seam, and the processes of its host |
-//! | `header.rs`, `spec.rs`, `error.rs` | the packet header, the spec, the errors |
+//! | `wire.rs`, `spec.rs`, `error.rs` | the packet header, the spec, the errors |
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
@@ -47,7 +47,6 @@
 
 mod design;
 mod error;
-mod header;
 mod holds;
 mod interface;
 mod library;
@@ -60,6 +59,7 @@ mod send;
 mod spec;
 pub mod stages;
 mod transfer;
+mod wire;
 
 pub use error::QnixError;
 pub use library::{Completed, How, Operation, Process, Receive, Send};

@@ -1,9 +1,9 @@
 //! The receive path: from the link to a receive, or into the card's memory until there is one.
 
-use super::header::Header;
 use super::interface::ReceiveCommand;
 use super::library::Completed;
 use super::transfer::{Deposit, Doorbell, Transfer};
+use super::wire::Repr;
 use super::{Card, Endpoint};
 use crate::parts::{Matching, Seen};
 use nicety_fabric::Packet;
@@ -17,16 +17,19 @@ use std::rc::Rc;
 pub(super) enum Slot {
     /// In the packet buffer.
     Link,
-    /// In a staging slot of the same card, unless it is in a Context Region.
-    Staged(Option<Permit>),
+    /// In a staging slot of the same card, unless it is in a Context Region; the message that it is part of.
+    Staged { place: Option<Permit>, message: MessageId },
     /// In so many bytes of the card's memory.
     Memory(u64),
 }
 
 /// A received packet.
-pub(super) struct Arrived {
-    pub(super) packet: Packet,
-    pub(super) slot: Slot,
+struct Arrived {
+    /// None if it is invalid.
+    header: Option<Repr>,
+    payload: Payload,
+    path: Path,
+    slot: Slot,
 }
 
 /// Packets that the control program has not taken.
@@ -74,9 +77,8 @@ pub(super) struct Receiving {
 
 /// A message without a receive.
 pub(super) struct Waiting {
-    message: MessageId,
-    from: Endpoint,
-    header: Header,
+    /// Of its first packet.
+    header: Repr,
     come: Cell<u64>,
     packets: RefCell<Vec<Kept>>,
 }
@@ -111,20 +113,18 @@ impl Card {
                 self.count(|counted| counted.unusable += 1);
                 continue;
             }
-            if [packet.source, packet.message.source].contains(&self.node) {
-                // A card does not send to itself over the link: this one would pass for a part of such a message.
-                self.count(|counted| counted.unusable += 1);
-                self.port.free_slot();
-                continue;
-            }
-            self.arrived(Arrived { packet: packet.open(), slot: Slot::Link });
+            self.arrived(packet.open(), Slot::Link);
         }
     }
 
-    pub(super) fn arrived(&self, arrived: Arrived) {
-        let Packet { message, offset, .. } = arrived.packet;
-        self.recorder.packet_arrived(message, offset, self.sim.now());
-        self.arrivals.queue.borrow_mut().push_back(arrived);
+    /// Reads the header of a packet, and queues it for the control program.
+    pub(super) fn arrived(&self, packet: Packet, slot: Slot) {
+        let Packet { header, payload, path, .. } = packet;
+        let header = Repr::parse(header.as_slice()).filter(|header| self.may_be(header, &payload, &slot));
+        if let Some(header) = &header {
+            self.recorder.packet_arrived(header.message(), header.offset, self.sim.now());
+        }
+        self.arrivals.queue.borrow_mut().push_back(Arrived { header, payload, path, slot });
         self.changed.notify_all();
     }
 
@@ -142,49 +142,52 @@ impl Card {
     /// Takes a received packet: into its receive's buffer, or into the card's memory.
     pub(super) async fn take_packet(self: &Rc<Card>) {
         let next = self.arrivals.queue.borrow_mut().pop_front();
-        let Some(Arrived { mut packet, slot }) = next else { return };
-        self.work(self.spec.program.receive, &mut packet.path).await;
-        let usable = Header::decode(&packet.header).filter(|header| self.may_be(&packet, header));
-        let (message, offset, bytes) = (packet.message, packet.offset, packet.payload.len());
-        let belongs = match usable {
-            Some(header) => self.belongs(&mut packet, header).await,
-            None => Belongs::Unusable,
-        };
+        let Some(Arrived { header, payload, mut path, slot }) = next else { return };
+        self.work(self.spec.program.receive, &mut path).await;
+        let Some(header) = header else { return self.unusable(slot, &path) };
+        let belongs = self.belongs(&header, &mut path).await;
+        let (message, offset) = (header.message(), header.offset);
         self.recorder.packet_matched(message, offset, self.sim.now());
-        match (belongs, usable) {
-            (Belongs::Receiving(receiving), _) => {
+        let packet = Arrived { header: Some(header), payload, path, slot };
+        match belongs {
+            Belongs::Receiving(receiving) => {
                 self.count(|counted| counted.packets_received += 1);
-                let Packet { offset, payload, path, .. } = packet;
+                let Arrived { payload, path, slot, .. } = packet;
                 self.come(&receiving, offset, payload, path, slot);
             }
-            (Belongs::Waiting(waiting), _) => self.keep(waiting, packet, slot),
-            (Belongs::Unexpected, Some(header)) => {
-                let from = header.source(packet.source);
+            Belongs::Waiting(waiting) => self.keep(waiting, packet),
+            Belongs::Unexpected => {
                 let (come, packets) = (Cell::new(0), RefCell::default());
-                self.keep(Rc::new(Waiting { message, from, header, come, packets }), packet, slot);
+                self.keep(Rc::new(Waiting { header, come, packets }), packet);
             }
-            (Belongs::Stray, Some(header)) => {
-                let last = offset.checked_add(bytes) == Some(header.bytes);
+            Belongs::Stray => {
+                let last = offset + packet.payload.len() == header.bytes;
                 self.count(|counted| counted.strays += u64::from(last));
                 if offset == 0 {
                     self.recorder.message_matched(message, self.sim.now(), "no such interface");
                 }
-                self.vacate(slot, message, &packet.path);
+                self.vacate(packet.slot, &packet.path);
             }
-            _ => {
-                self.count(|counted| counted.unusable += 1);
-                self.vacate(slot, message, &packet.path);
-            }
+            Belongs::Unusable => self.unusable(packet.slot, &packet.path),
         }
     }
 
-    /// Whether a packet agrees with its header: a part of a message, from an interface of another card.
-    fn may_be(&self, packet: &Packet, header: &Header) -> bool {
-        let (limits, bytes) = (&self.spec.limits, packet.payload.len());
-        let end = packet.offset.checked_add(bytes);
-        !packet.payload.is_damaged()
-            && packet.source.0 < self.nodes
-            && header.from < limits.vnis
+    fn unusable(&self, slot: Slot, path: &Path) {
+        self.count(|counted| counted.unusable += 1);
+        self.vacate(slot, path);
+    }
+
+    /// Whether a header may be that of a packet with this payload: a part of a message for this card, from an
+    /// interface of another one if it came by the link, and of this one if not.
+    fn may_be(&self, header: &Repr, payload: &Payload, slot: &Slot) -> bool {
+        let Repr { from, to, offset, .. } = *header;
+        let (limits, bytes) = (&self.spec.limits, payload.len());
+        let end = offset.checked_add(bytes);
+        !payload.is_damaged()
+            && from.node.0 < self.nodes
+            && (from.node == self.node) == matches!(slot, Slot::Staged { .. })
+            && to.node == self.node
+            && from.vni < limits.vnis
             && header.bytes <= limits.message
             && bytes <= self.spec.packet
             && end.is_some_and(|end| end <= header.bytes)
@@ -193,9 +196,10 @@ impl Card {
     }
 
     /// Classifies a packet. The first packet of a message is compared with the posted receives.
-    async fn belongs(&self, packet: &mut Packet, header: Header) -> Belongs {
-        let (message, offset, from) = (packet.message, packet.offset, header.source(packet.source));
-        let known = self.interface(header.to, |interface| {
+    async fn belongs(&self, header: &Repr, path: &mut Path) -> Belongs {
+        let Repr { from, offset, .. } = *header;
+        let message = header.message();
+        let known = self.interface(header.to.vni, |interface| {
             if let Some(receiving) = interface.receiving.get(&message) {
                 let same =
                     (receiving.from, receiving.tag, receiving.bytes) == (from, header.tag, header.bytes);
@@ -206,9 +210,10 @@ impl Card {
                     Belongs::Unusable
                 });
             }
-            if let Some(waiting) = interface.matching.messages().find(|waiting| waiting.message == message) {
-                let same = waiting.from == from && waiting.header == header;
-                let expected = same && waiting.come.get() == offset;
+            if let Some(waiting) = interface.matching.messages().find(|w| w.header.message() == message) {
+                // An empty message has one packet.
+                let expected =
+                    waiting.header.is_of_message(header) && waiting.come.get() == offset && offset > 0;
                 return Some(if expected { Belongs::Waiting(waiting.clone()) } else { Belongs::Unusable });
             }
             let begins = offset == 0 && !self.arrivals.has_heard(from, message);
@@ -218,25 +223,20 @@ impl Card {
         if let Some(known) = known {
             return known;
         }
-        let found = self.interface(header.to, |interface| {
+        let found = self.interface(header.to.vni, |interface| {
             interface.matching.take_receive(|receive| receive.takes(from, header.tag))
         });
         let (receive, compared) = found.unwrap_or_default();
-        self.work(self.spec.program.compare * compared, &mut packet.path).await;
+        self.work(self.spec.program.compare * compared, path).await;
         let Some(receive) = receive else { return Belongs::Unexpected };
         self.recorder.message_matched(message, self.sim.now(), "receiving");
-        Belongs::Receiving(self.begin(header.to, receive, message, from, header))
+        Belongs::Receiving(self.begin(receive, header))
     }
 
     /// Matches a message with a receive.
-    fn begin(
-        &self,
-        vni: u32,
-        receive: ReceiveCommand,
-        message: MessageId,
-        from: Endpoint,
-        header: Header,
-    ) -> Rc<Receiving> {
+    fn begin(&self, receive: ReceiveCommand, header: &Repr) -> Rc<Receiving> {
+        let Repr { from, to: Endpoint { vni, .. }, .. } = *header;
+        let message = header.message();
         let receiving = Rc::new(Receiving {
             vni,
             operation: receive.operation,
@@ -266,7 +266,7 @@ impl Card {
         let room = receiving.room.saturating_sub(offset);
         let fits = bytes <= room;
         if bytes == 0 || room == 0 {
-            self.vacate(slot, receiving.message, &path);
+            self.vacate(slot, &path);
             return self.settled(receiving, bytes, &path);
         }
         let payload = if fits { payload } else { payload.part(0, room) };
@@ -287,7 +287,7 @@ impl Card {
     pub(super) fn settle(&self, deposit: Deposit) {
         let Deposit { receiving, offset, bytes, slot, path, .. } = deposit;
         self.recorder.packet_settled(receiving.message, offset, path.at());
-        self.vacate(slot, receiving.message, &path);
+        self.vacate(slot, &path);
         self.settled(&receiving, bytes, &path);
     }
 
@@ -305,11 +305,11 @@ impl Card {
     }
 
     /// Keeps a packet in the card's memory. Without memory it stays in the packet buffer and blocks those behind it.
-    fn keep(&self, waiting: Rc<Waiting>, packet: Packet, slot: Slot) {
+    fn keep(&self, waiting: Rc<Waiting>, packet: Arrived) {
         let memory = packet.payload.len() + self.spec.memory.status;
         if !self.card_memory.borrow_mut().take(memory) {
             self.count(|counted| counted.held_back += 1);
-            self.arrivals.queue.borrow_mut().push_front(Arrived { packet, slot });
+            self.arrivals.queue.borrow_mut().push_front(packet);
             self.arrivals.held_back.set(true);
             return;
         }
@@ -317,22 +317,24 @@ impl Card {
             counted.packets_received += 1;
             counted.buffered += 1;
         });
-        let Packet { offset, payload, path, message, .. } = packet;
-        self.vacate(slot, message, &path);
+        let Arrived { payload, path, slot, .. } = packet;
+        self.vacate(slot, &path);
+        let Waiting { header, ref come, .. } = *waiting;
+        let offset = come.get();
         if offset == 0 {
-            self.recorder.message_matched(message, self.sim.now(), "buffered");
-            self.interface(waiting.header.to, |interface| interface.matching.keep(waiting.clone()));
-            self.arrivals.hear(waiting.from, message);
+            self.recorder.message_matched(header.message(), self.sim.now(), "buffered");
+            self.interface(header.to.vni, |interface| interface.matching.keep(waiting.clone()));
+            self.arrivals.hear(header.from, header.message());
         }
-        waiting.come.set(offset + payload.len());
+        come.set(offset + payload.len());
         waiting.packets.borrow_mut().push(Kept { offset, payload, memory, path });
     }
 
     /// Frees a packet's location.
-    fn vacate(&self, slot: Slot, message: MessageId, path: &Path) {
+    fn vacate(&self, slot: Slot, path: &Path) {
         match slot {
             Slot::Link => self.port.free_slot(),
-            Slot::Staged(place) => self.unstage(place, message, path),
+            Slot::Staged { place, message } => self.unstage(place, message, path),
             Slot::Memory(bytes) => {
                 self.card_memory.borrow_mut().give_back(bytes);
                 self.let_on();
@@ -343,15 +345,14 @@ impl Card {
     /// Posts a receive: it takes the oldest message that matches, or waits.
     pub(super) async fn post(self: &Rc<Card>, vni: u32, mut receive: ReceiveCommand) {
         let found = self.interface(vni, |interface| {
-            interface.matching.take_message(|waiting| receive.takes(waiting.from, waiting.header.tag))
+            interface.matching.take_message(|waiting| receive.takes(waiting.header.from, waiting.header.tag))
         });
         let (waiting, compared) = found.unwrap_or_default();
         self.work(self.spec.program.compare * compared, &mut receive.path).await;
         match waiting {
             Some(waiting) => {
-                let Waiting { message, from, header, ref packets, .. } = *waiting;
-                let receiving = self.begin(vni, receive, message, from, header);
-                for Kept { offset, payload, memory, path } in packets.take() {
+                let receiving = self.begin(receive, &waiting.header);
+                for Kept { offset, payload, memory, path } in waiting.packets.take() {
                     self.come(&receiving, offset, payload, path, Slot::Memory(memory));
                 }
             }

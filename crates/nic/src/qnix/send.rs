@@ -1,15 +1,15 @@
 //! The transmit path: from a Send command to the link.
 
-use super::Card;
-use super::header::Header;
 use super::interface::{Command, SendCommand, Source};
 use super::library::Completed;
-use super::receive::{Arrived, Slot};
+use super::receive::Slot;
 use super::transfer::{Doorbell, Fetch, Transfer};
+use super::wire::Repr;
+use super::{Card, Endpoint};
 use crate::parts::LastUse;
-use nicety_fabric::{Channel, Packet};
+use nicety_fabric::{Channel, Label, Packet};
 use nicety_kernel::Permit;
-use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Stage};
+use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,10 +21,7 @@ pub(super) struct Staged {
     /// Its slot, unless it is in a Context Region.
     place: Option<Permit>,
     operation: u64,
-    message: MessageId,
-    destination: NodeId,
-    header: Header,
-    offset: u64,
+    header: Repr,
     last: bool,
 }
 
@@ -85,11 +82,11 @@ impl Card {
         let offset = send.staged;
         let bytes = self.spec.packet.min(send.bytes - offset);
         send.staged += bytes;
-        let header = Header { from: vni, to: send.to.vni, bytes: send.bytes, tag: send.tag };
-        let (last, destination) = (send.staged == send.bytes, send.to.node);
-        let (operation, message) = (send.operation, send.message);
-        let mut staged =
-            Staged { bytes: None, place: None, operation, message, destination, header, offset, last };
+        let (message, from) = (send.message, Endpoint { node: self.node, vni });
+        let (to, number) = (send.to, message.sequence);
+        let header = Repr { from, to, number, offset, bytes: send.bytes, tag: send.tag };
+        let (operation, last) = (send.operation, send.staged == send.bytes);
+        let mut staged = Staged { bytes: None, place: None, operation, header, last };
         let mut fetch = None;
         match &send.source {
             Source::Card(payload) => staged.bytes = Some((payload.part(offset, bytes), send.path.clone())),
@@ -154,36 +151,34 @@ impl Card {
         if let Some(next) = next {
             self.whole(vni, next);
         }
-        let Staged { place, operation, message, destination, header, offset, last, .. } = staged;
+        let Staged { place, operation, header, last, .. } = staged;
+        let (message, destination) = (header.message(), header.to.node);
         self.departures.left.waited(Stage::LINK_QUEUED, message, &mut path);
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
-            source: self.node,
-            destination,
-            message,
+            label: Label { destination, message, offset: header.offset },
             channel: Channel::Data,
-            offset,
-            header: header.encode(),
+            header: header.emit(),
             payload,
             path: path.clone(),
         };
         if destination == self.node {
-            self.arrived(Arrived { packet, slot: Slot::Staged(place) });
+            self.arrived(packet, Slot::Staged { place, message });
         } else {
             self.departures.occupied.set(true);
             self.sim.spawn(self.clone().transmit(packet, place));
         }
         self.count(|counted| counted.packets_sent += 1);
         if last {
-            let peer = super::Endpoint { node: destination, vni: header.to };
-            let completed = Completed { peer, tag: header.tag, bytes: header.bytes, truncated: false };
+            let completed =
+                Completed { peer: header.to, tag: header.tag, bytes: header.bytes, truncated: false };
             self.enqueue(Transfer::Doorbell(Doorbell { vni, operation, message, completed, path }));
         }
     }
 
     /// The link sends a packet, once the receiver has a credit for it.
     async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
-        let (message, path) = (packet.message, packet.path.clone());
+        let (message, path) = (packet.label.message, packet.path.clone());
         let turn = self.port.turn(Flight::resting(path)).await;
         let handed = self.port.launch(packet, turn);
         self.sim.until(handed.at()).await;

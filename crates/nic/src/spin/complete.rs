@@ -32,7 +32,7 @@ impl Card {
     fn free_slot(&self, place: usize, offset: u64) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
-        self.port.free_slot(incoming.message);
+        self.port.free_slot(incoming.message.source);
         if self.contexts.shared_out()
             && let Some(attachment) = &incoming.attachment
         {

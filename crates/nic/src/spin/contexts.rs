@@ -11,9 +11,9 @@
 
 use super::Card;
 use super::application::Application;
+use super::intake::Arrived;
 use super::spec::Scheduling;
 use crate::spin::stages;
-use nicety_fabric::Packet;
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{Header, HeaderKind};
 use nicety_types::{MessageId, NodeId};
@@ -165,7 +165,7 @@ impl Card {
     }
 
     /// Waits for a context, or until there can be none; returns whether there is one.
-    pub(super) async fn wait_for_context(&self, header: &Header, packet: &mut Packet) -> bool {
+    pub(super) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
         let (contexts, message) = (&self.contexts, packet.message);
         contexts.waiting.borrow_mut().push_back(Waiting { message, header: *header });
         contexts.hold();
@@ -195,7 +195,7 @@ impl Card {
     }
 
     /// Waits with a further packet until its message has matched.
-    pub(super) async fn behind_its_header(&self, packet: &mut Packet) -> usize {
+    pub(super) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
         let message = packet.message;
         self.contexts.hold();
         self.contexts.changed.wait_until(|| self.place_of(message).is_some()).await;

@@ -4,14 +4,14 @@ use super::Card;
 use super::attachments::Attachment;
 use super::hpus::{Kind, Run};
 use super::incoming::Fate;
-use nicety_fabric::{Packet, Parcel};
+use super::intake::Arrived;
 use nicety_portals::HeaderKind;
 use nicety_types::Resource;
 use std::rc::Rc;
 
 impl Card {
     /// Applies the fate to a packet, and frees its slot of the packet buffer.
-    pub(super) async fn settle(self: Rc<Card>, place: usize, packet: Parcel, fate: Fate) {
+    pub(super) async fn settle(self: Rc<Card>, place: usize, packet: Arrived, fate: Fate) {
         match fate {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
             Fate::Drop => {
@@ -41,12 +41,12 @@ impl Card {
     }
 
     /// The number of a packet's bytes left after truncation.
-    pub(super) fn kept(&self, place: usize, packet: &Packet) -> u64 {
+    pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
         self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }
 
     /// Counts a packet's bytes as dropped.
-    pub(super) fn count_dropped(&self, place: usize, packet: &Packet) {
+    pub(super) fn count_dropped(&self, place: usize, packet: &Arrived) {
         let dropped = self.kept(place, packet);
         self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
     }
@@ -55,7 +55,7 @@ impl Card {
         self.incoming.borrow_mut().get(place).attachment.clone()
     }
 
-    async fn deposit(self: Rc<Card>, place: usize, mut packet: Parcel) {
+    async fn deposit(self: Rc<Card>, place: usize, mut packet: Arrived) {
         let keep = self.kept(place, &packet);
         let (message, address) = {
             let mut table = self.incoming.borrow_mut();

@@ -5,7 +5,8 @@
 //! go through the port like any other, so the receiver's credits throttle it.
 
 use super::Card;
-use nicety_fabric::{Channel, HeaderBytes, Packet};
+use super::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet};
 use nicety_portals::Header;
 use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
 use std::rc::Rc;
@@ -49,7 +50,6 @@ impl Card {
         for _ in 0..what.messages {
             let length = packet_bytes * message_packets;
             let header = Header::put(self.node, what.target, what.pt, what.match_bits, length);
-            let wire_header = HeaderBytes::new(&header.encode());
             let message = self.next_message();
             self.sim.until(next).await;
             self.record_sent(message, &header, Starter::Card, &Path::from(self.sim.now()));
@@ -60,12 +60,9 @@ impl Card {
                 let offset = packet * packet_bytes;
                 let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
                 let packet = Packet {
-                    source: self.node,
-                    destination: what.target,
-                    message,
+                    label: Label { destination: what.target, message, offset },
                     channel: Channel::Data,
-                    offset,
-                    header: wire_header,
+                    header: Repr::part(&header, message.sequence, offset).emit(),
                     payload: Payload::real(payload),
                     path: Path::from(Time::ZERO),
                 };

@@ -3,8 +3,8 @@
 use super::application::{Application, ApplicationId};
 use super::dma::Transfers;
 use super::fair::FairQueue;
+use super::intake::Arrived;
 use super::spec::{HpuSpec, Scheduling, SpinSpec};
-use nicety_fabric::Parcel;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Frequency, MessageId, Path, Time};
@@ -43,7 +43,7 @@ pub(super) struct Run {
     pub(super) place: usize,
     pub(super) kind: Kind,
     /// The packet, for header and payload handlers.
-    pub(super) packet: Option<Parcel>,
+    pub(super) packet: Option<Arrived>,
     /// The path up to when it became ready.
     pub(super) path: Path,
 }

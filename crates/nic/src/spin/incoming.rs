@@ -1,8 +1,8 @@
 //! The messages that are arriving, and what is known of each.
 
 use super::attachments::Attachment;
+use super::intake::Arrived;
 use crate::parts::transport;
-use nicety_fabric::Parcel;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
 use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ pub(super) struct Incoming {
     pub(super) attachment: Option<Rc<Attachment>>,
     pub(super) fate: Fate,
     /// Packets that came before the header handler ended, by offset in the message.
-    pub(super) waiting: VecDeque<Parcel>,
+    pub(super) waiting: VecDeque<Arrived>,
     /// Bytes received.
     pub(super) received: u64,
     /// Packets received and not settled (deposited, handled or dropped); a reply not yet sent; transfers that

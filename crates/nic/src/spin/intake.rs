@@ -1,15 +1,39 @@
-//! Validation of packets from a network that loses and damages packets, when there is no reliable transport: unusable
-//! packets are counted and dropped.
+//! Packets as the card reads them, from their bytes alone. Those of a network that loses and damages packets, when there
+//! is no reliable transport, may be unusable: they are counted and dropped.
 
 use super::Card;
-use nicety_fabric::Packet;
+use super::wire::Repr;
+use nicety_fabric::{Packet, Parcel};
 use nicety_portals::Header;
 use nicety_types::MessageId;
+use std::ops::{Deref, DerefMut};
+
+/// A packet in the packet buffer, with what its header says.
+pub(super) struct Arrived {
+    /// The message it is part of.
+    pub(super) message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub(super) offset: u64,
+    parcel: Parcel,
+}
+
+impl Deref for Arrived {
+    type Target = Packet;
+    fn deref(&self) -> &Packet {
+        &self.parcel
+    }
+}
+
+impl DerefMut for Arrived {
+    fn deref_mut(&mut self) -> &mut Packet {
+        &mut self.parcel
+    }
+}
 
 /// Unusable packets received. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Header packets whose header is invalid, for other nodes, or inconsistent with the packet.
+    /// Packets whose header is invalid, of or for other nodes than can be, or inconsistent with the packet.
     pub headers: u64,
     /// Packets of messages whose header packet has not come, duplicates, and excess packets.
     pub strays: u64,
@@ -23,39 +47,48 @@ impl Unusable {
 }
 
 impl Card {
-    /// The header of a header packet; none if it is unusable and dropped.
-    pub(super) fn header_of(&self, packet: &Packet) -> Option<Header> {
-        let header = Header::decode(packet.header.as_slice()).ok();
-        let header = header.filter(|header| {
-            let ours = header.target == self.node && header.source.0 < self.nodes;
-            ours && packet.payload.len() <= header.payload_bytes()
-        });
-        if header.is_none() {
-            self.drop_unusable(packet.message, |unusable| unusable.headers += 1);
-        }
-        header
+    /// Reads a packet that came by the loopback path, if it is of this card to itself, or by the link; with the
+    /// message's header if it is the first. None if it is unusable and dropped.
+    pub(super) fn read(&self, parcel: Parcel, own: bool) -> Option<(Arrived, Option<Header>)> {
+        let usable = |repr: &Repr| {
+            let source = repr.message().source;
+            let fits = match repr {
+                Repr::First { header, .. } => parcel.payload.len() <= header.payload_bytes(),
+                Repr::Further { .. } => true,
+            };
+            fits && repr.target() == self.node && source.0 < self.nodes && (source == self.node) == own
+        };
+        let Some(repr) = Repr::parse(parcel.header.as_slice()).filter(usable) else {
+            self.count_unusable(|unusable| unusable.headers += 1);
+            self.free_slot_of(own);
+            return None;
+        };
+        let header = match repr {
+            Repr::First { header, .. } => Some(header),
+            Repr::Further { .. } => None,
+        };
+        Some((Arrived { message: repr.message(), offset: repr.offset(), parcel }, header))
     }
 
-    /// Drops a packet from the link that no card sends there: one of the control channel, which has no buffer slot,
-    /// or one of this card's own messages.
-    pub(super) fn drop_foreign(&self, packet: &Packet) {
-        let mut unusable = self.unusable.get();
-        unusable.headers += 1;
-        self.unusable.set(unusable);
-        if !packet.is_control() {
-            self.port.free_link_slot();
-        }
+    /// Drops a packet of the control channel, which has no buffer slot: no card sends one there.
+    pub(super) fn drop_control(&self) {
+        self.count_unusable(|unusable| unusable.headers += 1);
     }
 
     /// Drops a packet that belongs to no message in progress, or begins one that is in progress.
     pub(super) fn drop_stray(&self, message: MessageId) {
-        self.drop_unusable(message, |unusable| unusable.strays += 1);
+        self.count_unusable(|unusable| unusable.strays += 1);
+        self.port.free_slot(message.source);
     }
 
-    fn drop_unusable(&self, message: MessageId, count: impl FnOnce(&mut Unusable)) {
+    /// Frees the slot of a packet whatever it says: on the loopback path, or on the link.
+    pub(super) fn free_slot_of(&self, own: bool) {
+        if own { self.port.free_slot(self.node) } else { self.port.free_link_slot() }
+    }
+
+    fn count_unusable(&self, count: impl FnOnce(&mut Unusable)) {
         let mut unusable = self.unusable.get();
         count(&mut unusable);
         self.unusable.set(unusable);
-        self.port.free_slot(message);
     }
 }

@@ -7,7 +7,7 @@
 //! | a host's set-up and commands, and its view of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
 //! | send engine, packetisation, fetching from host memory | `send.rs` |
 //! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
-//! | validation of packets from a lossy network | `intake.rs` |
+//! | the header of a packet as bytes, and validation of packets from the link | `wire.rs`, `intake.rs` |
 //! | packet buffer, matching | `receive.rs`, `incoming.rs`, `contexts.rs` |
 //! | deposit, completion in order | `deposit.rs`, `complete.rs` |
 //! | gets, atomics, and the replies to them | `reply.rs` |
@@ -58,6 +58,7 @@ pub mod stages;
 mod unexpected;
 mod view;
 mod wait;
+mod wire;
 
 pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use attachments::{Attach, AttachError, HpuMemoryId, State};

@@ -2,9 +2,9 @@
 
 use super::hpus::{Kind, Run};
 use super::incoming::Fate;
+use super::intake::Arrived;
 use super::{Card, FAULTS_KEPT, Fault, FaultKind};
 use crate::spin::stages;
-use nicety_fabric::Parcel;
 use nicety_portals::FailType;
 use nicety_types::Path;
 use std::rc::Rc;
@@ -126,7 +126,14 @@ impl Card {
     }
 
     /// A handler failed: the rest of its message is dropped, and the host gets an event with the failure.
-    fn failed(self: &Rc<Card>, place: usize, kind: Kind, packet: Option<Parcel>, path: Path, fail: FailType) {
+    fn failed(
+        self: &Rc<Card>,
+        place: usize,
+        kind: Kind,
+        packet: Option<Arrived>,
+        path: Path,
+        fail: FailType,
+    ) {
         let attachment = self.attachment_of(place).expect("its handler ran");
         attachment.application().count(|statistics| statistics.failed += 1);
         self.drop_rest(place, kind, packet, path, fail);
@@ -150,7 +157,7 @@ impl Card {
         self: &Rc<Card>,
         place: usize,
         kind: Kind,
-        packet: Option<Parcel>,
+        packet: Option<Arrived>,
         path: Path,
         fail: FailType,
     ) {

@@ -7,8 +7,9 @@
 use super::Card;
 use super::hpus::{Kind, Run};
 use super::incoming::{Fate, Incoming, UNDER_WAY, outcome};
+use super::intake::Arrived;
 use crate::spin::stages;
-use nicety_fabric::{Packet, Parcel};
+use nicety_fabric::Parcel;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
 use nicety_types::{Duration, MessageId, Path};
 use std::collections::VecDeque;
@@ -19,12 +20,10 @@ impl Card {
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
-            // Packets of the card to itself come by the loopback path.
-            if packet.is_control() || packet.message.source == self.node {
-                self.drop_foreign(&packet);
-                continue;
+            match packet.is_control() {
+                true => self.drop_control(),
+                false => self.come(packet, false),
             }
-            self.come(packet);
         }
     }
 
@@ -32,26 +31,22 @@ impl Card {
     pub(super) async fn listen_to_itself(self: Rc<Card>) {
         loop {
             let packet = self.port.receive_own().await;
-            self.come(packet);
+            self.come(packet, true);
         }
     }
 
-    fn come(self: &Rc<Card>, packet: Parcel) {
+    fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
         if self.discards.get() {
-            self.port.free_slot(packet.message);
-            return;
+            return self.free_slot_of(own);
         }
-        self.sim.spawn(self.clone().receive(packet));
+        self.sim.spawn(self.clone().receive(packet, own));
     }
 
-    /// The receive path of a packet, from the packet buffer on.
-    async fn receive(self: Rc<Card>, mut packet: Parcel) {
+    /// The receive path of a packet, from the packet buffer on; `own` if it came by the loopback path.
+    async fn receive(self: Rc<Card>, packet: Parcel, own: bool) {
+        let Some((mut packet, header)) = self.read(packet, own) else { return };
         self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
-        let is_header = packet.offset == 0;
-        let header = if is_header { self.header_of(&packet) } else { None };
-        if is_header && header.is_none() {
-            return;
-        }
+        let is_header = header.is_some();
         if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
             return self.acknowledged(header, packet).await;
         }
@@ -103,13 +98,13 @@ impl Card {
     }
 
     /// An acknowledgement: it finds its operation by number, as a further packet finds its message.
-    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Parcel) {
+    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Arrived) {
         self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
         self.recorder.packet_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, UNDER_WAY);
-        self.port.free_slot(message);
+        self.port.free_slot(message.source);
         let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
             interface.arrive(&header, effects);
         });
@@ -159,7 +154,7 @@ impl Card {
     }
 
     /// Matches a message's header and makes its place among the arriving messages.
-    fn admit(self: &Rc<Card>, header: Header, packet: &Packet, context: bool) -> usize {
+    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
         let (mut delivery, mut reply, mut flow_control) = (None, None, false);
         let mut dropped = None;
         self.prepare_for(&header);
@@ -231,7 +226,7 @@ impl Card {
     }
 
     /// The header handler, which ran on the first packet, has decided the packets' fate.
-    pub(super) fn decide(self: &Rc<Card>, place: usize, first: Parcel, fate: Fate, path: &Path) {
+    pub(super) fn decide(self: &Rc<Card>, place: usize, first: Arrived, fate: Fate, path: &Path) {
         let mut waiting = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);

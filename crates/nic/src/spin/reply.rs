@@ -14,10 +14,10 @@
 //! keeps its slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can
 //! block each other across cards: a payload handler keeps its packet.
 
+use super::intake::Arrived;
 use super::send::{HostPart, Report};
 use super::{Card, FaultKind};
 use crate::spin::stages;
-use nicety_fabric::Parcel;
 use nicety_kernel::{Pool, Signal, Sim};
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
 use nicety_types::{MessageId, Path, Payload, Resource, Starter};
@@ -53,7 +53,7 @@ impl Atomics {
 
 impl Card {
     /// Carries out an operation beyond a write.
-    pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Parcel) {
+    pub(super) async fn serve(self: Rc<Card>, place: usize, packet: Arrived) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
@@ -95,7 +95,7 @@ impl Card {
         place: usize,
         message: MessageId,
         delivery: &Delivery,
-        mut packet: Parcel,
+        mut packet: Arrived,
     ) {
         let (offset, mut path) = (packet.offset, packet.path.clone());
         let payload = std::mem::take(&mut packet.payload);

@@ -1,12 +1,13 @@
 //! The transmit path: one send engine, one message after another, packet after packet.
 
 use super::Card;
-use nicety_fabric::{Channel, HeaderBytes, Packet};
+use super::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
 use nicety_types::{
-    Duration, Flight, Level, MessageId, NodeId, Path, Payload, Resource, Segment, Stage, Starter, Time,
+    Duration, Flight, Level, MessageId, Path, Payload, Resource, Segment, Stage, Starter, Time,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -183,7 +184,6 @@ impl Card {
             flight.tail = flight.tail.max(flight.head);
         }
 
-        let wire_header = HeaderBytes::new(&header.encode());
         let mut offset = 0;
         let handed = loop {
             let length = self.spec.packet_payload.min(total - offset);
@@ -198,12 +198,9 @@ impl Card {
             };
             let handed = self.port.launch(
                 Packet {
-                    source: self.node,
-                    destination: NodeId(header.target.0),
-                    message,
+                    label: Label { destination: header.target, message, offset },
                     channel: Channel::Data,
-                    offset,
-                    header: wire_header,
+                    header: Repr::part(&header, message.sequence, offset).emit(),
                     payload,
                     path: Path::from(Time::ZERO),
                 },

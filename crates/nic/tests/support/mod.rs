@@ -6,7 +6,7 @@ pub mod code;
 mod path;
 pub mod random;
 
-use nicety_fabric::{Faults, Network, NetworkSpec, Symbol, Topology};
+use nicety_fabric::{Faults, Network, NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::SpinSpec;
@@ -95,7 +95,18 @@ impl Rig {
         let parts = NetworkSpec { link: spec.link, switch: spec.switch };
         let (mut ports, mut network) = Topology::Pair.build(&mut world, &ids, &parts).unwrap();
         network.inject(faults, &mut ports).unwrap();
-        let [a, b] = ports.try_into().ok().expect("two ports");
+        let ports = ports.try_into().ok().expect("two ports");
+        Rig::on(&spec, world, network, ports, recorders)
+    }
+
+    /// Two cards at these ports of the first two nodes of a world.
+    pub fn on(
+        spec: &Arc<SpinSpec>,
+        world: World<Symbol>,
+        network: Network,
+        [a, b]: [Port; 2],
+        recorders: [Recorder; 2],
+    ) -> Rig {
         let log = Arc::new(Mutex::new(Vec::new()));
         let node = |id: NodeId, port, recorder: &Recorder| {
             let sim = world.sim(id);
@@ -112,7 +123,7 @@ impl Rig {
             let cpus = Rc::new(Cpus::new(&sim, spec.host, recorder));
             Node { cpus, memory, path: Rc::new(PathCell::new(Path::from(Time::ZERO))), card, eq, ct, sim }
         };
-        let nodes = [node(ids[0], a, &recorders[0]), node(ids[1], b, &recorders[1])];
+        let nodes = [node(NodeId(0), a, &recorders[0]), node(NodeId(1), b, &recorders[1])];
         Rig { world, nodes, network, log }
     }
 

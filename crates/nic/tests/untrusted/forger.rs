@@ -1,6 +1,6 @@
 //! A node without a card, which puts forged packets on the link.
 
-use nicety_fabric::{Channel, HeaderBytes, LinkSpec, Packet, Port, Symbol};
+use nicety_fabric::{Channel, HeaderBytes, Label, LinkSpec, Packet, Port, Symbol};
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload};
 use proptest::prelude::*;
@@ -11,10 +11,6 @@ use std::rc::Rc;
 pub struct Forged {
     pub header: Vec<u8>,
     pub payload: Payload,
-    /// Its fields on the link, beside its bytes.
-    pub source: u32,
-    pub message: (u32, u64),
-    pub offset: u64,
     pub control: bool,
     /// The node's pause before it, in nanoseconds.
     pub pause: u64,
@@ -39,15 +35,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
             }
         }
     });
-    let last = Forged {
-        header: vec![0xff; 3],
-        payload: Payload::empty(),
-        source: 1,
-        message: (1, u64::MAX / 2),
-        offset: 0,
-        control: false,
-        pause: 200_000,
-    };
+    let last = Forged { header: vec![0xff; 3], payload: Payload::empty(), control: false, pause: 200_000 };
     let all = packets.into_iter().chain((0..2 * places).map(move |_| last.clone()));
     let node = sim.clone();
     sim.spawn_program("forger", async move {
@@ -58,14 +46,12 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
                 true => port.control_turn(flight.clone()).await,
                 false => port.turn(flight.clone()).await,
             };
-            let (source, sequence) = forged.message;
+            // Its label says nothing true but the route.
+            let message = MessageId { source: NodeId(u32::MAX), sequence: u64::MAX };
             let handed = port.launch(
                 Packet {
-                    source: NodeId(forged.source),
-                    destination: NodeId(0),
-                    message: MessageId { source: NodeId(source), sequence },
+                    label: Label { destination: NodeId(0), message, offset: u64::MAX },
                     channel: if forged.control { Channel::Control } else { Channel::Data },
-                    offset: forged.offset,
                     header: HeaderBytes::new(&forged.header),
                     payload: forged.payload,
                     path: flight.path,
@@ -93,15 +79,18 @@ pub fn forged(
     payload: impl Strategy<Value = Vec<u8>>,
 ) -> impl Strategy<Value = Forged> {
     let phantom = prop_oneof![9 => Just(None), 1 => (0..5000u64).prop_map(Some)];
-    let message = (prop_oneof![9 => Just(1u32), 1 => 0..3u32], 0..6u64);
     let pause = prop_oneof![Just(0), 0..3000u64];
     let control = prop_oneof![19 => Just(false), 1 => Just(true)];
-    let source = prop_oneof![9 => Just(1u32), 1 => any::<u32>()];
-    (header, payload, phantom, message, prop_oneof![2 => Just(0), 1 => number()], pause, (control, source))
-        .prop_map(|(header, payload, phantom, message, offset, pause, (control, source))| {
-            let payload = phantom.map_or_else(|| Payload::copy_of(&payload), Payload::phantom);
-            Forged { header, payload, source, message, offset, control, pause }
-        })
+    (header, payload, phantom, pause, control).prop_map(|(header, payload, phantom, pause, control)| {
+        let payload = phantom.map_or_else(|| Payload::copy_of(&payload), Payload::phantom);
+        Forged { header, payload, control, pause }
+    })
+}
+
+/// A node that may have sent a packet, mostly the forger, the number of a message there, and an offset in it.
+pub fn origin() -> impl Strategy<Value = (u32, u64, u64)> {
+    let source = prop_oneof![18 => Just(1u32), 1 => 0..3u32, 1 => any::<u32>()];
+    (source, 0..6u64, prop_oneof![2 => Just(0), 1 => number()])
 }
 
 /// Arbitrary bytes.

@@ -32,9 +32,6 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     Forged {
         header: frame(queue, source, bytes.len() as u16, &payload),
         payload: Payload::copy_of(&payload),
-        source: 1,
-        message: (1, 0),
-        offset: 0,
         control: false,
         pause: 0,
     }

@@ -1,6 +1,6 @@
-//! QNIX: headers of 24 bytes.
+//! QNIX: headers of 48 bytes.
 
-use super::forger::{self, Forged, forged, noise, number};
+use super::forger::{self, Forged, forged, noise, number, origin};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
@@ -11,9 +11,10 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-fn header(from: u64, to: u64, bytes: u64, tag: u64) -> Vec<u8> {
-    let words = [(from as u32).to_le_bytes(), (to as u32).to_le_bytes()].concat();
-    [words, bytes.to_le_bytes().to_vec(), tag.to_le_bytes().to_vec()].concat()
+/// Of a packet to node 0: the number of its message at a node, and its offset there; two interfaces, size and tag.
+fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
+    let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
+    [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()
 }
 
 /// A card whose process has posted receives of all kinds, and a forger.
@@ -77,7 +78,8 @@ proptest! {
             forged(
                 prop_oneof![
                     1 => noise(),
-                    9 => (number(), 0..2u64, number(), 0..3u64).prop_map(|(f, t, b, g)| header(f, t, b, g)),
+                    9 => (origin(), number(), 0..2u64, number(), 0..3u64)
+                        .prop_map(|(origin, f, t, b, g)| header(origin, [f, t, b, g])),
                 ],
                 prop_oneof![prop::collection::vec(any::<u8>(), 0..300), prop::collection::vec(any::<u8>(), 0..4)],
             ),
@@ -91,11 +93,8 @@ proptest! {
 #[test]
 fn repeated_cut_and_overlong_messages_are_dropped() {
     let packet = |message: u64, offset: u64, bytes: u64, payload: usize| Forged {
-        header: header(0, 0, bytes, 0),
+        header: header((1, message, offset), [0, 0, bytes, 0]),
         payload: Payload::copy_of(&vec![3; payload]),
-        source: 1,
-        message: (1, message),
-        offset,
         control: false,
         pause: 20_000,
     };
@@ -112,23 +111,27 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
         packet(5, 0, 12, 10),
         packet(5, 10, 12, 10),
         packet(5, 10, 12, 2),
+        // A packet for another node, and an empty message without a receive, twice.
+        Forged {
+            header: [&[1; 12], &header((1, 6, 0), [0, 0, 10, 0])[12..]].concat(),
+            ..packet(6, 0, 10, 10)
+        },
+        Forged { header: header((1, 7, 0), [0, 0, 0, 9]), ..packet(7, 0, 0, 0) },
+        Forged { header: header((1, 7, 0), [0, 0, 0, 9]), ..packet(7, 0, 0, 0) },
     ]);
     // And eight more invalid packets.
-    assert_eq!((counted.unusable, counted.packets_received), (7 + 8, 3 + 5 * 2));
+    assert_eq!((counted.unusable, counted.packets_received), (9 + 8, 4 + 5 * 2));
 }
 
 /// A forged message with the number of the first message that the card will send to itself arrives before that one.
 #[test]
 fn messages_in_the_cards_own_name_are_dropped() {
-    let packet = |source: u32, message: (u32, u64)| Forged {
-        header: header(0, 0, 10, 1),
+    let packet = |source: u32, message: u64| Forged {
+        header: header((source, message, 0), [0, 0, 10, 1]),
         payload: Payload::copy_of(&[3; 5]),
-        source,
-        message,
-        offset: 0,
         control: false,
         pause: 20_000,
     };
-    let counted = run(vec![packet(1, (0, 0)), packet(0, (0, 1)), packet(0, (1, 2)), packet(1, (1, 3))]);
+    let counted = run(vec![packet(0, 0), packet(0, 1), packet(2, 2), packet(1, 3)]);
     assert_eq!((counted.unusable, counted.packets_received), (3 + 8, 1 + 5 * 2));
 }

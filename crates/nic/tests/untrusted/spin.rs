@@ -1,6 +1,6 @@
-//! Portals: headers of 64 bytes, with and without reliable transport.
+//! Portals: headers of 72 and 32 bytes, with and without reliable transport.
 
-use super::forger::{self, Forged, forged, noise, number};
+use super::forger::{self, Forged, forged, noise, number, origin};
 use crate::support::code::{Code, payload, program};
 use crate::support::{Node, PT, PathCell, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
@@ -74,6 +74,17 @@ fn header() -> impl Strategy<Value = Header> {
     )
 }
 
+/// The header of a message's first packet.
+fn first(header: &Header, message: u64) -> Vec<u8> {
+    [&header.encode()[..], &message.to_le_bytes()].concat()
+}
+
+/// The header of any other packet: its sender, the number of the message there, and the offset in it; its target.
+fn further((source, message, offset): (u32, u64, u64), target: u32) -> Vec<u8> {
+    let words = [1, source, target, 0].map(u32::to_le_bytes).concat();
+    [words, [message, offset].map(u64::to_le_bytes).concat()].concat()
+}
+
 /// A card with entries and handlers of all kinds and pending operations, and a forger.
 fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatistics) {
     let spec = Arc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
@@ -118,8 +129,10 @@ fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatisti
 }
 
 fn packets() -> impl Strategy<Value = Vec<Forged>> {
-    let encoded = header().prop_map(|header| header.encode().to_vec());
-    let header = prop_oneof![1 => noise(), 9 => encoded];
+    let first = (header(), 0..6u64).prop_map(|(header, message)| first(&header, message));
+    let to = prop_oneof![19 => Just(0u32), 1 => any::<u32>()];
+    let further = (origin(), to).prop_map(|(origin, to)| further(origin, to));
+    let header = prop_oneof![1 => noise(), 6 => first, 3 => further];
     let payload = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..8),
         prop::collection::vec(any::<u8>(), 0..300),
@@ -142,7 +155,7 @@ fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
         let number = if number < 250 { next } else { number };
         next += u64::from(kind == Kind::Data && number == next && !forged.control);
         let source = if source < 40 { 1 } else { u32::from(source) - 40 };
-        forged.header.truncate(64);
+        forged.header.truncate(76);
         let frame = Frame { kind, source: NodeId(source), number };
         forged.header = frame.seal(HeaderBytes::new(&forged.header), &forged.payload).as_slice().to_vec();
         forged
@@ -171,11 +184,8 @@ proptest! {
 fn a_message_takes_no_more_than_it_said() {
     let put = Header::put(NodeId(1), NodeId(0), PT, 0, 100);
     let packet = |message: u64, offset: u64, payload: usize| Forged {
-        header: if offset == 0 { put.encode().to_vec() } else { Vec::new() },
+        header: if offset == 0 { first(&put, message) } else { further((1, message, offset), 0) },
         payload: Payload::copy_of(&vec![7; payload]),
-        source: 1,
-        message: (1, message),
-        offset,
         control: false,
         pause: 20_000,
     };
@@ -189,9 +199,14 @@ fn a_message_takes_no_more_than_it_said() {
             packet(1, 60, 40),
             packet(1, 60, 40),
             Forged { control: true, ..packet(2, 0, 100) },
+            // Parts of a message of the card itself, of no node, and for another.
+            Forged { header: further((0, 3, 4), 0), ..packet(3, 4, 10) },
+            Forged { header: further((2, 3, 4), 0), ..packet(3, 4, 10) },
+            Forged { header: further((1, 3, 4), 1), ..packet(3, 4, 10) },
+            Forged { header: further((1, 3, 0), 0), ..packet(3, 4, 10) },
         ],
         &[],
     );
     // And eight more invalid packets.
-    assert_eq!((unusable.headers, unusable.strays), (1 + 1 + 8, 4));
+    assert_eq!((unusable.headers, unusable.strays), (1 + 1 + 4 + 8, 4));
 }

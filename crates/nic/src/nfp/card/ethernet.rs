@@ -18,14 +18,15 @@ use super::super::intrinsics::{
 };
 use super::super::memory::Reference;
 use super::super::service::{Place, Served};
+use super::super::wire::{self, Address};
 use super::{Card, waited};
 use crate::nfp::stages;
 use crate::parts::Matching;
 use nicety_channels::{ContextId, PAYLOAD_BYTES};
-use nicety_fabric::{Channel, HeaderBytes, Packet, Port};
+use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_hpu::TrapKind;
 use nicety_kernel::{Credits, Server, Sim};
-use nicety_types::{Buffer, Flight, NodeId, Path, Payload, Segment, Stage};
+use nicety_types::{Buffer, Flight, NodeId, Path, Payload, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -39,11 +40,6 @@ mod code {
     pub(super) const BAD_QUEUE: i32 = -5;
 }
 
-/// Destination, source, and length or EtherType of a frame (IEEE 802.3). The checksum is sent after the payload, and
-/// kept here.
-pub(crate) const HEADER: usize = 14;
-/// From this value on the last field is an EtherType, not a length.
-const LEAST_TYPE: u16 = 0x600;
 /// Most bytes copied from or to local memory.
 pub(crate) const HEAD: u32 = 64;
 /// The source reported for an address that is no rank's; `nfp.h` has the same number.
@@ -180,39 +176,6 @@ impl Ethernet {
     }
 }
 
-/// The address of a rank's queue: locally administered, ending in the rank's number.
-pub(crate) fn station(node: NodeId, queue: u8) -> [u8; 6] {
-    let [a, b, c, d] = node.0.to_be_bytes();
-    [2, queue, a, b, c, d]
-}
-
-/// Header and checksum of a frame. `last`, the last header field, is an EtherType or the payload's size before
-/// padding.
-pub fn frame_header(
-    source: [u8; 6],
-    (destination, queue): (NodeId, u8),
-    last: u16,
-    payload: &Payload,
-) -> HeaderBytes {
-    let mut bytes = [0; HEADER];
-    bytes[..6].copy_from_slice(&station(destination, queue));
-    bytes[6..12].copy_from_slice(&source);
-    bytes[12..].copy_from_slice(&last.to_be_bytes());
-    let sum = checksum(&bytes, payload);
-    HeaderBytes::new(&bytes).followed_by(&sum.to_le_bytes())
-}
-
-fn checksum(header: &[u8], payload: &Payload) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(header);
-    for segment in payload.segments() {
-        if let Segment::Real(bytes) = segment {
-            crc.update(bytes);
-        }
-    }
-    crc.finalize()
-}
-
 /// A parsed frame.
 struct Found {
     /// The queue that it is for.
@@ -227,23 +190,19 @@ struct Found {
 impl Found {
     /// None for a damaged or misaddressed frame. Only ranks may send to the queue of messages between hosts.
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
-        let Packet { header, payload, .. } = packet;
-        let (given, sum) = header.as_slice().split_first_chunk::<HEADER>()?;
-        let intact =
-            !payload.is_damaged() && payload.is_real() && sum == checksum(given, payload).to_le_bytes();
-        let &[.., high, low] = given;
-        let last = u16::from_be_bytes([high, low]);
+        let payload = &packet.payload;
+        let frame = wire::Frame::parse(packet.header.as_slice(), payload)?;
         // Only a length tells the payload from its padding.
-        let (kind, len) = if last < LEAST_TYPE { (0, last.into()) } else { (last, payload.len()) };
-        let queue = given[1];
-        let ours = given[..6] == station(own, queue);
-        let source = match *given {
-            [_, _, _, _, _, _, 2, 0, a, b, c, d, ..] => NodeId(u32::from_be_bytes([a, b, c, d])),
+        let len = if frame.ether_type().is_some() { payload.len() } else { frame.last.into() };
+        let (to, queue) = frame.destination.queue()?;
+        let peer = |&(node, _): &(NodeId, u8)| node.0 < nodes && node != own;
+        let source = match frame.source.queue().filter(peer) {
+            Some((node, 0)) => node,
             _ => STRANGER,
         };
-        let source = if source.0 < nodes && source != own { source } else { STRANGER };
         let may = queue != MESSAGE_QUEUE || source != STRANGER;
-        let good = intact && ours && may && (1..=payload.len()).contains(&len);
+        let good = to == own && may && (1..=payload.len()).contains(&len);
+        let kind = frame.ether_type().unwrap_or(0);
         good.then_some(Found { queue, source, kind, len })
     }
 }
@@ -396,17 +355,10 @@ impl Card {
         let turn = self.ethernet.turn.acquire().await;
         self.end_port_call(place, context, 0);
         let start = port.turn(Flight::resting(path.clone())).await;
-        let source = self.sim.node();
-        let packet = Packet {
-            source,
-            destination: to,
-            message: self.next_message(),
-            channel: Channel::Data,
-            offset: 0,
-            header: frame_header(station(source, 0), (to, queue), len as u16, &payload),
-            payload,
-            path,
-        };
+        let (destination, source) = (Address::of(to, queue), Address::of(self.sim.node(), 0));
+        let header = wire::Frame { destination, source, last: len as u16 }.emit(&payload);
+        let label = Label { destination: to, message: self.next_message(), offset: 0 };
+        let packet = Packet { label, channel: Channel::Data, header, payload, path };
         self.ethernet.count(|counters| counters.sent += 1);
         let handed = port.launch(packet, start);
         drop(turn);

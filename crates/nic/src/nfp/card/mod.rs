@@ -31,7 +31,7 @@ mod spec;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
-pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters, frame_header};
+pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters};
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
 pub(crate) use spec::{read_channels, read_port};
 

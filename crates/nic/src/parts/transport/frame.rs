@@ -13,7 +13,7 @@
 
 use crc32fast::Hasher;
 use nicety_fabric::{HeaderBytes, Packet};
-use nicety_types::{NodeId, Payload, Segment};
+use nicety_types::{NodeId, Payload, Segment, View};
 
 /// Bytes that transport adds to a packet's header.
 pub const FRAME_BYTES: usize = 20;
@@ -54,8 +54,8 @@ impl Frame {
     pub fn seal(&self, header: HeaderBytes, payload: &Payload) -> HeaderBytes {
         let mut bytes = [0; FRAME_BYTES - 4];
         bytes[0] = self.kind as u8;
-        bytes[4..8].copy_from_slice(&self.source.0.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.number.to_le_bytes());
+        View(&mut bytes).put_u32(4, self.source.0);
+        View(&mut bytes).put_u64(8, self.number);
         let framed = header.followed_by(&bytes);
         framed.followed_by(&checksum(framed.as_slice(), payload).to_le_bytes())
     }
@@ -68,8 +68,7 @@ impl Frame {
         }
         let frame = rest.last_chunk::<{ FRAME_BYTES - 4 }>()?;
         let kind = Kind::ALL.into_iter().find(|k| *k as u8 == frame[0])?;
-        let source = NodeId(u32::from_le_bytes(*frame[4..].first_chunk()?));
-        Some(Frame { kind, source, number: u64::from_le_bytes(*frame[8..].first_chunk()?) })
+        Some(Frame { kind, source: NodeId(View(frame).u32(4)), number: View(frame).u64(8) })
     }
 }
 
@@ -88,16 +87,15 @@ fn checksum(header: &[u8], payload: &Payload) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicety_fabric::Channel;
+    use nicety_fabric::{Channel, Label};
     use nicety_types::{MessageId, Path, Time};
     use proptest::prelude::*;
 
     fn packet(frame: Frame, header: &[u8], payload: Payload) -> Packet {
         let header = frame.seal(HeaderBytes::new(header), &payload);
-        let (source, message) = (frame.source, MessageId::default());
+        let label = Label { destination: frame.source, message: MessageId::default(), offset: 0 };
         let path = Path::from(Time::ZERO);
-        let channel = Channel::Data;
-        Packet { source, destination: source, message, channel, offset: 0, header, payload, path }
+        Packet { label, channel: Channel::Data, header, payload, path }
     }
 
     const FRAME: Frame =

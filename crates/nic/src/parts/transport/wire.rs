@@ -1,10 +1,12 @@
 //! A card's end of its link, with or without reliable transport in front of the port. Packets of a card to itself use
 //! a loopback path, where nothing is lost.
 
-use super::{Arrived, Expired, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics};
+use super::{
+    Arrived, Expired, FRAME_BYTES, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics,
+};
 use crate::parts::loopback::{self, Loopback};
 use crate::parts::transport::stages;
-use nicety_fabric::{self as fabric, Channel, HeaderBytes, Packet, Parcel, Port};
+use nicety_fabric::{self as fabric, Channel, HeaderBytes, Label, Packet, Parcel, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Time};
@@ -150,11 +152,11 @@ impl Wire {
     }
 
     /// Returns the credit of a packet to its sender: the other end of the link, or this card for its own messages.
-    pub fn free_slot(&self, message: MessageId) {
-        if self.is_own(message.source) { self.own.free_slot() } else { self.port.free_slot() }
+    pub fn free_slot(&self, source: NodeId) {
+        if self.is_own(source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
-    /// Returns a credit to the other end of the link, whatever message the packet claims.
+    /// Returns a credit to the other end of the link, whatever sender the packet claims.
     pub fn free_link_slot(&self) {
         self.port.free_slot();
     }
@@ -200,7 +202,7 @@ impl Wire {
         let Some(reliable) = &self.reliable else {
             return Launched { path: self.port.launch(packet, turn), number: None };
         };
-        let (to, now) = (packet.destination, self.sim.now());
+        let (to, now) = (packet.label.destination, self.sim.now());
         let (number, failed, since) =
             self.with_flow(to, |flow| (flow.sending.next(), flow.sending.has_failed(), flow.since));
         if failed {
@@ -256,20 +258,10 @@ impl Wire {
         }
         let flight = Flight::resting(Path::from(self.sim.now()));
         let turn = self.port.control_turn(flight.clone()).await;
-        let (source, channel) = (self.sim.node(), Channel::Control);
-        let message = MessageId { source, sequence: NO_MESSAGE };
+        let (label, channel) = (self.no_message(peer), Channel::Control);
         let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
         let path = flight.path;
-        let packet = Packet {
-            source,
-            destination: peer,
-            message,
-            channel,
-            offset: 0,
-            header,
-            payload,
-            path: path.clone(),
-        };
+        let packet = Packet { label, channel, header, payload, path: path.clone() };
         let Some((_, number)) = self.launch_as(Kind::Probe, packet, turn, path).number else {
             return true;
         };
@@ -279,12 +271,18 @@ impl Wire {
         !gone()
     }
 
+    /// The label of a packet that belongs to no message.
+    fn no_message(&self, destination: NodeId) -> Label {
+        let message = MessageId { source: self.sim.node(), sequence: NO_MESSAGE };
+        Label { destination, message, offset: 0 }
+    }
+
     /// The next complete packet on the loopback path.
     pub async fn receive_own(&self) -> Parcel {
         self.own.receive().await
     }
 
-    /// The next complete packet from the link for the card.
+    /// The next complete packet from the link for the card, without the transport header.
     pub async fn receive(self: &Rc<Wire>) -> Parcel {
         loop {
             let mut packet = self.port.receive().await;
@@ -294,6 +292,7 @@ impl Wire {
             packet.path.advance(stages::TRANSPORT, checked);
             self.sim.until(checked).await;
             if self.take(reliable, &packet) {
+                packet.header.strip(FRAME_BYTES);
                 return packet;
             }
             if !packet.is_control() {
@@ -385,12 +384,8 @@ impl Wire {
             let source = self.sim.node();
             let payload = Payload::phantom(reliable.spec.ack);
             let header = Frame { kind, source, number }.seal(HeaderBytes::new(&[]), &payload);
-            let message = MessageId { source, sequence: NO_MESSAGE };
-            let channel = Channel::Control;
-            self.port.launch(
-                Packet { source, destination: to, message, channel, offset: 0, header, payload, path },
-                turn,
-            );
+            let (label, channel) = (self.no_message(to), Channel::Control);
+            self.port.launch(Packet { label, channel, header, payload, path }, turn);
         }
     }
 
@@ -492,10 +487,11 @@ impl Reliable {
 
     /// Records a packet that failed: the last progress, and when the flow was given up.
     fn lose(&self, (since, time): (Time, Time), packet: &Packet) {
-        if packet.message.sequence == NO_MESSAGE {
+        let Label { message, destination, .. } = packet.label;
+        if message.sequence == NO_MESSAGE {
             return;
         }
-        let (message, destination, bytes) = (packet.message, packet.destination, packet.payload.len());
+        let bytes = packet.payload.len();
         let mut undelivered = self.undelivered.borrow_mut();
         // The packets of a message are consecutive.
         if let Some(last) = undelivered.last_mut().filter(|last| last.message == message) {

@@ -1,0 +1,150 @@
+//! The header of an Ethernet frame (IEEE 802.3), and its checksum.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..6, 6..12 | address of the receiver and the sender |
+//! | 12..14 | big-endian: bytes of payload without padding, or an EtherType, which is 0x600 or more |
+//! | 14..18 | CRC-32 over all bytes before it and the payload; sent behind the payload, and kept here |
+//!
+//! An address names a queue of a node's port: 02, the queue, and the node's number, big-endian.
+
+use nicety_fabric::HeaderBytes;
+use nicety_types::{NodeId, Payload, Segment};
+
+/// Bytes of a header without the checksum.
+const HEADER: usize = 14;
+/// From this value on the last field is an EtherType, not a length.
+const LEAST_TYPE: u16 = 0x600;
+
+/// An address: locally administered, of a queue of a node's port, if it is one of this network's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub [u8; 6]);
+
+impl Address {
+    /// The address of a queue.
+    pub const fn of(node: NodeId, queue: u8) -> Address {
+        let [a, b, c, d] = node.0.to_be_bytes();
+        Address([2, queue, a, b, c, d])
+    }
+
+    /// The queue that it names; none if it is not of this form.
+    pub const fn queue(self) -> Option<(NodeId, u8)> {
+        match self.0 {
+            [2, queue, a, b, c, d] => Some((NodeId(u32::from_be_bytes([a, b, c, d])), queue)),
+            _ => None,
+        }
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The receiver.
+    pub destination: Address,
+    /// The sender.
+    pub source: Address,
+    /// An EtherType, or the bytes of payload without padding.
+    pub last: u16,
+}
+
+impl Frame {
+    /// The EtherType; none of a frame with a length.
+    pub const fn ether_type(&self) -> Option<u16> {
+        if self.last < LEAST_TYPE { None } else { Some(self.last) }
+    }
+
+    /// The bytes on the wire, of a frame with this payload.
+    pub fn emit(&self, payload: &Payload) -> HeaderBytes {
+        HeaderBytes::emitted(HEADER + 4, |bytes| {
+            let (header, sum) = bytes.split_at_mut(HEADER);
+            header[..6].copy_from_slice(&self.destination.0);
+            header[6..12].copy_from_slice(&self.source.0);
+            header[12..].copy_from_slice(&self.last.to_be_bytes());
+            sum.copy_from_slice(&checksum(header, payload).to_le_bytes());
+        })
+    }
+
+    /// The header in these bytes, of a frame with this payload; none if they are no header or damaged.
+    pub fn parse(bytes: &[u8], payload: &Payload) -> Option<Frame> {
+        let (header, sum) = bytes.split_first_chunk::<HEADER>()?;
+        let intact = !payload.is_damaged() && payload.is_real();
+        if !intact || sum != checksum(header, payload).to_le_bytes() {
+            return None;
+        }
+        let [a, b, c, d, e, f, g, h, i, j, k, l, high, low] = *header;
+        let (destination, source) = (Address([a, b, c, d, e, f]), Address([g, h, i, j, k, l]));
+        Some(Frame { destination, source, last: u16::from_be_bytes([high, low]) })
+    }
+}
+
+fn checksum(header: &[u8], payload: &Payload) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(header);
+    for segment in payload.segments() {
+        if let Segment::Real(bytes) = segment {
+            crc.update(bytes);
+        }
+    }
+    crc.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FRAME: Frame = Frame {
+        destination: Address::of(NodeId(0x0102_0304), 5),
+        source: Address::of(NodeId(6), 0),
+        last: 0x88b5,
+    };
+
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        let bytes = FRAME.emit(&Payload::copy_of(b"56789"));
+        let header = [2, 5, 1, 2, 3, 4, 2, 0, 0, 0, 0, 6, 0x88, 0xb5];
+        let sum = crc32fast::hash(&[&header[..], b"56789"].concat());
+        assert_eq!(bytes.as_slice(), [&header[..], &sum.to_le_bytes()].concat());
+        assert_eq!(FRAME.ether_type(), Some(0x88b5));
+        assert_eq!(Frame { last: 0x5ff, ..FRAME }.ether_type(), None);
+        assert_eq!(Frame { last: 0x600, ..FRAME }.ether_type(), Some(0x600));
+        assert_eq!(FRAME.destination.queue(), Some((NodeId(0x0102_0304), 5)));
+        assert_eq!(Address([4; 6]).queue(), None);
+    }
+
+    #[test]
+    fn a_payload_without_bytes_is_refused() {
+        let phantom = Payload::phantom(46);
+        assert_eq!(Frame::parse(FRAME.emit(&phantom).as_slice(), &phantom), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_comes_out_as_it_went_in_or_is_damaged(
+            destination: [u8; 6],
+            source: [u8; 6],
+            last: u16,
+            payload in prop::collection::vec(any::<u8>(), 1..1500),
+            at: prop::sample::Index,
+            mask in 1u8..,
+        ) {
+            let frame = Frame { destination: Address(destination), source: Address(source), last };
+            let mut bytes = frame.emit(&Payload::copy_of(&payload)).as_slice().to_vec();
+            prop_assert_eq!(Frame::parse(&bytes, &Payload::copy_of(&payload)), Some(frame));
+            let (mut payload, at) = (payload, at.index(bytes.len()));
+            match bytes.get_mut(at) {
+                Some(byte) if mask % 2 == 0 => *byte ^= mask,
+                _ => payload[0] ^= mask,
+            }
+            prop_assert_eq!(Frame::parse(&bytes, &Payload::copy_of(&payload)), None);
+        }
+
+        #[test]
+        fn no_bytes_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..=96),
+            payload in prop::collection::vec(any::<u8>(), 0..100),
+        ) {
+            prop_assert_eq!(Frame::parse(&bytes, &Payload::copy_of(&payload)), None);
+        }
+    }
+}

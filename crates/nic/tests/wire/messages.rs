@@ -1,0 +1,117 @@
+//! Messages between two hosts by `send` and `recv`, on cards of every design.
+
+use super::relay::{self, Relay};
+use crate::support::pattern;
+use nicety_fabric::NetworkSpec;
+use nicety_host::{Cpus, Memory};
+use nicety_nic::{Caller, Card, Log, Outgoing, Seat, Wanted};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::{Duration, NodeId, Path, Recorder, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Sizes of messages: eager, of several packets, and by rendezvous.
+const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
+
+/// A received message: rank, time, its source, its tag, and whether its bytes are right.
+type Came = (u32, Time, u32, u32, bool);
+
+/// Both hosts send messages of all sizes to each other, and receive them in another order.
+fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
+    let node = spec.node();
+    let (mut world, ports, _network) =
+        relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch });
+    let came = Rc::new(RefCell::new(Vec::new()));
+    for (rank, port) in (0..2).zip(ports) {
+        let (sim, recorder) = (world.sim(NodeId(rank)), Recorder::off());
+        let memory = Rc::new(Memory::new(node.host.memory));
+        let cpus = Rc::new(Cpus::new(&sim, node.host, &recorder));
+        let log: Log = Arc::new(|_| {});
+        let seat = Seat {
+            sim: &sim,
+            nodes: 2,
+            memory: &memory,
+            cpus: &cpus,
+            port,
+            packet_payload: None,
+            uid: 0,
+            log: &log,
+            recorder: &recorder,
+        };
+        let card: Rc<dyn Card> = spec.clone().install(seat).unwrap();
+        let host = Host { card, cpus, memory, sim: sim.clone(), recorder };
+        for (tag, bytes) in (0..).zip(SIZES) {
+            let sender = host.clone();
+            sim.spawn_program(format!("sender {rank}.{tag}"), async move {
+                sender.send(1 - rank, tag, bytes).await;
+            });
+        }
+        let came = came.clone();
+        sim.spawn_program(format!("receiver {rank}"), async move {
+            // Some messages come before their receives.
+            host.sim.delay(Duration::from_us(20)).await;
+            for tag in [3, 0, 1, 2, 5, 4] {
+                let (source, tag, right) = host.receive(tag).await;
+                came.borrow_mut().push((rank, host.sim.now(), source, tag, right));
+            }
+        });
+    }
+    world.run().unwrap_or_else(|error| panic!("{nic}: {error}"));
+    came.take()
+}
+
+#[derive(Clone)]
+struct Host {
+    card: Rc<dyn Card>,
+    cpus: Rc<Cpus>,
+    memory: Rc<Memory>,
+    sim: nicety_kernel::Sim,
+    recorder: Recorder,
+}
+
+impl Host {
+    async fn send(&self, to: u32, tag: u32, bytes: u64) {
+        let buffer = self.memory.allocate(bytes.max(1)).unwrap();
+        self.card.adopt(&buffer);
+        buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
+        self.card.clone().send(self.caller(&path), outgoing).await.unwrap();
+    }
+
+    async fn receive(&self, tag: u32) -> (u32, u32, bool) {
+        let room = SIZES[tag as usize];
+        let buffer = self.memory.allocate(room.max(1)).unwrap();
+        self.card.adopt(&buffer);
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let wanted = Wanted { source: None, tag: Some(tag), address: buffer.address(), room };
+        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
+        let arrival = self.card.clone().received(self.caller(&path), posted).await.unwrap();
+        let mut bytes = vec![0; room as usize];
+        buffer.bytes().unwrap().read(0, &mut bytes);
+        (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
+    }
+
+    fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
+        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, path }
+    }
+}
+
+#[test]
+fn messages_are_received_from_the_bytes_of_packets_alone() {
+    for (nic, overrides) in [
+        ("spin-discrete", &[][..]),
+        ("spin-discrete", &["transport.reliable=true"]),
+        ("spin-integrated", &["buffer.packets=2"]),
+        ("qnix", &[]),
+        ("nfp-4000", &[]),
+    ] {
+        let found = run(nic, overrides, Relay::FromBytes);
+        assert_eq!(found, run(nic, overrides, Relay::Unchanged), "{nic} {overrides:?}");
+        let others = found.iter().all(|&(rank, _, source, _, right)| source == 1 - rank && right);
+        assert!(others && found.len() == 2 * SIZES.len(), "{nic} {overrides:?}: {found:?}");
+    }
+}
