@@ -249,7 +249,7 @@ def test_transfers_at_once_are_no_engines() -> None:
     spans = {"node": [0] * 3, "resource": ["DMA"] * 3, "unit": [0, 1, 2], "start_ps": [0, 1, 2], "end_ps": [9, 9, 9]}
     figure = timeline_figure(package._native.Table(list(spans.items())))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert labels == ["node 0: DMA", "node 0: DMA, also under way (1)", "node 0: DMA, also under way (2)"]
+    assert labels == ["node 0: DMA", "node 0: DMA, also in flight (1)", "node 0: DMA, also in flight (2)"]
 
 
 def test_what_cannot_be_drawn() -> None:
