@@ -29,9 +29,9 @@ NOT_SAMPLED = (
     "crates/hpu/src/decode.rs",
     "crates/nic/src/qnix/transfer.rs",
     "crates/nic/src/spin/complete.rs",
-    "crates/nic/src/spin/deposit.rs",
+    "crates/nic/src/spin/deposit/mod.rs",
     "crates/nic/src/spin/incoming.rs",
-    "crates/nic/src/spin/receive.rs",
+    "crates/nic/src/spin/receive/mod.rs",
     "crates/portals/src/target.rs",
 )
 

@@ -20,7 +20,7 @@ def test_a_journeys_functions_are_in_their_files() -> None:
     wrong = []
     for function, name in steps:
         source = (ROOT / name).read_text() if (ROOT / name).is_file() else ""
-        found = rf"^ *(?:__process )?\w+ {function}\(|^\s*(?:pub(?:\(\w+\))? )?(?:async )?fn {function}\b"
+        found = rf"^ *(?:__process )?\w+ {function}\(|^\s*(?:pub(?:\([\w: ]+\))? )?(?:async )?fn {function}\b"
         if not re.search(found, source, re.MULTILINE):
             wrong.append(f"no function {function} in {name}")
     assert not wrong, "\n".join(wrong)

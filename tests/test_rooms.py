@@ -1,4 +1,5 @@
-"""The Python package's rooms: each imports earlier ones only, in the order that ARCHITECTURE.md gives."""
+"""Rooms import earlier ones only: those of the Python package in the order that ARCHITECTURE.md gives, and those of the
+sPIN card in the order at the top of its `mod.rs`."""
 
 from __future__ import annotations
 
@@ -99,3 +100,60 @@ def test_an_import_along_the_order_is_none_against_it() -> None:
     assert (
         against("nicety.show.tables", "from nicety import _native\nfrom nicety.shared.files import write_whole") == []
     )
+
+
+SPIN = ROOT / "crates/nic/src/spin"
+
+
+def spin_order(room: str = "") -> list[str]:
+    """What the card, or one of its rooms, shows, in the order of the table at the top of its `mod.rs`."""
+    path = SPIN / room / "mod.rs"
+    rows = re.findall(r"^//! \| (.*) \|$", path.read_text(), re.MULTILINE) if path.is_file() else []
+    cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)
+    return [name for cell in cells for found in cell for name in re.findall(r"`(\w+)", found)]
+
+
+def spin_against(path: Path, source: str) -> list[str]:
+    """The imports of a file of the card that run against the order; what the card re-exports counts for its room."""
+    root = (SPIN / "mod.rs").read_text()
+    exports = re.findall(r"^pub(?:\(crate\))? use ([\w:]+)::(\w+|\{[^}]*\});", root, re.MULTILINE)
+    home = {name: room for room, names in exports for name in re.findall(r"\w+", names)}
+    here = path.relative_to(SPIN).with_suffix("").parts
+    wrong = []
+    for name in re.findall(r"\bcrate::spin::(\{[^}]*\}|[\w:]*\w)", source):
+        found = [home.get(each, "") for each in re.findall(r"\w+", name)] if not name[0].islower() else [name]
+        for other in filter(None, found):
+            there = tuple(other.split("::"))
+            level = int(there[0] == here[0])
+            order = spin_order(here[0] if level else "")
+            if level < min(len(here), len(there)) and here[level] in order and there[level] in order:
+                later = order.index(there[level]) > order.index(here[level])
+                wrong += [f"{'/'.join(here)} imports {other}"] if later else []
+    return wrong
+
+
+def test_the_rooms_of_the_spin_card_are_those_of_its_tables() -> None:
+    for room in ["", "handlers", "programs"]:
+        shown = {path.stem for path in (SPIN / room).iterdir()} - {"mod"}
+        assert set(spin_order(room)) == shown
+        assert len(shown) <= MOST
+
+
+def test_imports_of_the_spin_card_run_from_later_rooms_to_earlier_ones() -> None:
+    files = [path for path in sorted(SPIN.rglob("*.rs")) if path != SPIN / "mod.rs"]
+    assert [wrong for path in files for wrong in spin_against(path, path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "count"),
+    [
+        ("receive/intake.rs", "use crate::spin::complete::finish;", 1),
+        ("receive/intake.rs", "use crate::spin::{Card, CallError};", 1),
+        ("receive/intake.rs", "let x = crate::spin::incoming::outcome(fail);", 0),
+        ("handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 1),
+        ("handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
+        ("complete.rs", "use crate::spin::host::view::Seen;", 1),
+    ],
+)
+def test_an_import_of_the_spin_card_against_the_order_is_found(file: str, source: str, count: int) -> None:
+    assert len(spin_against(SPIN / file, source)) == count

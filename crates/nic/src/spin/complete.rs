@@ -1,8 +1,7 @@
 //! Completion: packets settled, completion handlers, and events in the order of messages.
 
 use super::Card;
-use super::hpus::{Kind, Run};
-use super::incoming::{Fate, outcome};
+use crate::spin::incoming::{Fate, outcome};
 use crate::spin::stages;
 use nicety_portals::{FailType, HeaderKind};
 use nicety_types::Path;
@@ -84,10 +83,7 @@ impl Card {
             }
         };
         match completion {
-            Some(path) => {
-                self.contexts.completes();
-                self.ready(Run { place, kind: Kind::Completion, packet: None, path });
-            }
+            Some(path) => self.run_completion(place, path),
             None => self.complete_in_order(place),
         }
     }

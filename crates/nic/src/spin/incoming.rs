@@ -1,14 +1,38 @@
 //! The messages that are arriving, and what is known of each.
 
-use super::attachments::Attachment;
-use super::intake::Arrived;
+use super::Card;
 use crate::parts::transport;
+use crate::spin::programs::attachments::Attachment;
+use nicety_fabric::{Packet, Parcel};
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
 use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
+
+/// A packet in the packet buffer, with what its header says.
+pub(super) struct Arrived {
+    /// The message it is part of.
+    pub(super) message: MessageId,
+    /// Where its payload begins in the message's, in bytes.
+    pub(super) offset: u64,
+    pub(super) parcel: Parcel,
+}
+
+impl Deref for Arrived {
+    type Target = Packet;
+    fn deref(&self) -> &Packet {
+        &self.parcel
+    }
+}
+
+impl DerefMut for Arrived {
+    fn deref_mut(&mut self) -> &mut Packet {
+        &mut self.parcel
+    }
+}
 
 /// The outcome of a message still in progress.
 pub(super) const UNDER_WAY: &str = "under way";
@@ -34,6 +58,14 @@ pub(super) enum Fate {
     Process,
     /// Dropped.
     Drop,
+}
+
+impl Fate {
+    /// The fate of a message's data, unless a header handler decides otherwise: to the payload handlers, or to host memory
+    /// if the program has none.
+    pub(super) fn by_default(attachment: &Attachment) -> Fate {
+        if attachment.program.handlers.payload.is_some() { Fate::Process } else { Fate::Deposit }
+    }
 }
 
 /// A message that has begun to arrive.
@@ -215,5 +247,22 @@ impl IncomingTable {
     pub(super) fn flow_controlled(&mut self, pt: u32) {
         // Free entries are marked too, without effect: they are filled anew.
         self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
+    }
+}
+
+impl Card {
+    /// The number of a packet's bytes left after truncation.
+    pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
+        self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
+    }
+
+    /// Counts a packet's bytes as dropped.
+    pub(super) fn count_dropped(&self, place: usize, packet: &Arrived) {
+        let dropped = self.kept(place, packet);
+        self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
+    }
+
+    pub(super) fn attachment_of(&self, place: usize) -> Option<Rc<Attachment>> {
+        self.incoming.borrow_mut().get(place).attachment.clone()
     }
 }

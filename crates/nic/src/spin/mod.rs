@@ -1,105 +1,81 @@
 //! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
 //!
-//! The steps of a message, in their order:
+//! A packet's way goes through five rooms, from the top down, and comes back to none. A module imports from the rooms
+//! before its own in this order:
 //!
-//! | part | file |
+//! | room | what is in it |
 //! |---|---|
-//! | a host's set-up and commands, and its view of the card | `host.rs`, `post.rs`, `wait.rs`, `view.rs` |
-//! | send engine, packetisation, fetching from host memory | `send.rs` |
-//! | `send` and `recv`, and messages that come before their receives | `messages.rs`, `unexpected.rs` |
-//! | the header of a packet as bytes, and validation of packets from the link | `wire.rs`, `intake.rs` |
-//! | packet buffer, matching | `receive.rs`, `incoming.rs`, `contexts.rs` |
-//! | deposit, completion in order | `deposit.rs`, `complete.rs` |
-//! | gets, atomics, and the replies to them | `reply.rs` |
-//! | applications, their programs and HPU memory | `attachments.rs`, `application.rs`, `memory.rs`, `hpu_access.rs`, `handlers.rs` |
-//! | handler processors and their queue | `hpus.rs`, `fair.rs` |
-//! | one handler's run, and the effects of its result | `run.rs`, `outcome.rs` |
-//! | the commands of a handler, and those refused | `commands.rs`, `dma.rs`, `printf.rs`, `refusals.rs` |
-//! | words of memory that handlers wait for | `contention.rs` |
-//! | a generator of packets in place of a host | `generate.rs` |
-//! | the card behind the design seam, and its spec | `design.rs`, `node.rs`, `spec.rs` |
+//! | `wire` | the header of a packet as bytes |
+//! | `spec` | the card's part of a spec |
+//! | `programs` | programs with handlers, applications, HPU memory, attached handlers |
+//! | `stages`, `resources` | the stages of a message and the resources that only this card has |
+//! | `incoming` | the messages that are arriving, and what is known of each |
+//! | `transmit` | send engine, packetisation, fetching from host memory; a generator of packets; timeouts of replies |
+//! | `receive` | packet buffer, validation, matching, contexts |
+//! | `handlers` | the fate of a packet; handler processors, runs, commands, results |
+//! | `deposit` | bytes to host memory; gets and atomic operations, and the replies to them |
+//! | `complete` | packets settled; completion and events in the order of messages |
+//! | `host` | a host's calls: set-up, posts, waits, `send` and `recv`; its view of the card |
+//! | `design` | the card behind the design seam, and its deadlock hints |
 //!
 //! The `portals` crate decides which entry a message matches and which events it generates; the `hpu` crate how
 //! instructions run. Here they take time.
 
-mod application;
-mod attachments;
-mod commands;
 mod complete;
-mod contention;
-mod contexts;
 mod deposit;
 mod design;
-mod dma;
-mod fair;
-mod generate;
 mod handlers;
-mod hints;
 mod host;
-mod hpu_access;
-mod hpus;
 mod incoming;
-mod intake;
-mod memory;
-mod messages;
-mod node;
-mod outcome;
-mod post;
-mod printf;
+mod programs;
 mod receive;
-mod refusals;
-mod reply;
-mod reply_timeout;
 pub mod resources;
-mod run;
-mod send;
 mod spec;
 pub mod stages;
-mod unexpected;
-mod view;
-mod wait;
+mod transmit;
 mod wire;
 
-pub use application::{ApplicationConfig, ApplicationId, ApplicationReport};
-pub use attachments::{Attach, AttachError, HpuMemoryId, State};
-pub use contention::WaitedWord;
 pub(crate) use design::DESIGN;
 pub use design::Report;
-pub use generate::Generated;
-pub use handlers::{HandlerError, HandlerNames, Handlers, map};
+pub use design::node::Node;
+pub use handlers::contention::WaitedWord;
+pub use handlers::printf::Printed;
 pub use host::CallError;
-pub use hpus::HandlerStatistics;
-pub use intake::Unusable;
-pub use messages::{MESSAGES, MessagesSpec};
-pub use node::Node;
-pub use post::{Appending, Pending};
-pub use printf::Printed;
+pub use host::match_bits::MESSAGES;
+pub use host::post::{Appending, Pending};
+pub use programs::application::HandlerStatistics;
+pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
+pub use programs::attachments::{Attach, AttachError, HpuMemoryId, State};
+pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
+pub use receive::intake::Unusable;
+pub use spec::MessagesSpec;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
+pub use transmit::generate::Generated;
 
 use crate::parts::Dma;
 use crate::parts::transport::{TransportStatistics, Undelivered, Wire};
 use crate::programs::{Fault, FaultKind, Log, RefusedCommand};
-use attachments::Attachments;
-use contention::Contention;
-use contexts::Contexts;
-use hpus::Hpus;
+use deposit::reply::Atomics;
+use handlers::contention::Contention;
+use handlers::hpus::Hpus;
+use handlers::refusals::Refusals;
+use host::messages::Messages;
+use host::view::{HostView, Seen};
 use incoming::IncomingTable;
-use messages::Messages;
 use nicety_fabric::Port;
 use nicety_host::{Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
-use refusals::Refusals;
-use reply::Atomics;
-use reply_timeout::Answers;
-use send::SendEngine;
+use programs::attachments::Attachments;
+use receive::contexts::Contexts;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use view::{HostView, Seen};
+use transmit::SendEngine;
+use transmit::reply_timeout::Answers;
 
 /// Busy times of parts of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The resources that only this card has.
 
-use super::hpus::Kind;
+use crate::spin::programs::program::Kind;
 use nicety_types::{End, FlowPoint, Pick, ResourceKind, Tracks};
 
 /// Runs of handlers, by purpose.

@@ -1,6 +1,5 @@
 //! The spec of a Portals 4 card with packet handlers.
 
-use super::messages::{MessagesSpec, read_messages};
 use crate::parts::transport::TransportSpec;
 use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
@@ -96,6 +95,17 @@ pub struct HpuSpec {
     pub printf_byte: u64,
     /// DMA transfers of one handler in flight.
     pub dma_handles: u32,
+}
+
+/// The protocol of messages that may come before their receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessagesSpec {
+    /// The longest eager message, in bytes: it waits for its receive in a buffer of its receiver.
+    pub eager: u64,
+    /// Number of buffers.
+    pub buffers: u32,
+    /// Size of each in bytes.
+    pub buffer: u64,
 }
 
 pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
@@ -221,4 +231,21 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
             as u32,
     }
+}
+
+fn read_messages(reader: &Reader<'_>) -> MessagesSpec {
+    let s = reader.section("messages");
+    let eager =
+        s.size_or("eager", 0..=1 << 30, "2 KiB", "the longest message that is buffered until it is received");
+    let buffers =
+        s.count_or("buffers", 1..=4096, 32, "buffers for messages that come before their receives") as u32;
+    let buffer = s.size_or("buffer", 64..=1 << 30, "2 MiB", "bytes of each such buffer");
+    if buffer < eager {
+        s.refuse(
+            "buffer",
+            "a buffer holds at least one message of messages.eager",
+            "raise messages.buffer, or lower messages.eager",
+        );
+    }
+    MessagesSpec { eager, buffers, buffer }
 }

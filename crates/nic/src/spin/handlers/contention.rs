@@ -1,0 +1,379 @@
+//! Words of memory that handlers wait for: locks, tickets, counters of a failed compare-and-swap.
+//!
+//! It sees every atomic access of a handler to shared memory, and after the first one every other access to that
+//! word: all of them are ordering points, each at its own cycle. The counts follow from the accesses, for any code:
+//!
+//! - A handler *waits* for a word when it accesses it again from the same place, and its last access changed nothing.
+//! - An *interval* of a word is the time from one change of its value to the next. A place in the code *takes* the
+//!   word if its change was then found in the way: by an operation that should have changed the word and did not, or
+//!   by a load that was repeated at once. The interval until the next change is the time for which the word is
+//!   *held*. Any other place *releases* it, and while a handler waits, the interval until the next change is the
+//!   *hand-over*.
+//!
+//! A word is held by one handler at a time, so it bounds the rate of all handlers together, with any number of
+//! processors: to one packet in the time for which a packet holds it.
+
+use crate::spin::handlers::refusals::place;
+use nicety_hpu::Image;
+use nicety_types::{Duration, Time};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Most words watched, handlers known at one word, and places distinguished at each.
+const WORDS: usize = 4096;
+const PLACES: usize = 64;
+
+/// A word that handlers of several processors can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::spin) enum Word {
+    /// Address in the card's HPU memory.
+    Hpu(u32),
+    /// Address in host memory.
+    Host(u64),
+}
+
+/// The contention for a word in a whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitedWord {
+    /// The word, such as `byte 8 of the state`.
+    pub word: String,
+    /// The source line that takes it.
+    pub taken_at: String,
+    /// The source line that releases it, if it is another one.
+    pub given_back_at: Option<String>,
+    /// The source line that waits for it.
+    pub waited_at: String,
+    /// Number of waits.
+    pub waits: u64,
+    /// Total time held.
+    pub held: Duration,
+    /// Total time for which it was free while a handler waited.
+    pub handed_over: Duration,
+}
+
+/// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
+#[derive(Debug)]
+struct Attempt {
+    word: Word,
+    /// The places from which it has accessed the word.
+    places: Vec<u32>,
+    since: Time,
+    /// The place of its last access, and the place of the change that it found.
+    last: u32,
+    found: Option<u32>,
+    /// Whether it has come back.
+    waits: bool,
+}
+
+/// The intervals that begin with a change at one place.
+#[derive(Debug, Default)]
+struct Begun {
+    place: String,
+    all: Duration,
+    /// The parts of them in which a handler waited.
+    wanted: Duration,
+    /// Number of times it was in the way of a waiting handler.
+    in_the_way: u64,
+    /// The places of the changes that ended them, with their number.
+    ended: BTreeMap<u32, u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    name: String,
+    /// Time and place of the last change; no place before the first.
+    since: Time,
+    by: Option<u32>,
+    begun: BTreeMap<Option<u32>, Begun>,
+    /// Waiting handlers, and since when.
+    waiting: Vec<(u64, Time)>,
+    waits: u64,
+    /// Places of waits: their number, and the source line.
+    waited_at: BTreeMap<u32, (u64, String)>,
+}
+
+/// An access to a word.
+pub(in crate::spin) struct Seen<'i> {
+    pub(in crate::spin) word: Word,
+    /// The handler's run, by a unique number.
+    pub(in crate::spin) run: u64,
+    pub(in crate::spin) image: &'i Image,
+    pub(in crate::spin) pc: u32,
+    pub(in crate::spin) now: Time,
+    /// Whether it has changed the word's value.
+    pub(in crate::spin) changed: bool,
+    /// Whether it should change it, as every atomic operation except LR does.
+    pub(in crate::spin) changing: bool,
+}
+
+/// The contended words of a card.
+#[derive(Debug, Default)]
+pub(in crate::spin) struct Contention {
+    words: RefCell<BTreeMap<Word, State>>,
+    /// By handler, its last access that left a word unchanged.
+    attempts: RefCell<BTreeMap<u64, Attempt>>,
+}
+
+impl Contention {
+    /// Handles an access of a handler to a word with this name.
+    pub(in crate::spin) fn see(&self, seen: &Seen<'_>, name: impl FnOnce() -> String) {
+        if self.attempts.borrow().get(&seen.run).is_some_and(|attempt| attempt.word != seen.word) {
+            self.goes_on(seen.run);
+        }
+        let mut words = self.words.borrow_mut();
+        if words.len() >= WORDS && !words.contains_key(&seen.word) {
+            return;
+        }
+        let state = words.entry(seen.word).or_insert_with(|| State::new(name()));
+        let mut attempts = self.attempts.borrow_mut();
+        if let Some(attempt) = attempts.get_mut(&seen.run) {
+            state.look_back(seen, attempt);
+        }
+        if seen.changing && !seen.changed {
+            state.begun.entry(state.by).or_default().in_the_way += 1;
+        }
+        if seen.changed {
+            attempts.remove(&seen.run);
+            state.change(seen);
+            state.waiting.retain(|&(run, _)| run != seen.run);
+        } else if attempts.len() < WORDS || attempts.contains_key(&seen.run) {
+            let attempt = attempts.entry(seen.run).or_insert_with(|| Attempt {
+                word: seen.word,
+                places: Vec::new(),
+                since: seen.now,
+                last: seen.pc,
+                found: None,
+                waits: false,
+            });
+            if !attempt.places.contains(&seen.pc) && attempt.places.len() < PLACES {
+                attempt.places.push(seen.pc);
+            }
+            (attempt.last, attempt.found) = (seen.pc, state.by);
+        }
+    }
+
+    /// A handler proceeds or has ended, and so waits no longer.
+    pub(in crate::spin) fn goes_on(&self, run: u64) {
+        let Some(attempt) = self.attempts.borrow_mut().remove(&run) else { return };
+        if attempt.waits
+            && let Some(state) = self.words.borrow_mut().get_mut(&attempt.word)
+        {
+            state.waiting.retain(|&(other, _)| other != run);
+        }
+    }
+
+    /// A blind write to host memory: watched words there have changed.
+    pub(in crate::spin) fn written(&self, seen: &Seen<'_>, address: u64, length: u64) {
+        let last = Word::Host(address.saturating_add(length));
+        let words: Vec<Word> =
+            self.words.borrow().range(Word::Host(address)..last).map(|(word, _)| *word).collect();
+        for word in words {
+            self.see(&Seen { word, ..*seen }, String::new);
+        }
+    }
+
+    /// The words that handlers have waited for, by the time they were held.
+    pub(in crate::spin) fn list(&self) -> Vec<WaitedWord> {
+        let words = self.words.borrow();
+        let mut found: Vec<WaitedWord> = words.values().filter_map(State::waited).collect();
+        found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
+        found
+    }
+}
+
+impl State {
+    fn new(name: String) -> State {
+        State {
+            name,
+            since: Time::ZERO,
+            by: None,
+            begun: BTreeMap::new(),
+            waiting: Vec::new(),
+            waits: 0,
+            waited_at: BTreeMap::new(),
+        }
+    }
+
+    /// A handler that comes back to the same place has waited since it first came.
+    fn look_back(&mut self, seen: &Seen<'_>, attempt: &mut Attempt) {
+        if !attempt.places.contains(&seen.pc) {
+            return;
+        }
+        if !attempt.waits {
+            attempt.waits = true;
+            self.waits += 1;
+            self.waiting.push((seen.run, attempt.since));
+        }
+        if self.waited_at.len() < PLACES || self.waited_at.contains_key(&seen.pc) {
+            let new = || (0, place(seen.image, seen.pc));
+            self.waited_at.entry(seen.pc).or_insert_with(new).0 += 1;
+        }
+        // A repeated load has found its condition to end the wait; a load after which the handler proceeds has
+        // perhaps found a free lock.
+        if attempt.last == seen.pc && !seen.changing {
+            self.begun.entry(attempt.found).or_default().in_the_way += 1;
+        }
+    }
+
+    /// The value changes: one interval ends and another begins.
+    fn change(&mut self, seen: &Seen<'_>) {
+        let wanted = self.waiting.iter().map(|&(_, since)| since).min();
+        let begun = self.begun.entry(self.by).or_default();
+        begun.all += seen.now.since(self.since);
+        begun.wanted += wanted.map_or(Duration::ZERO, |wanted| seen.now.since(self.since.max(wanted)));
+        *begun.ended.entry(seen.pc).or_default() += 1;
+        self.since = seen.now;
+        self.by = (self.begun.len() < PLACES || self.begun.contains_key(&Some(seen.pc))).then_some(seen.pc);
+        let next = self.begun.entry(self.by).or_default();
+        if next.place.is_empty() {
+            next.place = place(seen.image, seen.pc);
+        }
+    }
+
+    /// The contention for the word, if any handler has waited.
+    fn waited(&self) -> Option<WaitedWord> {
+        let takes = |begun: &Begun| begun.in_the_way > 0;
+        let held_most = self.begun.values().filter(|begun| takes(begun)).max_by_key(|begun| begun.all)?;
+        let changes = self.begun.iter().filter(|(by, _)| by.is_some()).map(|(_, begun)| begun);
+        // If every change is in a handler's way, as with a ticket lock, only waiting distinguishes held from free.
+        let told_apart = changes.clone().any(|begun| !takes(begun) && !begun.all.is_zero());
+        let held = |begun: &Begun| match told_apart {
+            true => begun.all,
+            false => begun.wanted,
+        };
+        let place_of = |pc: u32| {
+            let known = self.begun.get(&Some(pc)).map(|begun| begun.place.clone());
+            known.filter(|place| !place.is_empty())
+        };
+        let ended = held_most.ended.iter().max_by_key(|(_, times)| **times);
+        let given_back = ended.and_then(|(pc, _)| place_of(*pc));
+        let (_, waited_at) = self.waited_at.values().max_by_key(|(times, _)| *times)?;
+        Some(WaitedWord {
+            word: self.name.clone(),
+            taken_at: held_most.place.clone(),
+            given_back_at: given_back.filter(|place| *place != held_most.place),
+            waited_at: waited_at.clone(),
+            waits: self.waits,
+            held: self.begun.values().filter(|begun| takes(begun)).map(held).sum(),
+            handed_over: match told_apart {
+                true => self.begun.values().filter(|begun| !takes(begun)).map(|begun| begun.wanted).sum(),
+                false => Duration::ZERO,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_hpu::Core;
+    use std::sync::Arc;
+
+    /// Handlers that access one word.
+    struct Rig {
+        contention: Contention,
+        image: Arc<Image>,
+    }
+
+    const TAKE: u32 = 0x100;
+    const GIVE: u32 = 0x200;
+    const LOOK: u32 = 0x300;
+
+    impl Rig {
+        fn new() -> Rig {
+            let image = Image::from_words(0, &[], &Core::default());
+            Rig { contention: Contention::default(), image }
+        }
+
+        fn at(&self, ps: u64, run: u64, pc: u32, changed: bool) {
+            let (word, now) = (Word::Hpu(0), Time::from_ps(ps));
+            let seen = Seen { word, run, image: &self.image, pc, now, changed, changing: pc == TAKE };
+            self.contention.see(&seen, || "a word".to_owned());
+        }
+
+        fn held(&self) -> Option<(u64, u64, u64)> {
+            let list = self.contention.list();
+            assert!(list.len() <= 1);
+            list.first().map(|word| (word.waits, word.held.ps(), word.handed_over.ps()))
+        }
+    }
+
+    #[test]
+    fn a_lock_that_nobody_waits_for_is_none() {
+        let rig = Rig::new();
+        for n in 0..10 {
+            rig.at(100 * n, n, TAKE, true);
+            rig.at(100 * n + 60, n, GIVE, true);
+        }
+        assert_eq!(rig.held(), None);
+    }
+
+    #[test]
+    fn a_lock_is_held_and_handed_over() {
+        let rig = Rig::new();
+        rig.at(1000, 1, TAKE, true);
+        rig.at(1010, 2, TAKE, false);
+        rig.at(1030, 2, TAKE, false);
+        rig.at(1040, 1, GIVE, true);
+        rig.at(1050, 2, TAKE, true);
+        rig.at(1090, 2, GIVE, true);
+        // No handler waits: free, and not in hand-over. Yet it was held.
+        rig.at(2000, 1, TAKE, true);
+        rig.at(2007, 1, GIVE, true);
+        assert_eq!(rig.held(), Some((1, 40 + 40 + 7, 10)));
+        let word = &rig.contention.list()[0];
+        assert_eq!(
+            (&*word.taken_at, word.given_back_at.as_deref()),
+            ("pc 0x00000100", Some("pc 0x00000200"))
+        );
+    }
+
+    #[test]
+    fn who_does_not_come_back_has_not_waited() {
+        let rig = Rig::new();
+        rig.at(1000, 1, TAKE, true);
+        rig.at(1010, 2, TAKE, false);
+        rig.contention.goes_on(2);
+        rig.at(1020, 2, LOOK, false);
+        rig.at(1040, 1, GIVE, true);
+        assert_eq!(rig.held(), None);
+    }
+
+    /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
+    /// found.
+    #[test]
+    fn a_reservation_that_is_lost_was_lost_to_who_took_the_word() {
+        let rig = Rig::new();
+        let (lr, sc) = (LOOK, TAKE);
+        rig.at(900, 3, sc, true);
+        rig.at(1000, 3, GIVE, true);
+        rig.at(1010, 1, lr, false);
+        rig.at(1011, 2, lr, false);
+        rig.at(1012, 1, sc, true);
+        rig.at(1013, 2, sc, false);
+        rig.at(1014, 2, lr, false);
+        rig.at(1050, 1, GIVE, true);
+        rig.at(1054, 2, lr, false);
+        rig.at(1056, 2, sc, true);
+        rig.at(1060, 2, GIVE, true);
+        assert_eq!(rig.held(), Some((1, 100 + 38 + 4, 6)));
+    }
+
+    /// Every change is in a handler's way: the word counts as held while a handler waits.
+    #[test]
+    fn a_ticket_is_occupied_while_somebody_waits() {
+        let rig = Rig::new();
+        rig.at(1000, 1, LOOK, false);
+        rig.at(1000, 2, LOOK, false);
+        rig.at(1010, 2, LOOK, false);
+        rig.at(1040, 1, GIVE, true);
+        rig.at(1041, 3, LOOK, false);
+        rig.at(1045, 2, LOOK, false);
+        rig.at(1046, 3, LOOK, false);
+        rig.at(1080, 2, GIVE, true);
+        rig.at(1085, 3, LOOK, false);
+        rig.at(1120, 3, GIVE, true);
+        rig.at(9000, 4, GIVE, true);
+        assert_eq!(rig.held(), Some((2, 40 + 40 + 40, 0)));
+    }
+}

@@ -1,0 +1,323 @@
+//! The handler processors and their queue.
+
+mod fair;
+
+use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::transfers::Transfers;
+use crate::spin::programs::application::{Application, ApplicationId};
+use crate::spin::spec::{HpuSpec, Scheduling, SpinSpec};
+use fair::FairQueue;
+use nicety_hpu::Context;
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Frequency, MessageId, Path, Time};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The state of a handler's thread on a core.
+pub(in crate::spin) struct ThreadState {
+    pub(in crate::spin) context: Context,
+    pub(in crate::spin) stack: Vec<u8>,
+    /// The application whose handlers have used the stack.
+    stack_of: ApplicationId,
+}
+
+impl ThreadState {
+    /// Prepares for a handler of this application: it finds no other application's bytes on the stack.
+    pub(in crate::spin) fn begin(&mut self, application: &Application) {
+        if self.stack_of != application.id {
+            self.stack_of = application.id;
+            self.stack.fill(0);
+        }
+    }
+}
+
+/// Registers, a stack and transfers: a core has one thread for the handler that it runs, and further ones for parked
+/// handlers.
+pub(in crate::spin) struct Thread {
+    /// Its core.
+    pub(in crate::spin) core: usize,
+    pub(in crate::spin) state: RefCell<ThreadState>,
+    pub(in crate::spin) transfers: Transfers,
+    /// The run assigned to it.
+    assigned: RefCell<Option<Run>>,
+    /// Whether it has no handler, running or parked.
+    free: Cell<bool>,
+    /// Whether its handler is parked.
+    parked: Cell<bool>,
+    wake: Signal,
+}
+
+impl Thread {
+    fn new(sim: &Sim, core: usize, spec: &HpuSpec) -> Rc<Thread> {
+        Rc::new(Thread {
+            core,
+            state: RefCell::new(ThreadState {
+                context: Context::new(core as u32),
+                stack: vec![0; spec.stack as usize],
+                stack_of: ApplicationId::default(),
+            }),
+            transfers: Transfers::new(sim, spec.dma_handles),
+            assigned: RefCell::default(),
+            free: Cell::new(true),
+            parked: Cell::new(false),
+            wake: Signal::new(sim),
+        })
+    }
+
+    /// Waits for the next run.
+    pub(in crate::spin) async fn next(&self) -> Run {
+        self.wake.wait_until(|| self.assigned.borrow().is_some()).await;
+        self.assigned.take().expect("just seen")
+    }
+
+    /// Waits until its parked handler has the core again.
+    pub(in crate::spin) async fn resumed(&self) {
+        self.wake.wait_until(|| !self.parked.get()).await;
+    }
+
+    fn assign(&self, run: Run) {
+        self.free.set(false);
+        self.assigned.replace(Some(run));
+        self.wake.notify_one();
+    }
+}
+
+/// A parked handler: one that has yielded.
+struct Parked {
+    thread: Rc<Thread>,
+    /// The number of its application.
+    flow: usize,
+    /// The number of runs of the queue, or of its flow, that had become ready before it yielded.
+    ticket: u64,
+}
+
+/// A handler processor.
+#[derive(Default)]
+pub(in crate::spin) struct Core {
+    /// Whether it has no handler.
+    idle: Cell<bool>,
+    /// The application it serves and since when, if the queue needs that.
+    serving: Cell<Option<(usize, Time)>>,
+    /// The message and the path of its last handler.
+    pub(in crate::spin) last: RefCell<Option<(MessageId, Path)>>,
+    /// Made with its first handler; further ones are made when handlers yield.
+    threads: RefCell<Vec<Rc<Thread>>>,
+    /// Parked handlers, in the order in which they yielded.
+    parked: RefCell<VecDeque<Parked>>,
+}
+
+/// The cores and their queue. The packet buffer bounds its length: every waiting run holds a slot, except one
+/// completion handler a message.
+pub(in crate::spin) struct Hpus {
+    sim: Sim,
+    spec: Arc<SpinSpec>,
+    /// Made with the first handler, so that a node without handlers has none.
+    cores: OnceCell<Box<[Core]>>,
+    queue: RefCell<Queue>,
+    /// Number of handlers begun.
+    begun: Cell<u64>,
+}
+
+/// The runs that wait for a core.
+enum Queue {
+    /// In the order in which they became ready, with the number of those taken.
+    FirstCome(VecDeque<Run>, u64),
+    /// By weighted fair queueing over applications.
+    WeightedFair(FairQueue<Run>),
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        match self {
+            Queue::FirstCome(queue, _) => queue.is_empty(),
+            Queue::WeightedFair(queue) => queue.is_empty(),
+        }
+    }
+
+    /// The parked handler that precedes everything that waits, if one does. `begins` says whether a waiting run can
+    /// begin at all.
+    fn parked_first(&self, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
+        match self {
+            Queue::FirstCome(queue, taken) => {
+                let first = parked.front()?.ticket <= *taken;
+                (first || !begins || queue.is_empty()).then_some(0)
+            }
+            Queue::WeightedFair(queue) => {
+                let tickets = parked.iter().map(|parked| (parked.flow, parked.ticket));
+                queue.parked_first(tickets, now, begins)
+            }
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Option<usize>, Run)> {
+        match self {
+            Queue::FirstCome(queue, taken) => queue.pop_front().map(|run| {
+                *taken += 1;
+                (None, run)
+            }),
+            Queue::WeightedFair(queue) => queue.pop(now).map(|(flow, run)| (Some(flow), run)),
+        }
+    }
+}
+
+impl Hpus {
+    pub(in crate::spin) fn new(sim: &Sim, spec: Arc<SpinSpec>) -> Hpus {
+        Hpus {
+            sim: sim.clone(),
+            cores: OnceCell::new(),
+            begun: Cell::new(0),
+            queue: RefCell::new(match spec.hpu.scheduling {
+                Scheduling::FirstCome => Queue::FirstCome(VecDeque::new(), 0),
+                Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
+            }),
+            spec,
+        }
+    }
+
+    fn cores(&self) -> &[Core] {
+        let core = |_| Core { idle: Cell::new(true), ..Core::default() };
+        self.cores.get_or_init(|| (0..self.spec.hpu.cores).map(core).collect())
+    }
+
+    /// A number for a new run.
+    pub(in crate::spin) fn next_run(&self) -> u64 {
+        self.begun.set(self.begun.get() + 1);
+        self.begun.get()
+    }
+
+    pub(in crate::spin) fn core(&self, index: usize) -> &Core {
+        &self.cores()[index]
+    }
+
+    /// A handler becomes ready: the idle core with the lowest number takes it, or it waits. `of` is its application.
+    /// Returns a new thread to be served, if there is one.
+    pub(in crate::spin) fn ready(
+        &self,
+        run: Run,
+        now: Time,
+        of: impl FnOnce(&Run) -> Rc<Application>,
+    ) -> Option<Rc<Thread>> {
+        let idle = self.cores().iter().position(|core| core.idle.get());
+        let mut queue = self.queue.borrow_mut();
+        match (idle, &mut *queue) {
+            (None, Queue::FirstCome(queue, _)) => queue.push_back(run),
+            (None, Queue::WeightedFair(queue)) => {
+                let application = of(&run);
+                queue.push(application.id.0 as usize, application.config.weight, run);
+            }
+            (Some(index), queue) => {
+                let core = self.core(index);
+                if let Queue::WeightedFair(queue) = queue {
+                    let application = of(&run);
+                    let number = application.id.0 as usize;
+                    queue.begin(number, application.config.weight, now);
+                    core.serving.set(Some((number, now)));
+                }
+                core.idle.set(false);
+                // An idle core has no parked handlers.
+                if let Some(first) = core.threads.borrow().first() {
+                    first.assign(run);
+                    return None;
+                }
+                let first = self.new_thread(index);
+                first.assign(run);
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    /// Makes another thread for a core.
+    fn new_thread(&self, index: usize) -> Rc<Thread> {
+        let thread = Thread::new(&self.sim, index, &self.spec.hpu);
+        self.core(index).threads.borrow_mut().push(thread.clone());
+        thread
+    }
+
+    /// The handler on a thread has ended: its core resumes a parked one, takes a waiting one, or becomes idle.
+    pub(in crate::spin) fn release(&self, thread: &Rc<Thread>, now: Time) {
+        let core = self.core(thread.core);
+        let mut queue = self.queue.borrow_mut();
+        if let (Some((flow, begun)), Queue::WeightedFair(queue)) = (core.serving.take(), &mut *queue) {
+            queue.end(flow, begun, now);
+        }
+        thread.free.set(true);
+        self.take_up(thread.core, &mut queue, now, true, || thread.clone());
+    }
+
+    /// Whether a handler that yields on this core would let another one run first.
+    pub(in crate::spin) fn others_wait(&self, index: usize) -> bool {
+        let parked = self.core(index).parked.borrow().len();
+        parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty())
+    }
+
+    /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a new thread to
+    /// be served, if there is one.
+    pub(in crate::spin) fn park(
+        &self,
+        thread: &Rc<Thread>,
+        application: &Application,
+        now: Time,
+    ) -> Option<Rc<Thread>> {
+        let core = self.core(thread.core);
+        let mut queue = self.queue.borrow_mut();
+        let flow = application.id.0 as usize;
+        let ticket = match &mut *queue {
+            Queue::FirstCome(queue, taken) => *taken + queue.len() as u64,
+            Queue::WeightedFair(queue) => {
+                let (_, begun) = core.serving.take().expect("a core at work serves a flow");
+                queue.park(flow, begun, now)
+            }
+        };
+        let mut fresh = None;
+        thread.parked.set(true);
+        let begins = core.parked.borrow().len() < self.spec.hpu.parked as usize;
+        self.take_up(thread.core, &mut queue, now, begins, || {
+            let free = core.threads.borrow().iter().find(|thread| thread.free.get()).cloned();
+            free.unwrap_or_else(|| {
+                let new = self.new_thread(thread.core);
+                fresh = Some(new.clone());
+                new
+            })
+        });
+        core.parked.borrow_mut().push_back(Parked { thread: thread.clone(), flow, ticket });
+        fresh
+    }
+
+    /// A core without a handler takes the next one: the first in the order of the queue among those parked and, if
+    /// one can begin (`begins`), those waiting. `on` gives the thread for one that begins.
+    fn take_up(
+        &self,
+        index: usize,
+        queue: &mut Queue,
+        now: Time,
+        begins: bool,
+        on: impl FnOnce() -> Rc<Thread>,
+    ) {
+        let core = self.core(index);
+        let mut parked = core.parked.borrow_mut();
+        if let Some(first) = queue.parked_first(&parked, now, begins) {
+            let Parked { thread, flow, .. } = parked.remove(first).expect("just seen");
+            if let Queue::WeightedFair(queue) = queue {
+                queue.resume(flow, now);
+                core.serving.set(Some((flow, now)));
+            }
+            thread.parked.set(false);
+            thread.wake.notify_one();
+        } else if let Some((flow, run)) = queue.pop(now) {
+            core.serving.set(flow.map(|flow| (flow, now)));
+            on().assign(run);
+        } else {
+            core.idle.set(true);
+        }
+    }
+}
+
+/// The first cycle that begins at `now` or later.
+pub(in crate::spin) fn cycles_until(clock: Frequency, started: Time, now: Time) -> u64 {
+    let elapsed = now.since(started);
+    let whole = clock.cycles_in(elapsed);
+    if clock.cycles(whole) == elapsed { whole } else { whole + 1 }
+}

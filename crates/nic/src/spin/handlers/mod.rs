@@ -1,0 +1,29 @@
+//! Handlers: from the fate of a packet to the handler's result, in slices on the handler processors.
+//!
+//! | part | file |
+//! |---|---|
+//! | the fate of packets: to handlers, to host memory, or dropped | `fate.rs` |
+//! | numbers of commands and of their results | `codes.rs` |
+//! | commands that the card has refused | `refusals.rs` |
+//! | words of memory that handlers wait for | `contention.rs` |
+//! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
+//! | handler processors, their threads and their queue | `hpus` |
+//! | a running handler and its memory | `running.rs` |
+//! | DMA and atomic operations on host memory | `dma.rs` |
+//! | output of handlers | `printf.rs` |
+//! | the other commands | `commands.rs` |
+//! | a handler's result, and what follows from it | `outcome.rs` |
+//! | the run of a handler, slice after slice | `run.rs` |
+
+pub(super) mod codes;
+pub(super) mod commands;
+pub(super) mod contention;
+mod dma;
+pub(super) mod fate;
+pub(super) mod hpus;
+mod outcome;
+pub(super) mod printf;
+pub(super) mod refusals;
+mod run;
+pub(super) mod running;
+pub(super) mod transfers;

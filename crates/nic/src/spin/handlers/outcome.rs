@@ -1,0 +1,200 @@
+//! The effects of a handler's result.
+
+use crate::spin::handlers::fate::Run;
+use crate::spin::incoming::{Arrived, Fate};
+use crate::spin::programs::program::Kind;
+use crate::spin::stages;
+use crate::spin::{Card, FAULTS_KEPT, Fault, FaultKind};
+use nicety_portals::FailType;
+use nicety_types::Path;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+/// Return codes of handlers, as numbered in nicety.h.
+mod returned {
+    pub const SUCCESS: u32 = 0;
+    pub const SUCCESS_PENDING: u32 = 1;
+    pub const PROCESS_DATA: u32 = 2;
+    pub const PROCESS_DATA_PENDING: u32 = 3;
+    pub const PROCEED: u32 = 4;
+    pub const PROCEED_PENDING: u32 = 5;
+    pub const DROP: u32 = 6;
+    pub const DROP_PENDING: u32 = 7;
+    pub const FAIL: u32 = -1i32 as u32;
+    pub const SEGV: u32 = -2i32 as u32;
+}
+
+/// The end of a handler.
+pub(in crate::spin) enum Ended {
+    Returned(u32),
+    /// Stopped: the reason.
+    Stopped(String),
+    /// Stopped because a budget of its application was used up: the budget and the place.
+    OutOfBudget(String),
+}
+
+impl Ended {
+    /// The name in tables.
+    pub(in crate::spin) const fn name(&self) -> &'static str {
+        match self {
+            Ended::Stopped(_) => "stopped",
+            Ended::OutOfBudget(_) => "out of budget",
+            Ended::Returned(value) => match *value {
+                returned::SUCCESS => "SUCCESS",
+                returned::SUCCESS_PENDING => "SUCCESS_PENDING",
+                returned::PROCESS_DATA => "PROCESS_DATA",
+                returned::PROCESS_DATA_PENDING => "PROCESS_DATA_PENDING",
+                returned::PROCEED => "PROCEED",
+                returned::PROCEED_PENDING => "PROCEED_PENDING",
+                returned::DROP => "DROP",
+                returned::DROP_PENDING => "DROP_PENDING",
+                returned::FAIL => "FAIL",
+                returned::SEGV => "SEGV",
+                _ => "invalid",
+            },
+        }
+    }
+}
+
+/// Whether a handler wants its message to leave the match entry linked.
+const fn leaves_open(value: u32) -> bool {
+    use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
+    matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
+}
+
+impl Card {
+    /// Applies a handler's result.
+    pub(in crate::spin) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
+        let Run { place, kind, packet, .. } = run;
+        let offset = packet.as_ref().map(|packet| packet.offset);
+        if kind == Kind::Completion {
+            self.contexts.completed();
+        }
+        let value = match ended {
+            Ended::Returned(value) => value,
+            Ended::Stopped(why) => {
+                self.fault(FaultKind::Trap, Some(index), format!("{} stopped: {why}", kind.name()));
+                return self.failed(place, kind, packet, path, FailType::HandlerError);
+            }
+            Ended::OutOfBudget(why) => {
+                self.fault(FaultKind::Budget, Some(index), format!("{} stopped: {why}", kind.name()));
+                return self.failed(place, kind, packet, path, FailType::HandlerBudget);
+            }
+        };
+        if leaves_open(value) {
+            self.incoming.borrow_mut().get(place).pending = true;
+        }
+        match (kind, value) {
+            (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
+                let fate = Fate::by_default(&self.attachment_of(place).expect("its handler ran"));
+                self.decide(place, packet.expect("it ran on one"), fate, &path);
+            }
+            (Kind::Header, returned::PROCEED | returned::PROCEED_PENDING) => {
+                self.decide(place, packet.expect("it ran on one"), Fate::Deposit, &path);
+            }
+            (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
+                self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path);
+            }
+            (Kind::Payload, returned::SUCCESS) => self.settled(place, offset.unwrap_or(0), &path),
+            (Kind::Payload, returned::DROP) => {
+                self.count_dropped(place, &packet.expect("it ran on one"));
+                self.settled(place, offset.unwrap_or(0), &path);
+            }
+            (Kind::Completion, returned::SUCCESS | returned::SUCCESS_PENDING) => {
+                self.incoming.borrow_mut().get(place).path.follow(&path);
+                self.advance(place);
+            }
+            (_, returned::FAIL | returned::SEGV) => {
+                let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
+                self.fault(FaultKind::Fail, Some(index), format!("{} returned {word}", kind.name()));
+                self.failed(place, kind, packet, path, FailType::HandlerError);
+            }
+            (_, value) => {
+                let allowed = match kind {
+                    Kind::Header => "PROCESS_DATA, PROCEED, DROP, FAIL or SEGV",
+                    Kind::Payload => "SUCCESS, DROP, FAIL or SEGV",
+                    Kind::Completion => "SUCCESS, FAIL or SEGV",
+                };
+                self.fault(
+                    FaultKind::Fail,
+                    Some(index),
+                    format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
+                );
+                self.failed(place, kind, packet, path, FailType::HandlerError);
+            }
+        }
+    }
+
+    /// A handler failed: the rest of its message is dropped, and the host gets an event with the failure.
+    fn failed(
+        self: &Rc<Card>,
+        place: usize,
+        kind: Kind,
+        packet: Option<Arrived>,
+        path: Path,
+        fail: FailType,
+    ) {
+        let attachment = self.attachment_of(place).expect("its handler ran");
+        attachment.application().count(|statistics| statistics.failed += 1);
+        self.drop_rest(place, kind, packet, path, fail);
+    }
+
+    /// A handler does not run because its application's budget is used up; its message fails.
+    pub(in crate::spin) fn refused(self: &Rc<Card>, run: Run) {
+        let Run { place, kind, packet, mut path } = run;
+        if kind == Kind::Completion {
+            self.contexts.completed();
+        }
+        path.advance(stages::HANDLER_QUEUED, self.sim.now());
+        if self.incoming.borrow_mut().get(place).fail.is_ok() {
+            self.attachment_of(place).expect("it has a handler").application().refuse();
+        }
+        self.drop_rest(place, kind, packet, path, FailType::HandlerBudget);
+    }
+
+    /// Fails a message at one of its handlers, and drops the rest of it.
+    fn drop_rest(
+        self: &Rc<Card>,
+        place: usize,
+        kind: Kind,
+        packet: Option<Arrived>,
+        path: Path,
+        fail: FailType,
+    ) {
+        {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            if incoming.fail.is_ok() {
+                incoming.fail = fail;
+            }
+            incoming.path.follow(&path);
+        }
+        match kind {
+            Kind::Header => self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path),
+            Kind::Payload => {
+                self.incoming.borrow_mut().get(place).fate = Fate::Drop;
+                self.settled(place, packet.expect("it ran on one").offset, &path);
+            }
+            Kind::Completion => self.advance(place),
+        }
+    }
+
+    /// Keeps a failure for the run's report; equal ones are counted.
+    pub(in crate::spin) fn fault(&self, kind: FaultKind, hpu: Option<usize>, text: String) {
+        if let (FaultKind::Trap | FaultKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
+            alarm.store(true, Ordering::Relaxed);
+        }
+        let mut faults = self.faults.borrow_mut();
+        let known = faults.iter().any(|fault| fault.text == text);
+        let text = match known || faults.len() < FAULTS_KEPT {
+            true => text,
+            false => format!("further handlers failed for other reasons ({})", kind.name()),
+        };
+        match faults.iter_mut().find(|fault| fault.text == text) {
+            Some(same) => same.times += 1,
+            None => {
+                faults.push(Fault { kind, time: self.sim.now(), node: self.node, hpu, text, times: 1 });
+            }
+        }
+    }
+}

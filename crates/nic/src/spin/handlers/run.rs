@@ -1,0 +1,475 @@
+//! One run of a handler, from its start to its result.
+
+use crate::spin::Card;
+use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
+use crate::spin::handlers::contention::{Seen, Word};
+use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::hpus::{Thread, ThreadState, cycles_until};
+use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::running::{RunMemory, Running, space};
+use crate::spin::programs::application::Bound;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::memory::Piece;
+use crate::spin::programs::program::{Kind, map};
+use crate::spin::resources;
+use crate::spin::stages;
+use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
+use nicety_portals::HeaderKind;
+use nicety_types::{HandlerRun, Level, MessageId, Path, Payload, Time};
+use std::rc::Rc;
+
+/// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
+/// run can be interrupted.
+const SLICE: u64 = 1000;
+
+/// Most words of an application with ordered accesses, because atomic operations use them.
+const ATOMIC_WORDS: usize = 4096;
+
+impl Card {
+    /// The task of a core's thread: runs one handler after another.
+    pub(in crate::spin) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
+        loop {
+            let run = thread.next().await;
+            self.run(&thread, run).await;
+        }
+    }
+
+    /// A handler is ready to run.
+    pub(in crate::spin) fn ready(self: &Rc<Card>, run: Run) {
+        let new = self.hpus.ready(run, self.sim.now(), |run| {
+            let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
+            attachment.application().clone()
+        });
+        if let Some(new) = new {
+            self.sim.spawn(self.clone().serve_thread(new));
+        }
+    }
+
+    async fn run(self: &Rc<Card>, thread: &Rc<Thread>, mut run: Run) {
+        let (now, ready) = (self.sim.now(), run.path.at());
+        let message = self.incoming.borrow_mut().get(run.place).message;
+        let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
+        if attachment.application().exhausted() {
+            self.hpus.release(thread, self.sim.now());
+            return self.refused(run);
+        }
+        self.queued(thread.core, message, &mut run.path);
+        thread.state.borrow_mut().begin(attachment.application());
+        let (memory, entry, arguments) = self.arguments(&mut run);
+        let mut running = Running {
+            thread: thread.clone(),
+            kind: run.kind,
+            place: run.place,
+            packet: run.packet.as_ref().map(|packet| packet.offset),
+            message,
+            attachment,
+            memory,
+            started: now,
+            since: now,
+            path: run.path.clone(),
+            busy: 0,
+            number: self.hpus.next_run(),
+        };
+        let ended = self.execute(thread, &mut running, entry, arguments).await;
+        self.contention.goes_on(running.number);
+        running.path.advance(stages::HANDLER, self.sim.now());
+        self.leave_core(&running);
+        self.record_run(&running, &run, ready, now, &ended);
+        if let Some(packet) = &mut run.packet {
+            packet.payload = running.memory.into_payload();
+            packet.path = running.path.clone();
+        }
+        // Before the effects of its result, which may include another handler for this very core.
+        self.hpus.release(thread, self.sim.now());
+        self.ended(thread.core, run, ended, running.path);
+    }
+
+    /// Continues a path that waited for this core.
+    fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
+        let now = self.sim.now();
+        if now > path.at() {
+            match &*self.hpus.core(core).last.borrow() {
+                // A handler of the same message occupied the core: its path is the critical one.
+                Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
+                _ => path.advance(stages::HANDLER_QUEUED, now),
+            }
+        }
+    }
+
+    /// A handler leaves its core, for now or for good. Its path is up to now.
+    fn leave_core(&self, running: &Running) {
+        let core = running.thread.core;
+        self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
+        let (resource, message) = (resources::HPU.numbered(core as u32), Some(running.message));
+        self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
+    }
+
+    /// A handler yields: its core runs other handlers, and then resumes it. It keeps its stack and its packet, and
+    /// loses its reservation.
+    pub(in crate::spin) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
+        // Handlers that become ready at this instant compete, too.
+        self.sim.yield_now().await;
+        let (thread, asked) = (running.thread.clone(), self.sim.now());
+        if !self.hpus.others_wait(thread.core) {
+            return;
+        }
+        self.leave_core(running);
+        let application = running.application();
+        application.reservations.borrow_mut().release(thread.core as u32);
+        if let Some(new) = self.hpus.park(&thread, application, asked) {
+            self.sim.spawn(self.clone().serve_thread(new));
+        }
+        thread.resumed().await;
+        running.since = self.sim.now();
+        self.queued(thread.core, running.message, &mut running.path);
+        // Its cycles do not advance meanwhile; `time` does.
+        running.started += running.since.since(asked);
+        let base = self.spec.hpu.clock.cycles_in(running.started.since(Time::ZERO));
+        thread.state.borrow_mut().context.set_time_base(base);
+    }
+
+    fn record_run(&self, running: &Running, run: &Run, ready: Time, start: Time, ended: &Ended) {
+        let end = self.sim.now();
+        if self.recorder.keeps(Level::Packets) {
+            self.recorder.handler_run(HandlerRun {
+                hpu: running.thread.core as u32,
+                kind: run.kind.word(),
+                message: running.message,
+                offset: run.packet.as_ref().map(|packet| packet.offset),
+                ready,
+                start,
+                end,
+                parked: running.started.since(start),
+                cycles: cycles_until(self.spec.hpu.clock, running.started, end),
+                instructions: running.thread.state.borrow().context.instret(),
+                outcome: ended.name(),
+            });
+        }
+    }
+
+    /// The memory of a run, the entry point and the arguments.
+    fn arguments(&self, run: &mut Run) -> (RunMemory, u32, [u32; 3]) {
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(run.place);
+        let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
+        let program = &attachment.program.handlers;
+        let payload = run.packet.as_mut().map(|p| std::mem::take(&mut p.payload)).unwrap_or_default();
+        let delivery = incoming.delivery.expect("only matched messages run handlers");
+        let offset = run.packet.as_ref().map_or(0, |p| p.offset);
+        let kept = incoming.kept(offset, payload.len()) as u32;
+
+        let mut arguments = [0; 64];
+        let mut put = |at: usize, bytes: &[u8]| arguments[at..at + bytes.len()].copy_from_slice(bytes);
+        let (entry, registers) = match run.kind {
+            Kind::Header => {
+                let header = &incoming.header;
+                put(0, &request_type(header.kind).to_le_bytes());
+                put(4, &(header.length as u32).to_le_bytes());
+                put(8, &header.source.0.to_le_bytes());
+                put(12, &header.target.0.to_le_bytes());
+                put(16, &header.match_bits.to_le_bytes());
+                put(24, &header.hdr_data.to_le_bytes());
+                put(32, &(delivery.remote_offset as u32).to_le_bytes());
+                put(36, &(delivery.mlength as u32).to_le_bytes());
+                put(40, &map::PACKET.to_le_bytes());
+                put(44, &kept.to_le_bytes());
+                (program.header, [map::ARGUMENTS, attachment.state_address(), 0])
+            }
+            Kind::Payload => {
+                put(0, &map::PACKET.to_le_bytes());
+                put(4, &kept.to_le_bytes());
+                put(8, &(offset as u32).to_le_bytes());
+                (program.payload, [map::ARGUMENTS, attachment.state_address(), 0])
+            }
+            Kind::Completion => {
+                let flow_control = u32::from(incoming.flow_control);
+                (
+                    program.completion,
+                    [incoming.dropped_bytes as u32, flow_control, attachment.state_address()],
+                )
+            }
+        };
+        (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
+    }
+
+    /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
+    async fn execute(
+        self: &Rc<Card>,
+        thread: &Thread,
+        running: &mut Running,
+        entry: u32,
+        arguments: [u32; 3],
+    ) -> Ended {
+        let spec = &self.spec.hpu;
+        let attachment = running.attachment.clone();
+        let (program, application) = (&attachment.program, attachment.application());
+        let image = &program.handlers.image;
+        let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
+        let mut stalled = 0;
+        {
+            let mut state = thread.state.borrow_mut();
+            let stack_top = map::STACK + spec.stack;
+            state.context = Context::new(thread.core as u32);
+            state.context.call(image, entry, stack_top, &arguments, limit);
+            state.context.set_cycle(spec.handler_start);
+            // `time` runs on between handlers, `cycle` restarts with each.
+            state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
+        }
+        let ended = loop {
+            let exit = {
+                let mut state = thread.state.borrow_mut();
+                let ThreadState { context, stack, .. } = &mut *state;
+                let (mut data, mut bytes) =
+                    (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                let words = application.atomic_words.borrow();
+                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                space.order_words(&words);
+                let until = context.cycle().saturating_add(SLICE);
+                context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
+            };
+            let cycle = thread.state.borrow().context.cycle();
+            self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+            match exit {
+                Exit::Return(value) => break Ended::Returned(value),
+                Exit::Trap(trap) => break stopped_within(running, &trap, bound),
+                Exit::Order(point) => {
+                    let pc = thread.state.borrow().context.pc();
+                    let word = self.ordered_word(running, &point);
+                    let before = word.map(|word| self.peek(running, word));
+                    let performed = {
+                        let mut state = thread.state.borrow_mut();
+                        let ThreadState { context, stack, .. } = &mut *state;
+                        let (mut data, mut bytes) =
+                            (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                        let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
+                    };
+                    if let Err(trap) = performed {
+                        break stopped(running, &trap);
+                    }
+                    if point == OrderPoint::Fence {
+                        self.orders_next(running);
+                    }
+                    if let Some(word) = word {
+                        let changed = before != Some(self.peek(running, word));
+                        let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
+                        self.comes_to(running, word, pc, (changed, changing));
+                    }
+                }
+                Exit::Ecall => {
+                    let asked = self.sim.now();
+                    running.path.advance(stages::HANDLER, asked);
+                    let registers = thread.state.borrow().context.args();
+                    let answer = self.command(running, registers).await;
+                    if self.sim.now() > asked && running.since <= asked {
+                        let (hpu, what) =
+                            (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
+                        self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
+                    }
+                    match answer {
+                        Ok(result) => {
+                            let over = cycles_until(spec.clock, running.started, self.sim.now());
+                            let mut state = thread.state.borrow_mut();
+                            if result != code::OK {
+                                self.refusals.count(&registers, result, image, state.context.pc());
+                            }
+                            state.context.finish_ecall(result, 0);
+                            // The command was issued at `cycle`; its wait ends at `over`.
+                            let cycle = state.context.cycle();
+                            stalled += over.saturating_sub(cycle);
+                            let busy = std::mem::take(&mut running.busy);
+                            state.context.set_cycle(cycle.max(over) + busy);
+                        }
+                        Err(stop) => {
+                            let pc = thread.state.borrow().context.pc();
+                            break stop_in_command(running, image, pc, stop);
+                        }
+                    }
+                }
+                Exit::Limit => self.sim.check_interrupt(),
+                Exit::Device(_) => unreachable!("no devices here"),
+            }
+        };
+        let ended = match (self.leave_transfers(running), ended) {
+            (Err(stop), Ended::Returned(_)) => {
+                let pc = thread.state.borrow().context.pc();
+                stop_in_command(running, image, pc, stop)
+            }
+            (_, ended) => ended,
+        };
+        application.reservations.borrow_mut().release(thread.core as u32);
+        let over = cycles_until(spec.clock, running.started, self.sim.now());
+        stalled += over.saturating_sub(thread.state.borrow().context.cycle());
+        let cycle = over + spec.handler_end;
+        self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+
+        let instructions = thread.state.borrow().context.instret();
+        application.count(|statistics| {
+            statistics.runs += 1;
+            statistics.instructions += instructions;
+            statistics.cycles += cycle;
+            statistics.stalled += stalled;
+        });
+        ended
+    }
+
+    /// The shared word for which an access must wait its turn, if it has one.
+    fn ordered_word(&self, running: &Running, point: &OrderPoint) -> Option<u32> {
+        let (address, atomic) = match *point {
+            OrderPoint::Atomic { address, .. } => (address & !3, true),
+            OrderPoint::Memory { address, .. } => (address & !3, false),
+            OrderPoint::Fence => return None,
+        };
+        let shared = shared_word(&running.attachment, address).is_some();
+        if shared && atomic {
+            order_word(&running.attachment, address);
+        }
+        shared.then_some(address)
+    }
+
+    /// An atomic store may follow a fence: from now on accesses to its word are ordered.
+    fn orders_next(&self, running: &Running) {
+        let attachment = &running.attachment;
+        let stored = running.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
+        if let Some(word) = stored.filter(|&word| shared_word(attachment, word).is_some()) {
+            order_word(attachment, word);
+        }
+    }
+
+    /// The value of a word of the handler's memory.
+    fn peek(&self, running: &mut Running, word: u32) -> Option<[u8; 4]> {
+        self.with_space(running, |space| space.read(word, 4).ok()?.first_chunk().copied())
+    }
+
+    /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
+    /// have.
+    fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
+        let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
+        let seen = self.seen(running, Word::Hpu(place), pc, how);
+        self.contention.see(&seen, || format!("byte {offset} of {of}"));
+    }
+
+    /// A command works on 8 bytes of a handler's own memory atomically: `act` does, and returns whether their value
+    /// changed.
+    pub(in crate::spin) fn atomically<R>(
+        &self,
+        running: &mut Running,
+        address: u32,
+        act: impl FnOnce(&mut Running) -> Result<(R, bool), TrapKind>,
+    ) -> Result<R, TrapKind> {
+        let pc = running.thread.state.borrow().context.pc();
+        if shared_word(&running.attachment, address).is_some() {
+            order_word(&running.attachment, address);
+            order_word(&running.attachment, address + 4);
+        }
+        let (result, changed) = act(running)?;
+        self.comes_to(running, address, pc, (changed, true));
+        Ok(result)
+    }
+
+    /// A handler's access to a word at this instant and place: whether it changes the word, and whether it should.
+    pub(in crate::spin) fn seen<'r>(
+        &self,
+        running: &'r Running,
+        word: Word,
+        pc: u32,
+        (changed, changing): (bool, bool),
+    ) -> Seen<'r> {
+        let image = &running.attachment.program.handlers.image;
+        Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
+    }
+
+    /// Calls `act` on a running handler's address space.
+    pub(in crate::spin) fn with_space<R>(
+        &self,
+        running: &mut Running,
+        act: impl FnOnce(&mut AddressSpace<'_>) -> R,
+    ) -> R {
+        let Running { attachment, memory, thread, .. } = running;
+        let mut thread = thread.state.borrow_mut();
+        let (mut data, mut state) =
+            (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+        act(&mut space(attachment, &mut data, &mut state, &mut thread.stack, memory))
+    }
+}
+
+/// A word of HPU memory shared between processors.
+struct SharedWord {
+    /// Its offset in the card's HPU memory.
+    place: u32,
+    of: &'static str,
+    /// Its offset in `of`.
+    offset: u32,
+}
+
+/// The shared word at an address.
+fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
+    let (state, data) = (&attachment.state, &attachment.program.data);
+    let inside = |piece: &Piece, base: u32| {
+        let offset = address.checked_sub(base)?;
+        (offset as usize + 4 <= piece.bytes.borrow().len()).then_some(offset)
+    };
+    if let Some(offset) = inside(state, attachment.state_address()) {
+        return Some(SharedWord { place: state.start + offset, of: "the state", offset });
+    }
+    let offset = inside(data, map::MEMORY)?;
+    Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
+}
+
+/// Makes accesses to this word ordered, from now on: an atomic operation uses it.
+fn order_word(attachment: &Attachment, address: u32) {
+    let mut words = attachment.application().atomic_words.borrow_mut();
+    if let Err(at) = words.binary_search(&address)
+        && words.len() < ATOMIC_WORDS
+    {
+        words.insert(at, address);
+    }
+}
+
+/// Why a handler was stopped at an instruction that its bound may have forbidden.
+fn stopped_within(running: &Running, trap: &Trap, bound: Bound) -> Ended {
+    let budget = match bound {
+        _ if !matches!(trap.kind, TrapKind::CycleLimit { .. }) => return stopped(running, trap),
+        Bound::CycleLimit => return stopped(running, trap),
+        Bound::Run(cycles) => format!("{cycles} cycles for a run"),
+        Bound::Total(cycles) => format!("{cycles} cycles in all"),
+    };
+    let name = running.application().name();
+    let place = match &trap.location {
+        Some(location) => format!("{location} (pc {:#010x})", trap.pc),
+        None => format!("at pc {:#010x}", trap.pc),
+    };
+    Ended::OutOfBudget(format!("the budget of application '{name}' is used up, {budget}, {place}"))
+}
+
+/// Why a handler was stopped at an instruction.
+fn stopped(running: &Running, trap: &Trap) -> Ended {
+    let packet = running.memory.phantom.as_ref().map_or(0, Payload::len);
+    let phantom = trap.address().is_some_and(|address| running.memory.is_phantom(address, 1));
+    Ended::Stopped(match phantom {
+        true => format!(
+            "the payload is phantom, {packet} bytes long without contents, and a handler cannot touch it; send it from \
+             real memory: {trap}"
+        ),
+        false => trap.to_string(),
+    })
+}
+
+/// Why a handler was stopped in a command.
+fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
+    match stop {
+        Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
+        Stop::PhantomMemory { len } => Ended::Stopped(phantom_memory(len)),
+    }
+}
+
+/// The request type of a message, as numbered in nicety.h.
+const fn request_type(kind: HeaderKind) -> u32 {
+    match kind {
+        HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack => 0,
+        HeaderKind::Get => 1,
+        HeaderKind::Atomic => 2,
+        HeaderKind::FetchAtomic => 3,
+        HeaderKind::Swap => 4,
+    }
+}

@@ -1,0 +1,85 @@
+//! A running handler: the context of its commands, and its memory.
+
+use crate::spin::handlers::hpus::Thread;
+use crate::spin::programs::application::Application;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::program::{Kind, map};
+use nicety_hpu::{AddressSpace, Region};
+use nicety_types::{Buffer, MessageId, Path, Payload, Time};
+use std::rc::Rc;
+
+/// The memory of a run beside HPU memory.
+pub(in crate::spin) struct RunMemory {
+    pub(in crate::spin) packet: Buffer,
+    /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
+    pub(in crate::spin) phantom: Option<Payload>,
+    arguments: [u8; 64],
+}
+
+impl RunMemory {
+    pub(in crate::spin) fn new(payload: Payload, arguments: [u8; 64]) -> RunMemory {
+        if payload.is_real() {
+            let packet = payload.into_buffer().expect("every segment is real");
+            RunMemory { packet, phantom: None, arguments }
+        } else {
+            RunMemory { packet: Buffer::zeroed(0), phantom: Some(payload), arguments }
+        }
+    }
+
+    /// Whether all of these addresses are in a phantom payload.
+    pub(in crate::spin) fn is_phantom(&self, address: u32, len: u32) -> bool {
+        let phantom = self.phantom.as_ref().map_or(0, Payload::len);
+        let end = u64::from(address) + u64::from(len);
+        address >= map::PACKET && end <= u64::from(map::PACKET) + phantom
+    }
+
+    pub(in crate::spin) fn into_payload(self) -> Payload {
+        self.phantom.unwrap_or_else(|| Payload::real(self.packet))
+    }
+}
+
+/// The address space of a run, built anew for each slice.
+pub(in crate::spin) fn space<'a>(
+    attachment: &'a Attachment,
+    data: &'a mut [u8],
+    state: &'a mut [u8],
+    stack: &'a mut [u8],
+    run: &'a mut RunMemory,
+) -> AddressSpace<'a> {
+    // Pushed in place: moving a space is slow, and each slice has one.
+    let mut space = AddressSpace::new();
+    space.push(Region::memory("the state", attachment.state_address(), state));
+    space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
+    space.push(Region::memory("the packet", map::PACKET, &mut run.packet));
+    space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
+    space.push(Region::read_only("program memory", map::CODE, &attachment.program.code));
+    space.push(Region::memory("the program's data", map::MEMORY, data));
+    space
+}
+
+impl Running {
+    pub(in crate::spin) fn application(&self) -> &Rc<Application> {
+        self.attachment.application()
+    }
+}
+
+/// A running handler: the context of its commands.
+pub(in crate::spin) struct Running {
+    pub(in crate::spin) thread: Rc<Thread>,
+    pub(in crate::spin) kind: Kind,
+    pub(in crate::spin) place: usize,
+    /// Its packet's offset in the message.
+    pub(in crate::spin) packet: Option<u64>,
+    pub(in crate::spin) message: MessageId,
+    pub(in crate::spin) attachment: Rc<Attachment>,
+    pub(in crate::spin) memory: RunMemory,
+    /// The start of its cycle 0, shifted by the times for which it was parked.
+    pub(in crate::spin) started: Time,
+    /// Since when it has the core.
+    pub(in crate::spin) since: Time,
+    pub(in crate::spin) path: Path,
+    /// Cycles for which a command has used the core, beside issuing and waiting.
+    pub(in crate::spin) busy: u64,
+    /// Its number on this card.
+    pub(in crate::spin) number: u64,
+}

@@ -1,0 +1,90 @@
+//! The DMA transfers in flight of the handlers on a thread.
+
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::program::Kind;
+use nicety_kernel::{Signal, Sim};
+use nicety_types::Payload;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Bytes read by a DMA, with their destination.
+pub(in crate::spin) struct Arriving {
+    pub(in crate::spin) local: u32,
+    pub(in crate::spin) bytes: Payload,
+}
+
+/// A slot for a DMA of a handler.
+pub(in crate::spin) enum Transfer {
+    Free,
+    /// In flight; whether it reads or writes bytes of the handler's packet.
+    UnderWay {
+        in_packet: bool,
+    },
+    /// Done, with the bytes it has read.
+    Done(Option<Arriving>),
+    /// In flight, and its handler has ended.
+    Left(Left),
+}
+
+/// The remains of a handler that ended before its transfer.
+pub(in crate::spin) struct Left {
+    pub(in crate::spin) core: usize,
+    pub(in crate::spin) kind: Kind,
+    pub(in crate::spin) attachment: Rc<Attachment>,
+    /// Its message's index among the arriving messages.
+    pub(in crate::spin) place: usize,
+    /// The packet that keeps its slot for this, by its offset in the message.
+    pub(in crate::spin) packet: Option<u64>,
+}
+
+/// The DMAs in flight of the handlers on a thread. Handles are indices of slots; a slot is free again once its handle
+/// has been waited for or tested as done, or, after its handler's end, once the DMA is done. The last slot belongs to
+/// the blocking forms.
+pub(in crate::spin) struct Transfers {
+    places: RefCell<Vec<Transfer>>,
+    pub(in crate::spin) changed: Signal,
+}
+
+impl Transfers {
+    /// Slots for `handles` non-blocking transfers.
+    pub(in crate::spin) fn new(sim: &Sim, handles: u32) -> Transfers {
+        let places = (0..=handles).map(|_| Transfer::Free).collect();
+        Transfers { places: RefCell::new(places), changed: Signal::new(sim) }
+    }
+
+    pub(in crate::spin) fn blocking(&self) -> usize {
+        self.places.borrow().len() - 1
+    }
+
+    pub(in crate::spin) fn free_handle(&self) -> Option<usize> {
+        let free = self.places.borrow().iter().position(|place| matches!(place, Transfer::Free));
+        free.filter(|&place| place != self.blocking())
+    }
+
+    /// Whether transfers of ended handlers occupy slots.
+    pub(in crate::spin) fn some_left(&self) -> bool {
+        self.places.borrow().iter().any(|place| matches!(place, Transfer::Left(_)))
+    }
+
+    /// Whether the DMA with this handle is done (`Some(true)`) or in flight.
+    pub(in crate::spin) fn state(&self, handle: usize) -> Option<bool> {
+        match self.places.borrow().get(handle)? {
+            Transfer::Free | Transfer::Left(_) => None,
+            Transfer::UnderWay { .. } => Some(false),
+            Transfer::Done(_) => Some(true),
+        }
+    }
+
+    pub(in crate::spin) fn set(&self, place: usize, transfer: Transfer) -> Transfer {
+        std::mem::replace(&mut self.places.borrow_mut()[place], transfer)
+    }
+
+    /// Waits until a DMA is done, and frees its slot.
+    pub(in crate::spin) async fn wait(&self, place: usize) -> Option<Arriving> {
+        self.changed.wait_until(|| self.state(place) == Some(true)).await;
+        match self.set(place, Transfer::Free) {
+            Transfer::Done(arriving) => arriving,
+            _ => unreachable!("just seen"),
+        }
+    }
+}

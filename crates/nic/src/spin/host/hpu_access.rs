@@ -1,0 +1,81 @@
+//! Host access to HPU memory that it has allocated, over the bus, while handlers use it.
+//!
+//! Neither waits for the matching unit: HPU memory is behind the bus like any memory of a card. A write is posted, in
+//! order with everything else that the host posts. A read sends a request, and the card returns the bytes as they are
+//! when the request arrives. Writes and reads of the host and accesses of handlers are ordered by the time at which
+//! they take place; for one of more bytes than the bus moves at once, that is its end.
+
+use crate::spin::programs::attachments::{AttachError, HpuMemoryId};
+use crate::spin::programs::memory::Piece;
+use crate::spin::programs::program::map;
+use crate::spin::{CallError, Card};
+use nicety_host::Cpus;
+use nicety_types::{Path, Stage};
+use std::rc::Rc;
+
+impl Card {
+    /// Posts a write of HPU memory from `offset` on. Returns when it has been posted.
+    ///
+    /// # Errors
+    /// When there is no such memory, or the write reaches beyond it.
+    pub async fn hpu_write(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        memory: HpuMemoryId,
+        offset: u64,
+        contents: Vec<u8>,
+    ) -> Result<(), CallError> {
+        let bytes = contents.len() as u64;
+        let (piece, at) = self.part(memory, offset, bytes)?;
+        let message = self.next_message();
+        cpus.post(path, message).await;
+        let crossing = self.dma.bus().push(message, bytes, bytes.max(1), path.clone());
+        let card = self.clone();
+        self.sim.spawn(async move {
+            let landed = crossing.packet(0).await.landed().at();
+            card.sim.until(landed).await;
+            piece.bytes.borrow_mut()[at..at + contents.len()].copy_from_slice(&contents);
+            let address = map::STATE + piece.start + at as u32;
+            piece.application.reservations.borrow_mut().invalidate(address, contents.len() as u32);
+        });
+        Ok(())
+    }
+
+    /// Reads `bytes` of HPU memory from `offset` on: the request crosses the bus, the bytes return, and the host
+    /// notices them.
+    ///
+    /// # Errors
+    /// When there is no such memory, or the read reaches beyond it.
+    pub async fn hpu_read(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        memory: HpuMemoryId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Vec<u8>, CallError> {
+        let (piece, at) = self.part(memory, offset, bytes)?;
+        let message = self.next_message();
+        cpus.post(path, message).await;
+        *path = self.dma.bus().push(message, 0, 1, path.clone()).packet(0).await.landed();
+        self.sim.until(path.at()).await;
+        let found = piece.bytes.borrow()[at..at + bytes as usize].to_vec();
+        let handover = self.dma.bus().deposit(message, 0, bytes, path.clone()).await;
+        *path = handover.path;
+        path.advance(Stage::DEPOSIT, handover.landed);
+        self.sim.until(handover.landed).await;
+        cpus.notice(path, None).await;
+        Ok(found)
+    }
+
+    /// A part of HPU memory: the piece, and the offset in it.
+    fn part(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<(Rc<Piece>, usize), AttachError> {
+        let piece = self.hpu_piece(memory)?;
+        let length = piece.bytes.borrow().len() as u64;
+        match offset.checked_add(bytes) {
+            Some(end) if end <= length => Ok((piece, offset as usize)),
+            _ => Err(AttachError::Outside { offset, bytes, length }),
+        }
+    }
+}

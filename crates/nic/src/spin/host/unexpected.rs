@@ -1,0 +1,361 @@
+//! Unexpected messages of `send`: the entries of the overflow list for them, and their delivery by the library when
+//! their receives are posted.
+//!
+//! The library has a thread of its own for that, so a posted receive makes progress whatever its program does:
+//! delivery of a long message never depends on what its receiver waits for. The thread does one task after another;
+//! each takes the CPU time that it costs.
+//!
+//! Entries of the overflow list, the entry from which other ranks get long messages, and the memory of the buffers
+//! belong to the library's set-up and take no time; they are made when the first message needs them.
+
+use crate::messages::{Arrival, Wanted};
+use crate::spin::host::match_bits::{LONG, MESSAGES, number_of, tag_of};
+use crate::spin::host::view::Seen;
+use crate::spin::resources;
+use crate::spin::{CallError, Card, FaultKind};
+use nicety_host::Allocation;
+use nicety_kernel::{Pool, Sim};
+use nicety_portals::{
+    DropReason, Effects, EqHandle, Event, EventKind, GetRequest, Header, HeaderKind, Interface, List, Md,
+    MdHandle, Me, MeOptions, OWN_PT, Request,
+};
+use nicety_types::{MessageId, NodeId, Path, Stage, Time};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+/// Messages on the overflow list, by sender and match bits, in order, each with the time of its match.
+type Waiting = HashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
+
+/// The library's state for unexpected messages.
+pub(in crate::spin) struct Unexpected {
+    /// Serializes the tasks of the library's thread.
+    turn: Pool,
+    /// Receives that wait for their messages, by their numbers in events.
+    expected: RefCell<HashMap<u64, Wanted>>,
+    /// Receives whose unexpected messages have been delivered.
+    finished: RefCell<HashMap<u64, Finished>>,
+    waiting: RefCell<Waiting>,
+    /// All of the host's memory, as destination of gets.
+    into: OnceCell<MdHandle>,
+    /// Memory of the buffers, or why there is none.
+    buffers: OnceCell<Result<Allocation, CallError>>,
+    /// Whether the entry for headers of long messages is appended.
+    headers: Cell<bool>,
+    /// Whether other ranks may get messages from this host's memory.
+    exposed: Cell<bool>,
+    /// Why an unexpected message was lost.
+    lost: RefCell<Option<CallError>>,
+}
+
+/// A receive of an unexpected message.
+pub(in crate::spin) struct Finished {
+    result: Result<Arrival, CallError>,
+    path: Path,
+}
+
+impl Finished {
+    /// The program takes its result.
+    pub(in crate::spin) fn seen_on(self, path: &mut Path) -> Result<Arrival, CallError> {
+        path.follow(&self.path);
+        self.result
+    }
+}
+
+impl Unexpected {
+    pub(in crate::spin) fn new(sim: &Sim) -> Unexpected {
+        Unexpected {
+            turn: Pool::new(sim, 1),
+            expected: RefCell::default(),
+            finished: RefCell::default(),
+            waiting: RefCell::default(),
+            into: OnceCell::new(),
+            buffers: OnceCell::new(),
+            headers: Cell::new(false),
+            exposed: Cell::new(false),
+            lost: RefCell::default(),
+        }
+    }
+
+    /// Notes the destination of a receive.
+    pub(in crate::spin) fn expect(&self, user_ptr: u64, wanted: Wanted) {
+        self.expected.borrow_mut().insert(user_ptr, wanted);
+    }
+
+    /// Forgets a receive that is complete or has failed.
+    pub(in crate::spin) fn forget(&self, user_ptr: u64) {
+        self.expected.borrow_mut().remove(&user_ptr);
+    }
+
+    /// Whether the unexpected message of a receive has been delivered.
+    pub(in crate::spin) fn is_over(&self, user_ptr: u64) -> bool {
+        self.finished.borrow().contains_key(&user_ptr)
+    }
+
+    /// Takes that receive.
+    pub(in crate::spin) fn take(&self, user_ptr: u64) -> Option<Finished> {
+        self.finished.borrow_mut().remove(&user_ptr)
+    }
+
+    /// Fails if a message was lost.
+    pub(in crate::spin) fn check(&self) -> Result<(), CallError> {
+        self.lost.borrow().clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Card {
+    /// A message is about to be matched: prepares the entries that it may match on the overflow list.
+    pub(in crate::spin) fn prepare_for(&self, header: &Header) {
+        let Some(messages) = self.library.get() else { return };
+        let unexpected = &messages.unexpected;
+        if header.pt == OWN_PT {
+            if !unexpected.exposed.replace(true) {
+                // Without it the get finds nothing, and its receiver gets an error.
+                let _ = self.expose(messages.events);
+            }
+        } else if header.pt == MESSAGES && header.kind == HeaderKind::Put {
+            let missing = match header.match_bits & LONG {
+                0 => unexpected.buffers.get().is_none(),
+                _ => !unexpected.headers.get(),
+            };
+            if missing && self.interface.borrow().prospect(header).is_none() {
+                self.place_entries(header.match_bits & LONG == 0);
+            }
+        }
+    }
+
+    fn expose(&self, events: EqHandle) -> Result<(), CallError> {
+        let mut interface = self.interface.borrow_mut();
+        interface.pt_alloc_own(Some(events))?;
+        let me =
+            Me { start: 0, length: u64::MAX, ignore_bits: !0, options: MeOptions::OP_GET, ..Me::default() };
+        interface.me_append_own(OWN_PT, me, List::Priority)?;
+        Ok(())
+    }
+
+    /// Appends the buffers of short messages, or the entry for the headers of long ones.
+    fn place_entries(&self, short: bool) {
+        let unexpected = &self.messages().unexpected;
+        if short {
+            unexpected.buffers.get_or_init(|| {
+                let spec = self.spec.messages;
+                let memory = self.dma.memory().allocate(u64::from(spec.buffers) * spec.buffer)?;
+                for index in 0..spec.buffers {
+                    self.append_own(self.buffer(&memory, index.into()))?;
+                }
+                Ok(memory)
+            });
+            return;
+        }
+        unexpected.headers.set(true);
+        let options = MeOptions::EVENT_COMM_DISABLE | MeOptions::OP_PUT;
+        let placed = self.append_own(Me { match_bits: LONG, ignore_bits: !LONG, options, ..Me::default() });
+        if let Err(error) = placed {
+            unexpected.lost.replace(Some(error));
+        }
+    }
+
+    fn append_own(&self, me: Me) -> Result<(), CallError> {
+        let mut interface = self.interface.borrow_mut();
+        interface.me_append_own(MESSAGES, me, List::Overflow)?;
+        Ok(())
+    }
+
+    /// A buffer that is unlinked when it may lack room for another eager message.
+    fn buffer(&self, memory: &Allocation, index: u64) -> Me {
+        let spec = self.spec.messages;
+        Me {
+            start: memory.address() + index * spec.buffer,
+            length: spec.buffer,
+            ignore_bits: !LONG,
+            options: MeOptions::EVENT_COMM_DISABLE
+                | MeOptions::OP_PUT
+                | MeOptions::MANAGE_LOCAL
+                | MeOptions::NO_TRUNCATE,
+            min_free: spec.eager,
+            user_ptr: index,
+            ..Me::default()
+        }
+    }
+
+    /// A message has matched on the overflow list.
+    pub(in crate::spin) fn came_unexpected(&self, header: &Header, message: MessageId) {
+        if let (MESSAGES, HeaderKind::Put, Some(messages)) = (header.pt, header.kind, self.library.get()) {
+            let mut waiting = messages.unexpected.waiting.borrow_mut();
+            let key = (header.source, header.match_bits);
+            waiting.entry(key).or_default().push_back((message, self.sim.now()));
+        }
+    }
+
+    /// A message was dropped. One of `send` without a receive and without room must not be lost silently: its portal
+    /// table entry is disabled, and every receive of this host fails with the reason.
+    pub(in crate::spin) fn message_dropped(&self, header: &Header, reason: DropReason) {
+        let Some(messages) = self.library.get().filter(|_| header.pt == MESSAGES) else { return };
+        let unexpected = &messages.unexpected;
+        let spec = self.spec.messages;
+        let why = match (reason, unexpected.buffers.get()) {
+            (DropReason::NoUnexpectedHeader, _) => format!(
+                "the card has no room for one more unexpected header; receive earlier, or raise \
+                 limits.unexpected_headers ({})",
+                self.spec.limits.unexpected_headers
+            ),
+            (DropReason::NoMatch, Some(Err(error))) => {
+                format!(
+                    "the {} buffers for such messages (messages.buffers) could not be made: {error}",
+                    spec.buffers
+                )
+            }
+            (DropReason::NoMatch, _) => format!(
+                "found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
+                 messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at \
+                 their senders",
+                spec.buffers, spec.buffer, spec.eager
+            ),
+            _ => return,
+        };
+        let (from, tag, bytes, to) = (header.source.0, tag_of(header.match_bits), header.length, self.node.0);
+        let text = format!(
+            "a message of {bytes} bytes from rank {from}, tag {tag}, came to rank {to} before its receive and is lost: {why}"
+        );
+        self.interface.borrow_mut().pt_disable(MESSAGES).expect("the entry is the library's");
+        self.fault(FaultKind::Refused, None, text.clone());
+        unexpected.lost.borrow_mut().get_or_insert(CallError::MessageLost { text });
+        self.view.changed.notify_all();
+    }
+
+    /// Whether an event that the host sees is for the library's thread.
+    pub(in crate::spin) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &Seen) -> bool {
+        let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
+            return false;
+        };
+        match event.kind {
+            EventKind::PutOverflow => {
+                let mut seen = seen.clone();
+                let key = (event.initiator, event.match_bits);
+                let mut waiting = messages.unexpected.waiting.borrow_mut();
+                let queue = waiting.get_mut(&key);
+                if let Some((message, since)) = queue.and_then(VecDeque::pop_front) {
+                    seen.message = Some(message);
+                    let (now, what) = (self.sim.now(), "wait for the receive");
+                    self.recorder.slice(resources::UNEXPECTED, since, now, Some(message), what);
+                }
+                if waiting.get(&key).is_some_and(VecDeque::is_empty) {
+                    waiting.remove(&key);
+                }
+                self.sim.spawn(self.clone().bring(*event, seen));
+            }
+            EventKind::AutoUnlink | EventKind::AutoFree => {
+                self.sim.spawn(self.clone().buffer_used(*event, seen.clone()));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The library's thread notices an event.
+    async fn noticed_by_library(&self, path: &mut Path, message: Option<MessageId>) {
+        let messages = self.messages();
+        path.advance(Stage::CPU_QUEUED, self.sim.now());
+        self.interface.borrow_mut().eq_consumed(messages.events, 1).expect("the queue is the library's");
+        messages.cpus.notice(path, message).await;
+        if let Some(message) = message {
+            self.recorder.message_noticed(message, self.sim.now());
+        }
+    }
+
+    /// Delivers an unexpected message to its receive.
+    async fn bring(self: Rc<Card>, event: Event, seen: Seen) {
+        let Seen { mut path, message } = seen;
+        let unexpected = &self.messages().unexpected;
+        let turn = unexpected.turn.acquire().await;
+        self.noticed_by_library(&mut path, message).await;
+        let wanted = unexpected.expected.borrow_mut().remove(&event.user_ptr);
+        let Some(Wanted { address, room, .. }) = wanted else { return };
+        let (source, tag, bytes) = (event.initiator.0, tag_of(event.match_bits), event.rlength);
+        let room = bytes.min(room);
+        let brought = if !event.fail.is_ok() {
+            Err(CallError::NotGot { from: source, tag, bytes, fail: event.fail })
+        } else if event.match_bits & LONG != 0 {
+            let posted = self.post_get(&event, address, room, &mut path).await;
+            drop(turn);
+            match posted {
+                Ok(user_ptr) => self.got(&event, user_ptr, &mut path).await,
+                Err(error) => Err(error),
+            }
+        } else {
+            self.copy_message(event.start, address, room, &mut path).await
+        };
+        let result = brought.map(|()| Arrival { source, tag, bytes, room });
+        unexpected.finished.borrow_mut().insert(event.user_ptr, Finished { result, path });
+        self.view.changed.notify_all();
+    }
+
+    async fn copy_message(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CallError> {
+        let (memory, cpus) = (self.dma.memory(), &self.messages().cpus);
+        cpus.copy(memory, Some(from), Some(to), bytes, Stage::COPY, path).await?;
+        memory.poke(to, &memory.peek(from, bytes)?)?;
+        Ok(())
+    }
+
+    /// Gets a long message from its sender's memory. Returns the number in its event.
+    async fn post_get(
+        self: &Rc<Card>,
+        event: &Event,
+        address: u64,
+        bytes: u64,
+        path: &mut Path,
+    ) -> Result<u64, CallError> {
+        let messages = self.messages();
+        let into = &messages.unexpected.into;
+        let md = match into.get() {
+            Some(md) => *md,
+            None => {
+                // The receive's own memory was checked when it was posted.
+                let everything = Md { length: u64::MAX, eq: Some(messages.events), ..Md::default() };
+                let md = self.interface.borrow_mut().md_bind(everything)?;
+                *into.get_or_init(|| md)
+            }
+        };
+        let user_ptr = messages.next_request();
+        let number = number_of(event.match_bits);
+        let get = GetRequest {
+            local_offset: address,
+            remote_offset: event.hdr_data,
+            user_ptr,
+            ..GetRequest::new(md, bytes, event.initiator, OWN_PT, number)
+        };
+        self.post(&messages.cpus, path, &Request::Get(get)).await?;
+        Ok(user_ptr)
+    }
+
+    /// Waits for the end of a get.
+    async fn got(&self, event: &Event, user_ptr: u64, path: &mut Path) -> Result<(), CallError> {
+        let messages = self.messages();
+        let reply = |reply: &Event| reply.kind == EventKind::Reply && reply.user_ptr == user_ptr;
+        let what = || "the rest of a message".to_owned();
+        let reply = self.eq_wait(&messages.cpus, path, messages.events, reply, what).await?;
+        if reply.fail.is_ok() {
+            return Ok(());
+        }
+        let (from, tag) = (event.initiator.0, tag_of(event.match_bits));
+        Err(CallError::NotGot { from, tag, bytes: event.rlength, fail: reply.fail })
+    }
+
+    /// A buffer has been unlinked; once it holds no messages, it is appended again.
+    async fn buffer_used(self: Rc<Card>, event: Event, seen: Seen) {
+        let mut path = seen.path;
+        let Unexpected { turn, buffers, .. } = &self.messages().unexpected;
+        // Its messages have been delivered: their events came earlier.
+        let _turn = turn.acquire().await;
+        self.noticed_by_library(&mut path, None).await;
+        let Some(Ok(memory)) = buffers.get() else { return };
+        if event.kind == EventKind::AutoFree {
+            let me = self.buffer(memory, event.user_ptr);
+            let append = move |interface: &mut Interface, _: &mut Effects| {
+                interface.me_append_own(MESSAGES, me, List::Overflow)
+            };
+            // The result does not matter: on a refusal everything is as before.
+            drop(self.ask(&self.messages().cpus, &mut path, append).await);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The host's view of its card: counters and event queues in host memory, each change with its path.
+
+use nicety_kernel::Signal;
+use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
+use nicety_types::{MessageId, Path};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// The origin of a change in the host's view.
+#[derive(Clone)]
+pub(in crate::spin) struct Seen {
+    /// The path up to when the host could see it.
+    pub(in crate::spin) path: Path,
+    /// Its message, if it has one.
+    pub(in crate::spin) message: Option<MessageId>,
+}
+
+/// An entry of a queue.
+pub(in crate::spin) enum Slot {
+    Event(Event, Seen),
+    /// The number of events lost here because the queue was full.
+    Lost(u64),
+}
+
+type Queue = VecDeque<Slot>;
+
+/// The host's copy of counters and event queues. Waiting programs are notified at every change.
+pub struct HostView {
+    counters: RefCell<FxHashMap<CtHandle, (CtEvent, Seen)>>,
+    queues: RefCell<FxHashMap<EqHandle, Queue>>,
+    pub(in crate::spin) changed: Signal,
+}
+
+impl HostView {
+    pub(in crate::spin) fn new(changed: Signal) -> HostView {
+        HostView { counters: RefCell::default(), queues: RefCell::default(), changed }
+    }
+
+    pub(in crate::spin) fn event(&self, eq: EqHandle, event: Event, seen: Seen) {
+        self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
+        self.changed.notify_all();
+    }
+
+    pub(in crate::spin) fn lost(&self, eq: EqHandle) {
+        {
+            let mut queues = self.queues.borrow_mut();
+            let queue = queues.entry(eq).or_default();
+            match queue.back_mut() {
+                Some(Slot::Lost(lost)) => *lost += 1,
+                _ => queue.push_back(Slot::Lost(1)),
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    pub(in crate::spin) fn count(&self, ct: CtHandle, value: CtEvent, seen: Seen) {
+        self.counters.borrow_mut().insert(ct, (value, seen));
+        self.changed.notify_all();
+    }
+
+    /// A counter as the host sees it, and the origin of its last change.
+    pub(in crate::spin) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
+        self.counters.borrow().get(&ct).cloned()
+    }
+
+    /// Removes a freed counter.
+    pub(in crate::spin) fn forget_counter(&self, ct: CtHandle) {
+        self.counters.borrow_mut().remove(&ct);
+    }
+
+    /// Removes a freed queue.
+    pub(in crate::spin) fn forget_queue(&self, eq: EqHandle) {
+        self.queues.borrow_mut().remove(&eq);
+    }
+
+    /// Takes the first event that `wanted` accepts from a queue, or the first loss if it comes earlier.
+    pub(in crate::spin) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<Slot> {
+        let mut queues = self.queues.borrow_mut();
+        let queue = queues.get_mut(&eq)?;
+        let index = queue.iter().position(|slot| next(slot, &wanted))?;
+        queue.remove(index)
+    }
+
+    /// Whether [`HostView::take`] has something to take.
+    pub(in crate::spin) fn has(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> bool {
+        self.queues.borrow().get(&eq).is_some_and(|queue| queue.iter().any(|slot| next(slot, &wanted)))
+    }
+}
+
+/// Whether a program that waits for these events stops at this entry.
+fn next(slot: &Slot, wanted: impl Fn(&Event) -> bool) -> bool {
+    match slot {
+        Slot::Event(event, _) => wanted(event),
+        Slot::Lost(_) => true,
+    }
+}

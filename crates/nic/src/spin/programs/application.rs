@@ -1,0 +1,206 @@
+//! Applications: programs of a host that share a weight, budgets and a part of HPU memory, with common accounting.
+//! One cannot reach another's memory.
+
+use nicety_hpu::Reservations;
+use std::cell::{Cell, RefCell};
+use std::iter::Sum;
+
+/// Statistics of handlers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandlerStatistics {
+    /// Completed runs.
+    pub runs: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Cycles on a core, including the start and waits for commands.
+    pub cycles: u64,
+    /// Of these, cycles of waits for commands and transfers.
+    pub stalled: u64,
+    /// Failed runs: stopped, or with an error or an invalid return code.
+    pub failed: u64,
+}
+
+impl Sum for HandlerStatistics {
+    fn sum<I: Iterator<Item = HandlerStatistics>>(of: I) -> HandlerStatistics {
+        of.fold(HandlerStatistics::default(), |a, b| HandlerStatistics {
+            runs: a.runs + b.runs,
+            instructions: a.instructions + b.instructions,
+            cycles: a.cycles + b.cycles,
+            stalled: a.stalled + b.stalled,
+            failed: a.failed + b.failed,
+        })
+    }
+}
+
+/// The number of an application on its card. The first one is the default for handlers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationId(pub u32);
+
+/// The limits of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationConfig {
+    /// Its name in reports.
+    pub name: String,
+    /// Its weight for shares of the handler processors and of the packet buffer, if the card schedules by weight.
+    pub weight: u32,
+    /// Most bytes of HPU memory; by default all that the card has left.
+    pub memory: Option<u64>,
+    /// Cycles after which a run of a handler is stopped.
+    pub run_cycles: Option<u64>,
+    /// Cycles after which its handlers no longer run.
+    pub total_cycles: Option<u64>,
+}
+
+impl ApplicationConfig {
+    /// An application of weight 1 without limits of its own.
+    pub fn new(name: impl Into<String>) -> ApplicationConfig {
+        ApplicationConfig { name: name.into(), weight: 1, memory: None, run_cycles: None, total_cycles: None }
+    }
+
+    /// The error in it, if any.
+    pub(in crate::spin) fn problem(&self) -> Option<String> {
+        let name = &self.name;
+        if name.is_empty() {
+            return Some("an application has a name; write for example \"kv\"".to_string());
+        }
+        if !(1..=MOST_WEIGHT).contains(&self.weight) {
+            let weight = self.weight;
+            return Some(format!("application '{name}': a weight is 1 to {MOST_WEIGHT}, not {weight}"));
+        }
+        if self.run_cycles == Some(0) || self.total_cycles == Some(0) {
+            return Some(format!(
+                "application '{name}': a budget is at least one cycle; leave it out for none"
+            ));
+        }
+        None
+    }
+}
+
+/// The largest weight.
+pub(in crate::spin) const MOST_WEIGHT: u32 = 1_000_000;
+
+/// The use of resources by an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationReport {
+    /// Its name.
+    pub name: String,
+    /// Its weight.
+    pub weight: u32,
+    /// Statistics of its handlers.
+    pub handlers: HandlerStatistics,
+    /// Bytes of HPU memory in use: its programs' data and its states.
+    pub memory_bytes: u64,
+    /// The maximum of that at any time.
+    pub most_memory_bytes: u64,
+    /// Messages that failed because the budget was used up before one of their handlers ran.
+    pub refused: u64,
+}
+
+/// The budget that bounds a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spin) enum Bound {
+    /// None; `hpu.cycle_limit` bounds it.
+    CycleLimit,
+    /// The budget of a run.
+    Run(u64),
+    /// The budget of the application.
+    Total(u64),
+}
+
+/// An application on a card.
+pub(in crate::spin) struct Application {
+    pub(in crate::spin) id: ApplicationId,
+    pub(in crate::spin) config: ApplicationConfig,
+    /// Shared by its programs, which may share states.
+    pub(in crate::spin) reservations: RefCell<Reservations>,
+    /// Addresses of the words used by atomic operations, sorted: accesses to them are ordered.
+    pub(in crate::spin) atomic_words: RefCell<Vec<u32>>,
+    pub(in crate::spin) statistics: Cell<HandlerStatistics>,
+    refused: Cell<u64>,
+    memory: Cell<u64>,
+    most_memory: Cell<u64>,
+    /// Its attached handlers.
+    pub(in crate::spin) attached: Cell<u32>,
+    /// Messages for its handlers in progress.
+    pub(in crate::spin) contexts: Cell<u32>,
+    /// Packet buffer slots of their packets.
+    pub(in crate::spin) slots: Cell<u32>,
+}
+
+impl Application {
+    pub(in crate::spin) fn new(id: ApplicationId, config: ApplicationConfig) -> Application {
+        Application {
+            id,
+            config,
+            reservations: RefCell::default(),
+            atomic_words: RefCell::default(),
+            statistics: Cell::default(),
+            refused: Cell::new(0),
+            memory: Cell::new(0),
+            most_memory: Cell::new(0),
+            attached: Cell::new(0),
+            contexts: Cell::new(0),
+            slots: Cell::new(0),
+        }
+    }
+
+    pub(in crate::spin) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    pub(in crate::spin) fn memory_left(&self) -> Option<u64> {
+        self.config.memory.map(|most| most.saturating_sub(self.memory.get()))
+    }
+
+    pub(in crate::spin) fn memory_taken(&self, bytes: u32) {
+        self.memory.set(self.memory.get() + u64::from(bytes));
+        self.most_memory.set(self.most_memory.get().max(self.memory.get()));
+    }
+
+    pub(in crate::spin) fn memory_given_back(&self, bytes: u32) {
+        self.memory.set(self.memory.get() - u64::from(bytes));
+    }
+
+    /// The cycle at which a run that begins now is stopped, and the budget that stops it. Concurrent runs do not
+    /// count: in all, an application can exceed its budget by the cycles of its runs on other processors.
+    pub(in crate::spin) fn bound(&self, handler_start: u64, cycle_limit: u64) -> (u64, Bound) {
+        let mut bound = (handler_start + cycle_limit, Bound::CycleLimit);
+        if let Some(cycles) = self.config.run_cycles.filter(|&cycles| cycles < bound.0) {
+            bound = (cycles, Bound::Run(cycles));
+        }
+        if let Some(total) = self.config.total_cycles {
+            let left = total.saturating_sub(self.statistics.get().cycles);
+            if left < bound.0 {
+                bound = (left, Bound::Total(total));
+            }
+        }
+        bound
+    }
+
+    /// Whether its budget is used up.
+    pub(in crate::spin) fn exhausted(&self) -> bool {
+        self.config.total_cycles.is_some_and(|total| self.statistics.get().cycles >= total)
+    }
+
+    pub(in crate::spin) fn count(&self, change: impl FnOnce(&mut HandlerStatistics)) {
+        let mut statistics = self.statistics.get();
+        change(&mut statistics);
+        self.statistics.set(statistics);
+    }
+
+    /// Counts a message that fails because the budget is used up.
+    pub(in crate::spin) fn refuse(&self) {
+        self.refused.set(self.refused.get() + 1);
+    }
+
+    pub(in crate::spin) fn report(&self) -> ApplicationReport {
+        ApplicationReport {
+            name: self.config.name.clone(),
+            weight: self.config.weight,
+            handlers: self.statistics.get(),
+            memory_bytes: self.memory.get(),
+            most_memory_bytes: self.most_memory.get(),
+            refused: self.refused.get(),
+        }
+    }
+}

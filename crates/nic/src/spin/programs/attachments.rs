@@ -1,0 +1,254 @@
+//! A host's objects on its card: applications, their programs, pieces of HPU memory, and handlers attached to a
+//! state, which match entries refer to.
+
+use crate::parts::FirstFit;
+use crate::spin::programs::application::{Application, ApplicationConfig, ApplicationId, HandlerStatistics};
+use crate::spin::programs::memory::{Piece, Short, hpu_memory};
+use crate::spin::programs::program::{HandlerError, Handlers, Placed, map};
+use crate::spin::spec::HpuSpec;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A piece of HPU memory that a host has allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HpuMemoryId(pub u64);
+
+/// The state of handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'a> {
+    /// HPU memory of their own with these contents.
+    Own(&'a [u8]),
+    /// A piece that the host has allocated, possibly shared with others.
+    Shared(HpuMemoryId),
+}
+
+/// Handlers to be attached.
+#[derive(Clone, Copy)]
+pub struct Attach<'a> {
+    /// The program.
+    pub handlers: &'a Handlers,
+    /// The application that it belongs to.
+    pub application: ApplicationId,
+    /// The target of `state`.
+    pub state: State<'a>,
+    /// The second host memory region, which only handlers use: address and length.
+    pub memory: Option<(u64, u64)>,
+}
+
+/// An error with a host's objects on its card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// The configuration of an application is invalid.
+    Application(String),
+    /// The card has no room for another application.
+    NoApplications {
+        /// The number of applications.
+        limit: u32,
+    },
+    /// There is no such application.
+    NoSuchApplication {
+        /// Its number.
+        number: u32,
+    },
+    /// HPU memory that was never allocated, or has been freed.
+    NoSuchMemory {
+        /// Its number.
+        number: u64,
+    },
+    /// HPU memory of zero bytes.
+    Nothing,
+    /// An access beyond the end of HPU memory.
+    Outside {
+        /// Its offset.
+        offset: u64,
+        /// Its length in bytes.
+        bytes: u64,
+        /// Bytes of the memory.
+        length: u64,
+    },
+    /// Handlers of one application refer to another's memory.
+    Foreign {
+        /// The owner of the memory.
+        owner: String,
+        /// The application of the handlers.
+        handlers: String,
+    },
+    /// HPU memory is the state of attached handlers.
+    MemoryInUse {
+        /// Number of attached handlers.
+        users: u32,
+    },
+    /// A match entry refers to the handlers.
+    HandlersInUse,
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttachError::Application(problem) => f.write_str(problem),
+            AttachError::NoApplications { limit } => {
+                write!(f, "the card has room for {limit} applications; use fewer, or raise hpu.applications")
+            }
+            AttachError::NoSuchApplication { number } => {
+                write!(f, "there is no application {number} on this card; make it first")
+            }
+            AttachError::NoSuchMemory { number } => {
+                write!(f, "there is no HPU memory {number} on this card; it was freed, or is another host's")
+            }
+            AttachError::Nothing => f.write_str("HPU memory is at least one byte long"),
+            AttachError::Outside { offset, bytes, length } => {
+                write!(f, "{bytes} bytes from offset {offset} on are not in HPU memory of {length} bytes")
+            }
+            AttachError::Foreign { owner, handlers } => {
+                write!(
+                    f,
+                    "the HPU memory belongs to {owner}, the handlers to {handlers}: applications share none"
+                )
+            }
+            AttachError::MemoryInUse { users } => {
+                write!(f, "the HPU memory is the state of {users} attached handlers; detach them first")
+            }
+            AttachError::HandlersInUse => {
+                f.write_str("a match entry has these handlers; detach them when it is unlinked")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
+/// A program of an application. Another application with the same program has its own copy.
+pub(in crate::spin) struct Program {
+    pub(in crate::spin) handlers: Handlers,
+    pub(in crate::spin) code: Vec<u8>,
+    pub(in crate::spin) data: Piece,
+}
+
+impl Program {
+    fn is(&self, application: ApplicationId, handlers: &Handlers) -> bool {
+        let own = &self.handlers;
+        self.data.application.id == application
+            && Arc::ptr_eq(&own.image, &handlers.image)
+            && (own.header, own.payload, own.completion)
+                == (handlers.header, handlers.payload, handlers.completion)
+    }
+}
+
+/// Handlers with a state, on a card. They may serve any number of match entries.
+pub struct Attachment {
+    pub(in crate::spin) program: Rc<Program>,
+    pub(in crate::spin) state: Rc<Piece>,
+    /// The second host memory region: address and length.
+    pub(in crate::spin) handler_memory: Option<(u64, u64)>,
+    /// Appends of match entries with these handlers in flight to the card.
+    pub(in crate::spin) appending: Cell<u32>,
+}
+
+impl Attachment {
+    /// The address of the state for handlers.
+    pub(in crate::spin) fn state_address(&self) -> u32 {
+        map::STATE + self.state.start
+    }
+
+    pub(in crate::spin) fn application(&self) -> &Rc<Application> {
+        &self.program.data.application
+    }
+}
+
+/// All objects of a host on its card.
+pub(in crate::spin) struct Attachments {
+    pub(in crate::spin) applications: RefCell<Vec<Rc<Application>>>,
+    pub(in crate::spin) programs: RefCell<Vec<Rc<Program>>>,
+    memory: Rc<RefCell<FirstFit>>,
+    pub(in crate::spin) pieces: RefCell<BTreeMap<HpuMemoryId, Rc<Piece>>>,
+    pub(in crate::spin) allocated: Cell<u64>,
+    pub(in crate::spin) attached: RefCell<Vec<Option<Rc<Attachment>>>>,
+}
+
+impl Attachments {
+    pub(in crate::spin) fn new(spec: &HpuSpec) -> Attachments {
+        let unnamed = Application::new(ApplicationId::default(), ApplicationConfig::new("default"));
+        Attachments {
+            applications: RefCell::new(vec![Rc::new(unnamed)]),
+            programs: RefCell::default(),
+            memory: hpu_memory(spec.memory),
+            pieces: RefCell::default(),
+            allocated: Cell::new(0),
+            attached: RefCell::default(),
+        }
+    }
+
+    /// The handlers with this number.
+    pub(in crate::spin) fn get(&self, cookie: u32) -> Option<Rc<Attachment>> {
+        self.attached.borrow().get(cookie as usize).cloned().flatten()
+    }
+
+    pub(in crate::spin) fn application(&self, id: ApplicationId) -> Result<Rc<Application>, AttachError> {
+        let found = self.applications.borrow().get(id.0 as usize).cloned();
+        found.ok_or(AttachError::NoSuchApplication { number: id.0 })
+    }
+
+    /// An application's share of so many slots, by weight among all applications with attached handlers; at least
+    /// one.
+    pub(in crate::spin) fn share(&self, application: &Application, of: u32) -> u32 {
+        let applications = self.applications.borrow();
+        let weights =
+            applications.iter().filter(|a| a.attached.get() > 0).map(|a| u64::from(a.config.weight));
+        let all = weights.sum::<u64>().max(1);
+        let share = u64::from(of) * u64::from(application.config.weight) / all;
+        u32::try_from(share).unwrap_or(of).clamp(1, of)
+    }
+
+    pub(in crate::spin) fn statistics(&self) -> HandlerStatistics {
+        self.applications.borrow().iter().map(|a| a.statistics.get()).sum()
+    }
+
+    pub(in crate::spin) fn take(
+        &self,
+        application: &Rc<Application>,
+        contents: Vec<u8>,
+    ) -> Result<Piece, HandlerError> {
+        let wanted = contents.len() as u64;
+        Piece::new(&self.memory, application, contents).map_err(|Short { left, largest, own }| {
+            let application = format!("application '{}'", application.name());
+            match own {
+                true => HandlerError::NoShare { application, wanted, left },
+                false => HandlerError::NoMemory { application, wanted, left, largest },
+            }
+        })
+    }
+
+    /// The program of an application on this card, loaded on first use.
+    pub(in crate::spin) fn program(
+        &self,
+        application: &Rc<Application>,
+        handlers: &Handlers,
+        spec: &HpuSpec,
+    ) -> Result<Rc<Program>, HandlerError> {
+        let mut programs = self.programs.borrow_mut();
+        if let Some(program) = programs.iter().find(|program| program.is(application.id, handlers)) {
+            return Ok(program.clone());
+        }
+        let Placed { code, data } = Placed::new(handlers, spec)?;
+        let data = self.take(application, data)?;
+        let program = Rc::new(Program { handlers: handlers.clone(), code, data });
+        programs.push(program.clone());
+        Ok(program)
+    }
+
+    pub(in crate::spin) fn attach(&self, attachment: Attachment) -> u32 {
+        attachment.state.users.set(attachment.state.users.get() + 1);
+        let count = &attachment.application().attached;
+        count.set(count.get() + 1);
+        let mut attached = self.attached.borrow_mut();
+        let index = attached.iter().position(Option::is_none).unwrap_or(attached.len());
+        if index == attached.len() {
+            attached.push(None);
+        }
+        attached[index] = Some(Rc::new(attachment));
+        index as u32
+    }
+}

@@ -1,0 +1,275 @@
+//! Programs with handlers, and the check that they fit on a card.
+
+use crate::spin::spec::HpuSpec;
+use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
+use std::fmt;
+use std::sync::Arc;
+
+/// The memory map of a handler; programs are linked for these addresses.
+pub mod map {
+    /// The arguments of this run; read-only.
+    pub const ARGUMENTS: u32 = 0x1b00_0000;
+    /// The packet of this run.
+    pub const PACKET: u32 = 0x1c40_0000;
+    /// HPU memory with a program's own data.
+    pub const MEMORY: u32 = 0x1000_0000;
+    /// HPU memory with states, at their offsets in the card's HPU memory.
+    pub const STATE: u32 = 0x1400_0000;
+    /// The program; read-only.
+    pub const CODE: u32 = 0x1d00_0000;
+    /// The stack of the core.
+    pub const STACK: u32 = 0x2000_0000;
+    /// Size of the guard below the stack: an access there is a stack overflow.
+    pub const STACK_GUARD: u32 = 64 << 10;
+}
+
+/// The kind of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spin) enum Kind {
+    Header,
+    Payload,
+    Completion,
+}
+
+impl Kind {
+    pub(in crate::spin) const fn name(self) -> &'static str {
+        match self {
+            Kind::Header => "header handler",
+            Kind::Payload => "payload handler",
+            Kind::Completion => "completion handler",
+        }
+    }
+
+    /// The name in tables.
+    pub(in crate::spin) fn word(self) -> &'static str {
+        self.name().trim_end_matches(" handler")
+    }
+}
+
+/// Names of the three handlers in a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandlerNames {
+    /// Instead of `header_handler`.
+    pub header: Option<String>,
+    /// Instead of `payload_handler`.
+    pub payload: Option<String>,
+    /// Instead of `completion_handler`.
+    pub completion: Option<String>,
+}
+
+/// A program with at least one handler, for one kind of core. It may serve many match entries.
+#[derive(Clone)]
+pub struct Handlers {
+    pub(in crate::spin) image: Arc<Image>,
+    pub(in crate::spin) header: Option<u32>,
+    pub(in crate::spin) payload: Option<u32>,
+    pub(in crate::spin) completion: Option<u32>,
+}
+
+/// Why handlers cannot be attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandlerError {
+    /// The program cannot be loaded.
+    Load(LoadError),
+    /// A named handler does not exist.
+    NoSuchHandler {
+        /// The name.
+        name: String,
+    },
+    /// The program has no handlers.
+    NoHandlers,
+    /// A function's name is nearly a handler's.
+    Misspelt {
+        /// The name.
+        name: String,
+        /// The handler's name.
+        meant: &'static str,
+    },
+    /// The card has too little HPU memory left.
+    NoMemory {
+        /// The application.
+        application: String,
+        /// Bytes wanted.
+        wanted: u64,
+        /// Bytes left.
+        left: u64,
+        /// Bytes of the largest free piece.
+        largest: u64,
+    },
+    /// An application has used up its share of HPU memory.
+    NoShare {
+        /// The application.
+        application: String,
+        /// Bytes wanted.
+        wanted: u64,
+        /// Bytes left.
+        left: u64,
+    },
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandlerError::Load(error) => error.fmt(f),
+            HandlerError::NoSuchHandler { name } => {
+                write!(
+                    f,
+                    "the program has no function {}; is it static, or spelt differently?",
+                    printable(name)
+                )
+            }
+            HandlerError::NoHandlers => f.write_str(
+                "the program exports no handler: write at least one of header_handler, payload_handler and \
+                 completion_handler, with __handler before it and without static",
+            ),
+            HandlerError::Misspelt { name, meant } => write!(
+                f,
+                "the program has a function {} and no {meant}; call it {meant}, choose it by its name, or make it \
+                 static if it is no handler",
+                printable(name)
+            ),
+            HandlerError::NoMemory { application, wanted, left, largest } => {
+                write!(
+                    f,
+                    "{application} asked for {wanted} bytes of HPU memory, and {left} are left on the card"
+                )?;
+                if left >= wanted {
+                    write!(f, ", {largest} in one piece")?;
+                }
+                f.write_str("; use less, free some, or raise hpu.memory")
+            }
+            HandlerError::NoShare { application, wanted, left } => write!(
+                f,
+                "{application} asked for {wanted} bytes of HPU memory, and {left} are left of what it may have; use \
+                 less, free some, or give it more"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HandlerError {}
+
+impl From<LoadError> for HandlerError {
+    fn from(error: LoadError) -> HandlerError {
+        HandlerError::Load(error)
+    }
+}
+
+impl Handlers {
+    /// Loads a program from ELF.
+    ///
+    /// # Errors
+    /// When it is not an RV32 program for this card's cores, or the handlers are not in it.
+    pub fn load(elf: &[u8], names: &HandlerNames, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
+        Handlers::from_image(Image::load(elf, &hpu.core)?, names)
+    }
+
+    /// Handlers of a loaded program.
+    ///
+    /// # Errors
+    /// When the handlers are not in it.
+    pub fn from_image(image: Arc<Image>, names: &HandlerNames) -> Result<Handlers, HandlerError> {
+        let find = |chosen: &Option<String>, default: &str| match chosen {
+            None => Ok(image.symbol(default)),
+            Some(name) => match image.symbol(name) {
+                None => Err(HandlerError::NoSuchHandler { name: name.clone() }),
+                found => Ok(found),
+            },
+        };
+        let [header, payload, completion] = HANDLERS;
+        let header = find(&names.header, header)?;
+        let payload = find(&names.payload, payload)?;
+        let completion = find(&names.completion, completion)?;
+        if *names == HandlerNames::default() {
+            spelling(&image)?;
+        }
+        Handlers::at(image, header, payload, completion)
+    }
+
+    /// Handlers at these addresses of a program, for hand-assembled code without symbols.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn at(
+        image: Arc<Image>,
+        header: Option<u32>,
+        payload: Option<u32>,
+        completion: Option<u32>,
+    ) -> Result<Handlers, HandlerError> {
+        if header.is_none() && payload.is_none() && completion.is_none() {
+            return Err(HandlerError::NoHandlers);
+        }
+        Ok(Handlers { image, header, payload, completion })
+    }
+
+    /// Whether packets run a handler.
+    pub const fn has_payload_handler(&self) -> bool {
+        self.payload.is_some()
+    }
+
+    /// Checks that the program fits on a card, before anything runs.
+    ///
+    /// # Errors
+    /// The part that does not fit.
+    pub fn check(&self, hpu: &HpuSpec) -> Result<(), HandlerError> {
+        Placed::new(self, hpu).map(|_| ())
+    }
+}
+
+/// Default names of the handlers.
+const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_handler"];
+
+/// Most edits between a misspelt name and the right one.
+const SLIPS: usize = 2;
+
+/// A missing handler together with a function of nearly the same name counts as a misspelling: otherwise the handler
+/// would silently never run.
+fn spelling(image: &Image) -> Result<(), HandlerError> {
+    for meant in HANDLERS.into_iter().filter(|name| image.symbol(name).is_none()) {
+        let near = |name: &&str| {
+            !HANDLERS.contains(name) && strsim::osa_distance(&name.to_lowercase(), meant) <= SLIPS
+        };
+        if let Some(name) = image.functions().find(near) {
+            return Err(HandlerError::Misspelt { name: name.to_string(), meant });
+        }
+    }
+    Ok(())
+}
+
+/// A program's initial memory on a card: its code, and its data in HPU memory.
+pub(in crate::spin) struct Placed {
+    pub(in crate::spin) code: Vec<u8>,
+    pub(in crate::spin) data: Vec<u8>,
+}
+
+impl Placed {
+    /// Lays a program out.
+    ///
+    /// # Errors
+    /// The part that does not fit.
+    pub(in crate::spin) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
+        let segments = program.image.segments().iter();
+        let ends = segments.map(|segment| (segment.address(), segment.address() + segment.size()));
+        let end_in = |base: u32, size: u32| {
+            let inside = ends.clone().filter(|(start, _)| (base..base + size).contains(start));
+            inside.map(|(_, end)| end - base).max().unwrap_or(0).min(size)
+        };
+        // Memory beyond the program's own is not mapped: an access there is a bug.
+        let own = (end_in(map::CODE, hpu.code), end_in(map::MEMORY, hpu.memory));
+        match Placed::within(program, own) {
+            // If it does not fit, the error has the room of the whole card.
+            Err(_) => Placed::within(program, (hpu.code, hpu.memory)),
+            placed => placed,
+        }
+    }
+
+    /// Lays a program out in so many bytes of program memory and HPU memory.
+    fn within(program: &Handlers, (code, data): (u32, u32)) -> Result<Placed, HandlerError> {
+        let (mut code, mut data) = (vec![0; code as usize], vec![0; data as usize]);
+        AddressSpace::new()
+            .with(Region::memory("program memory", map::CODE, &mut code))
+            .with(Region::memory("HPU memory", map::MEMORY, &mut data))
+            .place(&program.image)?;
+        Ok(Placed { code, data })
+    }
+}

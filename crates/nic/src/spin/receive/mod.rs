@@ -1,0 +1,225 @@
+//! The receive path, from the packet buffer through matching to the decision where a packet goes.
+//!
+//! A packet stays in the packet buffer from its last byte until it has been handed to the bus or its handler has
+//! ended. Matching serves packets and host commands one after another; the result of a match takes effect at the end
+//! of its service.
+
+pub(super) mod contexts;
+pub(super) mod intake;
+
+use crate::spin::Card;
+use crate::spin::incoming::{Arrived, Fate, Incoming, UNDER_WAY, outcome};
+use crate::spin::stages;
+use nicety_fabric::Parcel;
+use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
+use nicety_types::{Duration, MessageId, Path};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+impl Card {
+    /// The task of the link: every complete packet starts on the receive path.
+    pub(in crate::spin) async fn listen(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive().await;
+            match packet.is_control() {
+                true => self.drop_control(),
+                false => self.come(packet, false),
+            }
+        }
+    }
+
+    /// The task of the loopback path, likewise.
+    pub(in crate::spin) async fn listen_to_itself(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive_own().await;
+            self.come(packet, true);
+        }
+    }
+
+    fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
+        if self.discards.get() {
+            return self.free_slot_of(own);
+        }
+        self.sim.spawn(self.clone().receive(packet, own));
+    }
+
+    /// The receive path of a packet, from the packet buffer on; `own` if it came by the loopback path.
+    async fn receive(self: Rc<Card>, packet: Parcel, own: bool) {
+        let Some((mut packet, header)) = self.read(packet, own) else { return };
+        self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
+        let is_header = header.is_some();
+        if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
+            return self.acknowledged(header, packet).await;
+        }
+        // A reply finds its operation by number, as a further packet finds its message.
+        let searches = header.is_some_and(|h| h.kind != HeaderKind::Reply);
+        let service = if searches { self.spec.match_first } else { self.spec.match_further };
+        self.matched(packet.message, service, &mut packet.path).await;
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+
+        let known = self.place_of(packet.message);
+        let place = match (header, known) {
+            (Some(header), None) => {
+                let room = match self.room_at_once(&header, packet.message) {
+                    Some(room) => room,
+                    // Boxed: it is rare, and the task of every packet would be larger for it.
+                    None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
+                };
+                self.admit(header, &packet, room)
+            }
+            (None, Some(place)) => place,
+            (None, None) if self.awaits_context(packet.message) => {
+                Box::pin(self.behind_its_header(&mut packet)).await
+            }
+            _ => return self.drop_stray(packet.message),
+        };
+        let fate = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            if !is_header && !incoming.awaits(packet.payload.len()) {
+                drop(table);
+                return self.drop_stray(packet.message);
+            }
+            incoming.received += packet.payload.len();
+            incoming.unsettled += 1;
+            incoming.fate
+        };
+        if self.contexts.shared_out() && self.sheds(place, is_header) {
+            self.count_dropped(place, &packet);
+            return self.settled(place, packet.offset, &packet.path);
+        }
+        match fate {
+            Fate::Undecided if is_header => self.run_header(place, packet),
+            Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
+            decided => self.clone().settle(place, packet, decided).await,
+        }
+    }
+
+    /// An acknowledgement: it finds its operation by number, as a further packet finds its message.
+    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Arrived) {
+        self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
+        let (message, now) = (packet.message, self.sim.now());
+        self.recorder.packet_matched(message, packet.offset, now);
+        self.recorder.packet_settled(message, packet.offset, now);
+        self.recorder.message_matched(message, now, UNDER_WAY);
+        self.port.free_slot(message.source);
+        let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
+            interface.arrive(&header, effects);
+        });
+        self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
+    }
+
+    /// Takes the matching unit's next turn, and returns at the end of its service.
+    pub(in crate::spin) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
+        let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
+        path.advance(stages::MATCH, start + service);
+        self.sim.until(start + service).await;
+    }
+
+    /// Whether the card has room for a message that matches an entry with these handlers.
+    fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
+        (context || handlers.is_none())
+            && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
+    }
+
+    /// The index of a matched message.
+    pub(in crate::spin) fn place_of(&self, message: MessageId) -> Option<usize> {
+        self.incoming.borrow().by_message.get(&message).copied()
+    }
+
+    /// Counts a packet for its application's share of the packet buffer. If the share is used up, a further packet
+    /// for handlers is shed if its portal table entry has flow control, which then disables the entry.
+    fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
+        let (attachment, fate, pt, path) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path.clone())
+        };
+        let Some(attachment) = attachment else { return false };
+        let application = attachment.application();
+        let taken = self.buffer_is_taken(application);
+        application.slots.set(application.slots.get() + 1);
+        if is_header || !taken || !matches!(fate, Fate::Process | Fate::Undecided) {
+            return false;
+        }
+        let (mut path, mut controlled) = (path, false);
+        path.advance(stages::MATCH, self.sim.now());
+        self.with_effects(path, |interface, effects| controlled = interface.pt_exhausted(pt, effects));
+        if controlled {
+            self.incoming.borrow_mut().flow_controlled(pt);
+        }
+        controlled
+    }
+
+    /// Matches a message's header and makes its place among the arriving messages.
+    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
+        let (mut delivery, mut reply, mut flow_control) = (None, None, false);
+        let mut dropped = None;
+        self.prepare_for(&header);
+        self.with_effects(packet.path.clone(), |interface, effects| {
+            let before = interface.statistics().flow_control;
+            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
+                Arrival::Matched(matched) => delivery = Some(matched),
+                Arrival::Reply(answer) => reply = Some(answer),
+                Arrival::Dropped(reason) => dropped = Some(reason),
+                Arrival::Acknowledged => {}
+            }
+            flow_control = interface.statistics().flow_control > before;
+        });
+        if flow_control {
+            self.incoming.borrow_mut().flow_controlled(header.pt);
+        }
+        if let Some(reason) = dropped {
+            self.message_dropped(&header, reason);
+        }
+        if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
+            self.came_unexpected(&header, packet.message);
+        }
+        if delivery.is_some() && header.kind.wants_reply() {
+            self.replies.set(self.replies.get() + 1);
+        }
+        let attachment = delivery
+            .and_then(|d| d.handlers)
+            .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
+        let fate = match (&delivery, &attachment) {
+            (None, _) if reply.is_some() => Fate::Deposit,
+            (None, _) => Fate::Drop,
+            (Some(_), None) => Fate::Deposit,
+            (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
+            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Fate::Undecided,
+            (Some(_), Some(a)) => Fate::by_default(a),
+        };
+        let refusing = attachment.as_ref().map(|a| a.application()).filter(|a| a.exhausted());
+        let fail = if refusing.is_some() { FailType::HandlerBudget } else { FailType::Ok };
+        if let Some(application) = refusing {
+            application.refuse();
+        }
+        if let Some(attachment) = &attachment {
+            self.contexts.take(attachment.application());
+        }
+        let outcome = if delivery.is_some() || reply.is_some() { UNDER_WAY } else { "dropped" };
+        self.recorder.message_matched(packet.message, self.sim.now(), outcome);
+        self.after_match();
+        self.incoming.borrow_mut().insert(Incoming {
+            message: packet.message,
+            header,
+            delivery,
+            reply,
+            attachment,
+            fate,
+            waiting: VecDeque::new(),
+            received: 0,
+            unsettled: 0,
+            lent: Vec::new(),
+            dropped_bytes: 0,
+            fail,
+            pending: false,
+            flow_control: false,
+            pieces: Vec::new(),
+            path: packet.path.clone(),
+            completion_started: false,
+            done: false,
+            behind: None,
+        })
+    }
+}

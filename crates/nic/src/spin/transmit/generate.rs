@@ -1,0 +1,73 @@
+//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops what it
+//! receives.
+//!
+//! It is the tester of a laboratory: the full line rate, without a host or a bus that could be too slow. Its packets
+//! go through the port like any other, so the receiver's credits throttle it.
+
+use crate::spin::Card;
+use crate::spin::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet};
+use nicety_portals::Header;
+use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
+use std::rc::Rc;
+
+/// Equal messages, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// Their target.
+    pub target: NodeId,
+    /// The portal table entry there.
+    pub pt: u32,
+    /// Their match bits.
+    pub match_bits: u64,
+    /// Payload of each packet in bytes, at least one.
+    pub packet_bytes: u64,
+    /// Packets of each message, at least one.
+    pub message_packets: u64,
+    /// Number of messages.
+    pub messages: u64,
+}
+
+impl Card {
+    /// The time between the starts of packets of this size at line rate: the gap between messages or the time of the
+    /// bytes, whichever is longer.
+    pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
+        let link = &self.spec.link;
+        link.gap.cover(packet_bytes + link.header).max(self.spec.send_gap)
+    }
+
+    /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
+    /// packet, given its index in the message. From now on the card drops every packet that it receives.
+    ///
+    /// # Panics
+    /// When a packet is longer than the card's packets.
+    pub async fn generate(self: &Rc<Card>, what: &Generated, mut fill: impl FnMut(u64, &mut [u8])) {
+        let Generated { packet_bytes, message_packets, .. } = *what;
+        assert!((1..=self.spec.packet_payload).contains(&packet_bytes), "packets of {packet_bytes} bytes");
+        self.discards.set(true);
+        let interval = self.wire_interval(packet_bytes);
+        let mut next = Time::ZERO;
+        for _ in 0..what.messages {
+            let length = packet_bytes * message_packets;
+            let header = Header::put(self.node, what.target, what.pt, what.match_bits, length);
+            let message = self.next_message();
+            self.sim.until(next).await;
+            self.record_sent(message, &header, Starter::Card, &Path::from(self.sim.now()));
+            for packet in 0..message_packets {
+                self.sim.until(next).await;
+                let turn = self.port.turn(what.target, Flight::resting(Path::from(self.sim.now()))).await;
+                next = self.sim.now() + interval;
+                let offset = packet * packet_bytes;
+                let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
+                let packet = Packet {
+                    label: Label { destination: what.target, message, offset },
+                    channel: Channel::Data,
+                    header: Repr::part(&header, message.sequence, offset).emit(),
+                    payload: Payload::real(payload),
+                    path: Path::from(Time::ZERO),
+                };
+                self.port.launch(packet, turn);
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The transmit path: one send engine, one message after another, packet after packet.
+
+pub(super) mod generate;
+pub(super) mod reply_timeout;
+
+use crate::spin::Card;
+use crate::spin::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet};
+use nicety_host::Transfer;
+use nicety_kernel::{Permit, Pool};
+use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
+use nicety_types::{
+    Duration, Flight, Level, MessageId, Path, Payload, Resource, Segment, Stage, Starter, Time,
+};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The send engine: it begins a message at max(start of the previous one + gap, end of its bytes).
+pub(in crate::spin) struct SendEngine {
+    turn: Pool,
+    gap: Duration,
+    last_start: Cell<Option<Time>>,
+}
+
+impl SendEngine {
+    pub(in crate::spin) fn new(turn: Pool, gap: Duration) -> SendEngine {
+        SendEngine { turn, gap, last_start: Cell::new(None) }
+    }
+}
+
+/// The source of a message's bytes.
+pub(in crate::spin) enum Bytes {
+    /// Host memory, streaming over the bus.
+    Host { memory: HostPart, transfer: Transfer },
+    /// The card; available since the end of the path.
+    Card { payload: Payload, path: Path },
+}
+
+/// The part of host memory that a message reads.
+#[derive(Clone, Copy)]
+pub(in crate::spin) struct HostPart {
+    /// Address of the first byte.
+    pub(in crate::spin) start: u64,
+    /// Bytes.
+    pub(in crate::spin) length: u64,
+    /// The operand of a conditional or masked swap, which precedes the bytes and comes with the command.
+    pub(in crate::spin) operand: Operand,
+}
+
+impl HostPart {
+    /// The memory read by an operation of the interface.
+    pub(in crate::spin) const fn of(out: &Outgoing) -> HostPart {
+        let sends = out.header.payload_bytes() > 0;
+        HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
+    }
+
+    /// Memory without an operand.
+    pub(in crate::spin) const fn at(start: u64, length: u64) -> HostPart {
+        HostPart { start, length, operand: Operand::NONE }
+    }
+}
+
+impl Bytes {
+    async fn packet(&self, offset: u64) -> Flight {
+        match self {
+            // A swap's operand comes with the command, so there may be less to fetch than to send.
+            Bytes::Host { memory, transfer } if !memory.operand.as_slice().is_empty() => {
+                transfer.packet(0).await
+            }
+            Bytes::Host { transfer, .. } => transfer.packet(offset).await,
+            Bytes::Card { path, .. } => Flight::resting(path.clone()),
+        }
+    }
+}
+
+/// A message in the transmit path.
+pub(in crate::spin) struct Leaving {
+    pub(in crate::spin) message: MessageId,
+    pub(in crate::spin) header: Header,
+    pub(in crate::spin) bytes: Bytes,
+    /// The report for when it has been sent.
+    pub(in crate::spin) report: Option<Report>,
+    /// Its slot in the send queue of handlers.
+    pub(in crate::spin) place: Option<Permit>,
+}
+
+/// The report for when the last byte of a message has been handed to the link.
+#[derive(Clone, Copy)]
+pub(in crate::spin) enum Report {
+    /// The end of one of the interface's own operations.
+    Sent(OperationHandle),
+    /// A success on a counter.
+    Count(CtHandle),
+    /// The reply to an arriving message, by its index.
+    Replied(usize),
+}
+
+impl Card {
+    /// A number for the next message or command of this node.
+    pub(in crate::spin) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    /// Begins a message's record; `base` is its sender's path before the post.
+    pub(in crate::spin) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
+        let (kind, bytes) = match header.kind {
+            HeaderKind::Put => ("put", header.length),
+            HeaderKind::Get => ("get", 0),
+            HeaderKind::Reply => ("reply", header.length),
+            HeaderKind::Ack => ("ack", 0),
+            HeaderKind::Atomic => ("atomic", header.length),
+            HeaderKind::FetchAtomic => ("fetch atomic", header.length),
+            HeaderKind::Swap => ("swap", header.length),
+        };
+        self.recorder.sent(message, header.target, bytes, kind, by, base);
+    }
+
+    /// The card starts an operation of the interface by itself.
+    pub(in crate::spin) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
+        let report = Some(Report::Sent(out.operation));
+        if out.header.kind == HeaderKind::Get {
+            return self.send_from_card(out.header, Payload::empty(), report, None, path, by);
+        }
+        let memory = HostPart::of(out);
+        self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
+    }
+
+    /// Sends bytes that are on the card.
+    pub(in crate::spin) fn send_from_card(
+        self: &Rc<Card>,
+        header: Header,
+        payload: Payload,
+        report: Option<Report>,
+        place: Option<Permit>,
+        path: Path,
+        by: Starter,
+    ) {
+        let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
+        let leaving = Leaving { message, header, bytes: Bytes::Card { payload, path }, report, place };
+        self.sim.spawn(self.clone().send(leaving));
+    }
+
+    /// Fetches a message from host memory and sends it: a triggered operation, a reply, or a handler's put from host
+    /// memory.
+    pub(in crate::spin) async fn fetch_and_send(
+        self: Rc<Card>,
+        header: Header,
+        memory: HostPart,
+        report: Option<Report>,
+        place: Option<Permit>,
+        path: Path,
+        by: Starter,
+    ) {
+        let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
+        let HostPart { start, length, operand } = memory;
+        // A swap is one item, and fetched in one piece, whatever packets it is sent in.
+        let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
+        let transfer = self.dma.bus().read(message, start, length, packet_bytes, path.clone()).await;
+        let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
+        if self.recorder.keeps(Level::Everything) {
+            let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
+            self.sim.spawn(async move {
+                let tail = transfer.packet(last).await.tail;
+                recorder.slice(Resource::DMA, path.at(), tail, Some(message), "fetch");
+            });
+        }
+        let bytes = Bytes::Host { memory, transfer };
+        self.send(Leaving { message, header, bytes, report, place }).await;
+    }
+
+    /// Sends a message: takes its turn at the engine, then puts its packets on the link.
+    pub(in crate::spin) async fn send(self: Rc<Card>, leaving: Leaving) {
+        let Leaving { message, header, mut bytes, report, place } = leaving;
+        let total = header.payload_bytes();
+        let mut flight = bytes.packet(0).await;
+        self.sim.until(flight.head).await;
+        let turn = self.engine.turn.acquire().await;
+        let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
+        self.sim.until(gap_over.max(self.port.free(header.target)).max(flight.head)).await;
+        if self.sim.now() > flight.head {
+            flight.path.advance(Stage::SEND_QUEUED, self.sim.now());
+            flight.head = self.sim.now();
+            flight.tail = flight.tail.max(flight.head);
+        }
+
+        let mut offset = 0;
+        let handed = loop {
+            let length = self.spec.packet_payload.min(total - offset);
+            let ready = self.port.turn(header.target, flight).await;
+            if offset == 0 {
+                self.engine.last_start.set(Some(self.sim.now()));
+            }
+            let payload = match &mut bytes {
+                Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
+                Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
+                Bytes::Card { payload, .. } => payload.part(offset, length),
+            };
+            let handed = self.port.launch(
+                Packet {
+                    label: Label { destination: header.target, message, offset },
+                    channel: Channel::Data,
+                    header: Repr::part(&header, message.sequence, offset).emit(),
+                    payload,
+                    path: Path::from(Time::ZERO),
+                },
+                ready,
+            );
+            offset += length;
+            if offset >= total {
+                break handed;
+            }
+            flight = bytes.packet(offset).await;
+        };
+        drop((turn, place));
+
+        let Some(report) = report else { return };
+        let (handed, outcome) = self.port.delivered(handed).await;
+        match report {
+            Report::Replied(place) => {
+                if !outcome.is_ok() {
+                    let mut table = self.incoming.borrow_mut();
+                    table.get(place).fail = table.get(place).fail.or(outcome);
+                }
+                self.finish(place, &handed);
+            }
+            Report::Sent(operation) => {
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    interface
+                        .sent(operation, outcome, effects)
+                        .expect("the operation was given to this card to send");
+                });
+            }
+            Report::Count(ct) => {
+                let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    // If the host has unlinked the entry and freed its counter since, there is nothing to count.
+                    let _ = interface.ct_inc(ct, by, effects);
+                });
+            }
+        }
+    }
+
+    /// The bytes of a packet, from the host memory of its message.
+    fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
+        let operand = memory.operand.as_slice();
+        if operand.is_empty() {
+            return self.dma.bytes(memory.start + offset, length);
+        }
+        let mut whole = Payload::copy_of(operand);
+        let item = self.dma.bytes(memory.start, memory.length);
+        item.segments().cloned().for_each(|segment: Segment| whole.push(segment));
+        whole.part(offset, length)
+    }
+}

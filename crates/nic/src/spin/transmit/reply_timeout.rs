@@ -1,0 +1,104 @@
+//! Timeouts of replies. A reply or an acknowledgement that its card has given up, or that a failed card would have
+//! sent, fails at the initiator that waits for it.
+//!
+//! With reliable transport a card gives up after [`Wire::patience`](crate::parts::transport::Wire::patience). An initiator
+//! that has waited that long without any reply probes the targets; the operations on a target that is gone, or has
+//! given up, have failed. A target that answers the probe may take its time: it is probed again after the same time,
+//! as often in a row as timeouts are borne. If nothing at all happens in between, nothing will, and probing ends, so
+//! that a run without progress can end.
+
+use crate::spin::Card;
+use nicety_kernel::{Signal, Sim, race};
+use nicety_portals::{FailType, OperationHandle};
+use nicety_types::{Duration, NodeId, Path, Time};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// The state of waiting for replies.
+pub(in crate::spin) struct Answers {
+    changed: Signal,
+    /// Number of changes in the number of pending operations.
+    changes: Cell<u64>,
+    /// Whether probing has stopped until the next change.
+    resting: Cell<bool>,
+}
+
+impl Answers {
+    pub(in crate::spin) fn new(sim: &Sim) -> Answers {
+        Answers { changed: Signal::new(sim), changes: Cell::new(0), resting: Cell::new(false) }
+    }
+
+    /// The number of pending operations has changed.
+    pub(in crate::spin) fn count(&self, before: u32, after: u32) {
+        if before == after {
+            return;
+        }
+        self.changes.set(self.changes.get() + 1);
+        if before == 0 || after == 0 || self.resting.get() {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Card {
+    /// Watches over operations whose answers are to come.
+    pub(in crate::spin) async fn watch_answers(self: Rc<Card>, patience: Duration) {
+        let Answers { changed, changes, resting } = &self.answers;
+        let unanswered = || self.interface.borrow().unanswered_operations();
+        let (mut asked, mut before) = (0, 0);
+        loop {
+            changed.wait_until(|| unanswered() > 0).await;
+            let over = Time::from_ps(self.sim.now().ps().saturating_add(patience.ps()));
+            race(self.sim.until(over), changed.wait_until(|| unanswered() == 0)).await;
+            if unanswered() == 0 {
+                continue;
+            }
+            if before != changes.get() {
+                (asked, before) = (0, changes.get());
+            } else if asked > self.spec.transport.retries {
+                resting.set(true);
+                changed.wait_until(|| changes.get() != before).await;
+                resting.set(false);
+                continue;
+            }
+            asked += 1;
+            let peers: BTreeSet<NodeId> =
+                self.interface.borrow().unanswered().map(|(_, peer, _)| peer).collect();
+            for peer in peers {
+                if !self.port.answers(peer).await {
+                    self.fail_answers(peer);
+                }
+            }
+        }
+    }
+
+    /// Nothing comes from a card any more.
+    fn fail_answers(self: &Rc<Card>, peer: NodeId) {
+        let lost: Vec<(OperationHandle, bool)> = {
+            let interface = self.interface.borrow();
+            let of_peer = interface.unanswered().filter(|(_, from, _)| *from == peer);
+            of_peer.map(|(operation, _, arriving)| (operation, arriving)).collect()
+        };
+        let path = Path::from(self.sim.now());
+        for (operation, arriving) in lost {
+            if arriving {
+                self.cut_reply(operation);
+            } else {
+                self.with_effects(path.clone(), |interface, effects| {
+                    interface
+                        .failed(operation, FailType::Undeliverable, effects)
+                        .expect("it is sent, and waits for an answer");
+                });
+            }
+        }
+    }
+
+    /// Of a reply that has begun to arrive the rest does not come.
+    fn cut_reply(self: &Rc<Card>, operation: OperationHandle) {
+        let place = self.incoming.borrow_mut().cut(operation, self.sim.now());
+        if let Some(place) = place {
+            self.advance(place);
+        }
+    }
+}
