@@ -17,7 +17,7 @@
 //!
 //! # Accounting for time
 //! Every mailbox has a path, which accounts for the time of the message in it. A message in a mailbox waits for its
-//! [receiver](stages::RECEIVER). A receiver that waited takes over the path of the message that released it.
+//! [receiver](crate::nfp::stages::RECEIVER). A receiver that waited takes over the path of the message that released it.
 
 mod calls;
 mod device;
