@@ -1,8 +1,9 @@
 //! A plain card with a ring of transmit and one of receive descriptors: its library matches messages and copies them.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel, Port};
-use nicety_host::{Allocation, Bus, BusSpec, Memory};
+use nicety_host::{Allocation, BusSpec};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
+use nicety_nic::parts::Dma;
 use nicety_nic::{
     Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeSpec, Outgoing, PostedReceive, Seat,
     Wanted, read_bus, read_node,
@@ -34,9 +35,8 @@ struct Received(Parcel, MessageId, Repr, Permit);
 struct RingsCard {
     sim: Sim,
     spec: Arc<RingsSpec>,
-    memory: Rc<Memory>,
     port: Port,
-    bus: Bus,
+    dma: Rc<Dma>,
     transmit: Credits,
     receive: Credits,
     ring: Allocation,
@@ -80,7 +80,6 @@ impl CardSpec for RingsSpec {
         let card = Rc::new(RingsCard {
             sim: sim.clone(),
             port,
-            bus: Bus::new(sim, self.bus),
             transmit: Credits::new(sim, self.descriptors),
             receive: Credits::new(sim, self.descriptors),
             ring: memory.allocate(self.descriptors * self.packet)?,
@@ -88,7 +87,7 @@ impl CardSpec for RingsSpec {
             changed: Signal::new(sim),
             sent: Cell::default(),
             recorder: seat.recorder.clone(),
-            memory,
+            dma: Dma::new(sim, self.bus, memory, seat.recorder),
             spec: self,
         });
         sim.spawn(card.clone().listen());
@@ -108,12 +107,12 @@ impl RingsCard {
             let descriptor = self.receive.acquire(1).await;
             packet.path.advance(RING_QUEUED, self.sim.now());
             let address = self.ring.address() + at % self.spec.descriptors * self.spec.packet;
-            let handover = self.bus.deposit(message, address, bytes, packet.path.clone()).await;
+            let (payload, path) = (packet.payload.clone(), packet.path.clone());
+            let handover = self.dma.deposit(message, address, bytes, payload, path).await;
             self.port.free_slot();
-            self.sim.until(handover.landed).await;
+            self.dma.landed(&handover).await;
             packet.path = handover.path;
             packet.path.advance(Stage::DEPOSIT, handover.landed);
-            self.memory.deposit(address, bytes, &packet.payload).unwrap();
             self.recorder.packet_settled(message, offset, self.sim.now());
             if offset == 0 {
                 self.recorder.message_matched(message, self.sim.now(), "in the ring");
@@ -132,12 +131,13 @@ impl RingsCard {
         let mut path = caller.path.borrow().clone();
         self.recorder.sent(id, NodeId(to), bytes, "send", Starter::Host, &path);
         caller.cpus.post(&mut path, id).await;
-        path = self.bus.push(id, 0, self.spec.packet, path).packet(0).await.landed();
+        path = self.dma.bus().push(id, 0, self.spec.packet, path).packet(0).await.landed();
         self.sim.until(path.at()).await;
         for offset in (0..bytes.max(1)).step_by(self.spec.packet as usize) {
             let _descriptor = self.transmit.acquire(1).await;
             let len = (bytes - offset).min(self.spec.packet);
-            let fetched = self.bus.read(id, address + offset, len, len, path).await.packet(0).await.landed();
+            let (payload, flight) = self.dma.read(id, address + offset, len, path).await;
+            let fetched = flight.landed();
             self.sim.until(fetched.at()).await;
             let turn = self.port.turn(Flight::resting(fetched.clone())).await;
             let header: Repr = [id.source.0.into(), id.sequence, offset, tag.into(), bytes];
@@ -145,7 +145,7 @@ impl RingsCard {
                 label: Label { destination: NodeId(to), message: id, offset },
                 channel: Channel::Data,
                 header: HeaderBytes::new(&header.map(u64::to_le_bytes).concat()),
-                payload: self.memory.read(address + offset, len).unwrap(),
+                payload,
                 path: fetched,
             };
             path = self.port.launch(packet, turn);
@@ -169,8 +169,8 @@ impl RingsCard {
             path.follow(&packet.path);
             caller.cpus.notice(&mut path, Some(message)).await;
             let (to, len) = (wanted.address + copied, packet.payload.len().min(wanted.room - copied));
-            caller.cpus.copy(&self.memory, None, Some(to), len, Stage::COPY, &mut path).await.unwrap();
-            self.memory.deposit(to, len, &packet.payload).unwrap();
+            caller.cpus.copy(self.dma.memory(), None, Some(to), len, Stage::COPY, &mut path).await.unwrap();
+            self.dma.memory().deposit(to, len, &packet.payload).unwrap();
             (taken, copied) = (Some(message), copied + len);
             caller.path.replace(path.clone());
             if offset + packet.payload.len() == bytes {
