@@ -16,7 +16,13 @@ const PACKET: u64 = 4096;
 /// Packets of a flow.
 const PACKETS: u64 = (2 << 20) / PACKET;
 const SPEC: NetworkSpec = NetworkSpec {
-    link: LinkSpec { latency: Duration::from_ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256 },
+    link: LinkSpec {
+        latency: Duration::from_ps(33_400),
+        gap: Gap::new(20, 1),
+        header: 0,
+        buffer: 256,
+        channels: 1,
+    },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: 36, buffer: 32 },
 };
 
@@ -26,7 +32,7 @@ async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {
         let turn = port.turn(Flight::resting(Path::clock(sim.now()))).await;
         let packet = Packet {
             label: Label { destination: to, message: MessageId { source, sequence: 0 }, offset: k * PACKET },
-            channel: Channel::Data,
+            channel: Channel::Data(0),
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(PACKET),
             path: Path::clock(Time::ZERO),

@@ -14,7 +14,13 @@ const ROUNDS: usize = 7;
 /// Packets of a run.
 const PACKETS: u64 = 36 * 35 * 200;
 const SPEC: NetworkSpec = NetworkSpec {
-    link: LinkSpec { latency: Duration::from_ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256 },
+    link: LinkSpec {
+        latency: Duration::from_ps(33_400),
+        gap: Gap::new(20, 1),
+        header: 0,
+        buffer: 256,
+        channels: 1,
+    },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: HOSTS, buffer: 32 },
 };
 
@@ -28,7 +34,7 @@ async fn send(sim: Sim, port: Rc<Port>, packets: u64, to: impl Fn(u64) -> u32) {
                 message: MessageId { source, sequence },
                 offset: 0,
             },
-            channel: Channel::Data,
+            channel: Channel::Data(0),
             header: HeaderBytes::new(&[0; 64]),
             payload: Payload::phantom(4096),
             path: Path::from(Time::ZERO),

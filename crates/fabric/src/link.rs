@@ -2,7 +2,7 @@
 
 use crate::faults::{Faults, Injector, Place, Verdict};
 use crate::transit::{Span, Transit};
-use crate::{LinkSpec, Symbol};
+use crate::{Channel, LinkSpec, Symbol};
 use nicety_kernel::{Sim, WireRx, WireTx, World};
 use nicety_types::{Account, NodeId, Stage, Time};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub enum Delivery {
 pub struct Terminal {
     /// The node.
     pub node: NodeId,
-    /// Packets that its buffer for this link holds.
+    /// Packets that its buffer for each virtual channel of this link holds.
     pub buffer: u32,
     /// When it is given a packet.
     pub delivery: Delivery,
@@ -66,8 +66,8 @@ impl Line {
         let intact = faults.duplicates().then(|| packet.share());
         let Verdict { lost, delay, again } = faults.judge(packet.inside(), start);
         if lost {
-            if !packet.is_control() {
-                self.wire.send(span.tail, Symbol::Lost);
+            if let Channel::Data(channel) = packet.channel {
+                self.wire.send(span.tail, Symbol::Lost(channel));
             }
             return None;
         }
@@ -112,16 +112,18 @@ pub struct LinkEnd {
     pub(crate) header_in: u64,
     /// The node at the far end.
     pub(crate) far: Terminal,
-    /// Packets that this end's buffer holds.
+    /// Packets that this end's buffer for each virtual channel holds.
     pub(crate) buffer: u32,
     pub(crate) outgoing: WireTx<Symbol>,
     pub(crate) incoming: WireRx<Symbol>,
+    /// For the credits of each virtual channel but the first, whose credits are between its packets.
+    pub(crate) further: Vec<(WireTx<Symbol>, WireRx<Symbol>)>,
 }
 
 /// Joins two nodes by a link, both directions with the latency, gap and header of `spec`.
 ///
 /// # Panics
-/// When the latency is zero or a buffer holds nothing.
+/// When the latency is zero, a buffer holds nothing or there is no virtual channel.
 pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec) -> (LinkEnd, LinkEnd) {
     link_between(world, (a, spec), (b, spec))
 }
@@ -130,7 +132,7 @@ pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec)
 /// buffer of the other.
 ///
 /// # Panics
-/// As [`link`].
+/// As [`link`], and when the ends have different numbers of virtual channels.
 pub fn link_between(
     world: &mut World<Symbol>,
     (a, of_a): (Terminal, LinkSpec),
@@ -138,9 +140,17 @@ pub fn link_between(
 ) -> (LinkEnd, LinkEnd) {
     assert!(!of_a.latency.is_zero() && !of_b.latency.is_zero(), "a link takes time");
     assert!(a.buffer > 0 && b.buffer > 0, "a link without a buffer never carries a packet");
+    assert!(of_a.channels > 0 && of_a.channels == of_b.channels, "both ends have the same virtual channels");
     let (a_to_b, b_from_a) = world.wire(a.node, b.node, of_a.latency);
     let (b_to_a, a_from_b) = world.wire(b.node, a.node, of_b.latency);
-    let end = |near: Terminal, spec, far, header_in, outgoing, incoming| LinkEnd {
+    let (mut further_a, mut further_b) = (Vec::new(), Vec::new());
+    for _ in 1..of_a.channels {
+        let (a_to_b, b_from_a) = world.wire(a.node, b.node, of_a.latency);
+        let (b_to_a, a_from_b) = world.wire(b.node, a.node, of_b.latency);
+        further_a.push((a_to_b, a_from_b));
+        further_b.push((b_to_a, b_from_a));
+    }
+    let end = |near: Terminal, spec, far, header_in, (outgoing, incoming), further| LinkEnd {
         sim: world.sim(near.node),
         spec,
         header_in,
@@ -148,8 +158,10 @@ pub fn link_between(
         buffer: near.buffer,
         outgoing,
         incoming,
+        further,
     };
-    (end(a, of_a, b, of_b.header, a_to_b, a_from_b), end(b, of_b, a, of_a.header, b_to_a, b_from_a))
+    let near = end(a, of_a, b, of_b.header, (a_to_b, a_from_b), further_a);
+    (near, end(b, of_b, a, of_a.header, (b_to_a, b_from_a), further_b))
 }
 
 /// A port's cable that ends in the port itself.
@@ -160,6 +172,7 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
     assert!(!spec.latency.is_zero(), "a link takes time");
     assert!(at.buffer > 0, "a link without a buffer never carries a packet");
     let (outgoing, incoming) = world.wire(at.node, at.node, spec.latency);
+    let further = (1..spec.channels).map(|_| world.wire(at.node, at.node, spec.latency)).collect();
     LinkEnd {
         sim: world.sim(at.node),
         spec,
@@ -168,5 +181,6 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
         buffer: at.buffer,
         outgoing,
         incoming,
+        further,
     }
 }

@@ -74,11 +74,11 @@ impl fmt::Debug for HeaderBytes {
 }
 
 /// The flow control of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// It takes a slot in every buffer on its path, and a credit for each.
-    #[default]
-    Data,
+    /// The virtual channel of this number: it takes a slot of that channel's buffer on every link, and a credit for it, so
+    /// it waits for no slot of another channel.
+    Data(u8),
     /// It needs no slot, so it never waits for data that waits for it: an acknowledgement, which is consumed
     /// where it arrives. It takes its turn on every link like any other.
     Control,
@@ -138,8 +138,8 @@ pub enum Symbol {
         /// The stage that the time from first to last byte belongs to.
         slowest: Stage,
     },
-    /// A lost packet, which takes no slot.
-    Lost,
+    /// A lost packet of this virtual channel, which takes no slot.
+    Lost(u8),
     /// The launcher's: a program has reached a barrier, or may leave it.
     Barrier,
 }

@@ -4,8 +4,8 @@ use crate::faults::{Faults, Injector, Place};
 use crate::link::Line;
 use crate::meter::{Meter, PortStatistics};
 use crate::transit::{Span, Transit};
-use crate::{Delivery, LinkEnd, Packet, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
+use crate::{Channel, Delivery, LinkEnd, Packet, Parcel, Symbol, Terminal, link};
+use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,13 +19,16 @@ pub struct LinkSpec {
     pub gap: Gap,
     /// Bytes of header and framing on the wire for each packet.
     pub header: u64,
-    /// Packets that the buffer at the receiving end holds.
+    /// Packets that the buffer at the receiving end holds, for each virtual channel.
     pub buffer: u32,
+    /// How many virtual channels there are, at least one.
+    pub channels: u8,
 }
 
 /// A packet's turn on a link; dropped without a launch, its credit is released.
 pub struct Turn {
     flight: Flight,
+    channel: Channel,
     /// None on the control channel.
     credit: Option<Permit>,
     /// When the credit was granted.
@@ -45,6 +48,9 @@ impl Turn {
 ///
 /// A packet starts only with a credit for a slot of the buffer at the other end; the receiver returns it as a
 /// symbol on its own direction of the link, which takes the link's latency and no bandwidth.
+///
+/// A link has virtual channels, each with a buffer and credits of its own: a packet waits for no slot of another
+/// channel. They share the serialiser, which takes packets in the order in which they are launched.
 pub struct Port {
     sim: Sim,
     /// The transmit path.
@@ -54,25 +60,60 @@ pub struct Port {
     /// Packets that the buffer at this end holds.
     buffer: u32,
     link: RefCell<Stream>,
+    /// Of the first virtual channel.
     credits: Credits,
+    /// The other virtual channels.
+    further: Vec<Further>,
     outgoing: Line,
     incoming: WireRx<Symbol>,
-    /// Packets in this end's buffer.
+    /// Packets in this end's buffers.
     in_buffer: Cell<u32>,
     meter: Meter,
     recorder: Recorder,
 }
 
+/// A virtual channel beside the first, whose credits have wires of their own.
+struct Further {
+    /// For slots at the far end.
+    credits: Credits,
+    incoming: Rc<WireRx<Symbol>>,
+    /// Takes the credits for slots at this end.
+    outgoing: WireTx<Symbol>,
+}
+
+impl Further {
+    /// A channel with so many slots at the far end.
+    fn new(sim: &Sim, slots: u32, (outgoing, incoming): (WireTx<Symbol>, WireRx<Symbol>)) -> Further {
+        let (credits, incoming) = (Credits::new(sim, u64::from(slots)), Rc::new(incoming));
+        sim.spawn(take_credits(credits.clone(), incoming.clone()));
+        Further { credits, incoming, outgoing }
+    }
+}
+
+/// Takes the credits that come while packets wait for them.
+async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
+    loop {
+        if credits.waiting() > 0 {
+            incoming.wait_for_units();
+        }
+        match incoming.next().await {
+            Arrived::Units(slots) => credits.release(slots),
+            Arrived::Message(_) => unreachable!("packets of all channels come by one wire"),
+        }
+    }
+}
+
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming } = end;
+        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming, further } = end;
         Port {
             spec,
             header_in,
             buffer,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
+            further: further.into_iter().map(|wires| Further::new(&sim, far.buffer, wires)).collect(),
             outgoing: Line::new(outgoing, far.delivery),
             incoming,
             in_buffer: Cell::new(0),
@@ -88,7 +129,7 @@ impl Port {
         self.recorder = recorder.clone();
     }
 
-    /// Packets that the buffer at this end of the link holds.
+    /// Packets that the buffer at this end of the link holds, for each virtual channel.
     pub fn buffer(&self) -> u32 {
         self.buffer
     }
@@ -121,26 +162,60 @@ impl Port {
     /// Waits until a packet of this `flight` may start: a credit for the buffer at the other end, its first
     /// byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
     pub async fn turn(&self, flight: Flight) -> Turn {
+        self.turn_on(0, flight).await
+    }
+
+    /// As [`Port::turn`], for a packet of this virtual channel. One sender on each at a time.
+    ///
+    /// # Panics
+    /// When the link has no such channel.
+    pub async fn turn_on(&self, channel: u8, flight: Flight) -> Turn {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
-        let credit = match self.try_credit() {
+        let credit = match self.try_credit(channel) {
             Some(credit) => credit,
             None => {
-                self.incoming.wait_for_units();
-                self.credits.acquire(1).await
+                let (credits, incoming) = self.credits(channel);
+                incoming.wait_for_units();
+                credits.acquire(1).await
             }
         };
         let granted = self.sim.now();
         self.sim.until(flight.head.max(self.free())).await;
-        Turn { flight, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
+        let channel = Channel::Data(channel);
+        Turn { flight, channel, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
+    }
+
+    /// The credits of a virtual channel, and the wire by which they come.
+    fn credits(&self, channel: u8) -> (&Credits, &WireRx<Symbol>) {
+        match channel.checked_sub(1) {
+            None => (&self.credits, &self.incoming),
+            Some(further) => {
+                let Further { credits, incoming, .. } = &self.further[usize::from(further)];
+                (credits, incoming)
+            }
+        }
     }
 
     /// A free credit. Returned credits are counted only when there is none left.
-    fn try_credit(&self) -> Option<Permit> {
-        self.credits.try_acquire(1).or_else(|| {
-            self.credits.release(self.incoming.take_units());
-            self.credits.try_acquire(1)
+    fn try_credit(&self, channel: u8) -> Option<Permit> {
+        let (credits, incoming) = self.credits(channel);
+        credits.try_acquire(1).or_else(|| {
+            credits.release(incoming.take_units());
+            credits.try_acquire(1)
         })
+    }
+
+    /// Returns a credit for a slot of a virtual channel.
+    fn credit(&self, channel: u8) {
+        let now = self.sim.now();
+        match channel.checked_sub(1) {
+            None => self.outgoing.credit(now),
+            Some(further) => {
+                let wire = &self.further[usize::from(further)].outgoing;
+                wire.send_unit(now + wire.min_latency());
+            }
+        }
     }
 
     /// As [`Port::turn`], for a packet of the control channel.
@@ -148,7 +223,8 @@ impl Port {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
         self.sim.until(flight.head.max(self.free())).await;
-        Turn { flight, credit: None, granted: asked, waited: self.sim.now().since(ready) }
+        let (channel, credit) = (Channel::Control, None);
+        Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
     }
 
     /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
@@ -157,8 +233,8 @@ impl Port {
     /// # Panics
     /// When the packet is of another channel than the turn.
     pub fn launch(&self, packet: Packet, turn: Turn) -> Path {
-        let Turn { flight, credit, granted, waited } = turn;
-        assert_eq!(credit.is_none(), packet.is_control(), "data takes a credit, and control none");
+        let Turn { flight, channel, credit, granted, waited } = turn;
+        assert_eq!(channel, packet.channel, "a credit is of one virtual channel");
         if let Some(credit) = credit {
             credit.forget();
         }
@@ -181,8 +257,8 @@ impl Port {
 
     /// The network duplicates a packet, if there is a slot for the copy at the other end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
-        if !packet.is_control() {
-            let Some(credit) = self.try_credit() else { return };
+        if let Channel::Data(channel) = packet.channel {
+            let Some(credit) = self.try_credit(channel) else { return };
             credit.forget();
         }
         let bytes = packet.bytes + self.spec.header;
@@ -226,7 +302,7 @@ impl Port {
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet;
                 }
-                Symbol::Lost => self.outgoing.credit(self.sim.now()),
+                Symbol::Lost(channel) => self.credit(channel),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
@@ -235,8 +311,16 @@ impl Port {
 
     /// Returns the credit for a slot of this end's packet buffer.
     pub fn free_slot(&self) {
+        self.free_slot_on(0);
+    }
+
+    /// As [`Port::free_slot`], for a slot of this virtual channel.
+    ///
+    /// # Panics
+    /// When the link has no such channel.
+    pub fn free_slot_on(&self, channel: u8) {
         self.in_buffer.set(self.in_buffer.get() - 1);
-        self.outgoing.credit(self.sim.now());
+        self.credit(channel);
     }
 }
 

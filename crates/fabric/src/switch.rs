@@ -120,7 +120,8 @@ impl Switch {
     /// Starts a switch whose ports are these ends of links, in this order.
     ///
     /// # Panics
-    /// When there are more ends than the specification has ports, or none, or they are of different nodes.
+    /// When there are more ends than the specification has ports, or none, or they are of different nodes, or a link has
+    /// more than one virtual channel.
     pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
         assert!(
             ends.len() <= spec.ports as usize,
@@ -130,6 +131,10 @@ impl Switch {
         );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
+        assert!(
+            ends.iter().all(|end| end.further.is_empty()),
+            "the links of a switch have one virtual channel"
+        );
         let ports = RefCell::new(Vec::with_capacity(ends.len()));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
         for (number, end) in (0..).zip(ends) {
@@ -201,7 +206,7 @@ impl Handler<Symbol> for Inside {
         let port = port as usize;
         match symbol {
             Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
-            Symbol::Lost => self.ports.borrow()[port].end.line.credit(self.sim.now()),
+            Symbol::Lost(_) => self.ports.borrow()[port].end.line.credit(self.sim.now()),
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }

@@ -36,7 +36,13 @@ fn traffic() -> impl Strategy<Value = Traffic> {
         let link = (1..5_000u64, 0..400u64, 1..8u64, 0..100u64);
         let spec = (link, 1..4u32, 1..4u32, 0..6_000u64).prop_map(
             |((latency, gap, of, header), card, switch, through)| NetworkSpec {
-                link: LinkSpec { latency: ps(latency), gap: Gap::new(gap, of), header, buffer: card },
+                link: LinkSpec {
+                    latency: ps(latency),
+                    gap: Gap::new(gap, of),
+                    header,
+                    buffer: card,
+                    channels: 1,
+                },
                 switch: SwitchSpec { latency: ps(through), ports: 36, buffer: switch },
             },
         );
@@ -141,7 +147,7 @@ proptest! {
         // All to all, many packets, one slot in every buffer, and receivers that take longer than links.
         let hosts = 2 * half.pow(levels);
         let spec = NetworkSpec {
-            link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1 },
+            link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1 },
             switch: SwitchSpec { latency: ps(500), ports: 36, buffer: 1 },
         };
         let tree = FatTree::new(2 * half, Some(levels)).unwrap().routed(up);

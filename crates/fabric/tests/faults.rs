@@ -26,7 +26,13 @@ struct Outcome {
 
 fn spec(buffer: u32) -> NetworkSpec {
     NetworkSpec {
-        link: LinkSpec { latency: Duration::from_ps(33_400), gap: Gap::new(20, 1), header: 0, buffer },
+        link: LinkSpec {
+            latency: Duration::from_ps(33_400),
+            gap: Gap::new(20, 1),
+            header: 0,
+            buffer,
+            channels: 1,
+        },
         switch: SwitchSpec { latency: Duration::from_ns(50), ports: 8, buffer },
     }
 }
@@ -54,7 +60,7 @@ fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Fault
                         message: MessageId { source: id, sequence },
                         offset: 0,
                     },
-                    channel: Channel::Data,
+                    channel: Channel::Data(0),
                     header: HeaderBytes::new(&[0xaa; 16]),
                     payload: Payload::copy_of(&content(id.0, sequence)),
                     path: Path::from(Time::ZERO),

@@ -62,7 +62,7 @@ fn packets_through_a_switch_cost_no_allocation() {
                     let header = HeaderBytes::new(&[0; 64]);
                     let payload = Payload::copy_of(&sequence.to_le_bytes());
                     let path = Path::from(Time::ZERO);
-                    let (label, channel) = (Label { destination, message, offset: 0 }, Channel::Data);
+                    let (label, channel) = (Label { destination, message, offset: 0 }, Channel::Data(0));
                     port.launch(Packet { label, channel, header, payload, path }, turn);
                 }
             });

@@ -19,7 +19,13 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
     let buffers = (1..5u32, 1..5u32);
     (1..5_000u64, 0..400u64, 1..8u64, 0..100u64, buffers, 0..6_000u64).prop_map(
         |(latency, gap, of, header, (card, buffer), switch)| NetworkSpec {
-            link: LinkSpec { latency: ps(latency), gap: Gap::new(gap, of), header, buffer: card },
+            link: LinkSpec {
+                latency: ps(latency),
+                gap: Gap::new(gap, of),
+                header,
+                buffer: card,
+                channels: 1,
+            },
             switch: SwitchSpec { latency: ps(switch), ports: 8, buffer },
         },
     )

@@ -129,7 +129,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     let (destination, source) = (Address::of(CARD, 0), Address(station));
     let packet = Packet {
         label: Label { destination: CARD, message, offset: 0 },
-        channel: Channel::Data,
+        channel: Channel::Data(0),
         header: nfp::Frame { destination, source, last: kind }.emit(&payload),
         payload,
         path,

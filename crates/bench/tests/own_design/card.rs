@@ -143,7 +143,7 @@ impl RingsCard {
             let header: Repr = [id.source.0.into(), id.sequence, offset, tag.into(), bytes];
             let packet = Packet {
                 label: Label { destination: NodeId(to), message: id, offset },
-                channel: Channel::Data,
+                channel: Channel::Data(0),
                 header: HeaderBytes::new(&header.map(u64::to_le_bytes).concat()),
                 payload,
                 path: fetched,

@@ -21,7 +21,7 @@ pub const fn at(ps: u64) -> Time {
 
 /// The link and the switch of the sPIN paper: 20 ps a byte, 33.4 ns, 50 ns.
 pub const SPIN: NetworkSpec = NetworkSpec {
-    link: LinkSpec { latency: ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256 },
+    link: LinkSpec { latency: ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256, channels: 1 },
     switch: SwitchSpec { latency: ps(50_000), ports: 36, buffer: 32 },
 };
 
@@ -108,7 +108,7 @@ impl Net {
                         message: MessageId { source: NodeId(host), sequence: s.message },
                         offset: s.offset,
                     },
-                    channel: Channel::Data,
+                    channel: Channel::Data(0),
                     header: HeaderBytes::new(&[]),
                     payload: Payload::copy_of(&content(host, s.message, s.offset, s.bytes)),
                     path: Path::from(Time::ZERO),

@@ -157,7 +157,7 @@ impl Card {
         self.work(self.spec.program.header, &mut path).await;
         let packet = Packet {
             label: Label { destination, message, offset: header.offset },
-            channel: Channel::Data,
+            channel: Channel::Data(0),
             header: header.emit(),
             payload,
             path: path.clone(),

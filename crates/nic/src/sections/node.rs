@@ -29,6 +29,7 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         gap: s.gap("gap", "per byte on the link: G"),
         header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
         buffer,
+        channels: 1,
     };
     let s = reader.section("switch");
     let switch = SwitchSpec {

@@ -51,7 +51,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
             let handed = port.launch(
                 Packet {
                     label: Label { destination: NodeId(0), message, offset: u64::MAX },
-                    channel: if forged.control { Channel::Control } else { Channel::Data },
+                    channel: if forged.control { Channel::Control } else { Channel::Data(0) },
                     header: HeaderBytes::new(&forged.header),
                     payload: forged.payload,
                     path: flight.path,

@@ -358,7 +358,7 @@ impl Card {
         let (destination, source) = (Address::of(to, queue), Address::of(self.sim.node(), 0));
         let header = wire::Frame { destination, source, last: len as u16 }.emit(&payload);
         let label = Label { destination: to, message: self.next_message(), offset: 0 };
-        let packet = Packet { label, channel: Channel::Data, header, payload, path };
+        let packet = Packet { label, channel: Channel::Data(0), header, payload, path };
         self.ethernet.count(|counters| counters.sent += 1);
         let handed = port.launch(packet, start);
         drop(turn);

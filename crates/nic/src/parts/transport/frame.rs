@@ -95,7 +95,7 @@ mod tests {
         let header = frame.seal(HeaderBytes::new(header), &payload);
         let label = Label { destination: frame.source, message: MessageId::default(), offset: 0 };
         let path = Path::from(Time::ZERO);
-        Packet { label, channel: Channel::Data, header, payload, path }
+        Packet { label, channel: Channel::Data(0), header, payload, path }
     }
 
     const FRAME: Frame =

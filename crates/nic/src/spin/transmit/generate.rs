@@ -61,7 +61,7 @@ impl Card {
                 let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
                 let packet = Packet {
                     label: Label { destination: what.target, message, offset },
-                    channel: Channel::Data,
+                    channel: Channel::Data(0),
                     header: Repr::part(&header, message.sequence, offset).emit(),
                     payload: Payload::real(payload),
                     path: Path::from(Time::ZERO),

@@ -202,7 +202,7 @@ impl Card {
             let handed = self.port.launch(
                 Packet {
                     label: Label { destination: header.target, message, offset },
-                    channel: Channel::Data,
+                    channel: Channel::Data(0),
                     header: Repr::part(&header, message.sequence, offset).emit(),
                     payload,
                     path: Path::from(Time::ZERO),
