@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conftest import Result
 from nicety import Cluster, Host, InputError, RunError
-from nicety.program.faults import faults_text
+from nicety.shared.faults import faults_text
 from nicety.usecases import Broadcast, KeyValue, Matching, Storage, run_usecase
 
 RELIABLE = {"transport.reliable": "true", "transport.timeout": "10 us"}

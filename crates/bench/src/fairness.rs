@@ -16,6 +16,9 @@ use std::rc::Rc;
 /// Messages of a process in flight at once.
 const WINDOW: u64 = 4;
 
+/// Most messages of a process.
+const MOST_MESSAGES: u64 = 65_536;
+
 const fn default_size() -> u64 {
     64 << 10
 }
@@ -24,22 +27,33 @@ const fn default_messages() -> u64 {
     16
 }
 
-/// The request of the benchmark of fairness. The JSON form is what other languages hand over.
+fn usual_cards() -> Vec<String> {
+    vec!["qnix".to_owned()]
+}
+
+/// The bandwidth of each of many processes of a host that send at once.
+///
+/// Each sends to a process of its own on the other host. Jain's index is 1 where all get the same, and 1/n where one of
+/// n gets everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "FairnessRequest")]
+#[schemars(rename = "FairnessOptions")]
 pub struct Request {
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of processes on each host, each a row.
+    /// Numbers of processes on each host, each a row: 1:64 doubles, 1..8 steps by one.
+    #[schemars(extend("usual" = "1:64"))]
     pub processes: Vec<u64>,
     /// Bytes of a message.
     #[serde(default = "default_size")]
+    #[schemars(range(min = 1), extend("metavar" = "SIZE"))]
     pub size: u64,
     /// Messages of each process.
     #[serde(default = "default_messages")]
+    #[schemars(range(min = 1, max = MOST_MESSAGES))]
     pub messages: u64,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example dma.channels=4.
     #[serde(default)]
     pub overrides: Vec<String>,
 }
@@ -96,8 +110,8 @@ impl Request {
         if self.processes.is_empty() {
             return wrong("no number of processes named; write for example --processes 1:64".into());
         }
-        if !(1..=65_536).contains(&self.messages) {
-            return wrong(format!("--messages {}: write 1 to 65536", self.messages));
+        if !(1..=MOST_MESSAGES).contains(&self.messages) {
+            return wrong(format!("--messages {}: write 1 to {MOST_MESSAGES}", self.messages));
         }
         let cards = load_cards(&self.nics, &self.overrides, "qnix")?;
         for (name, card) in &cards {

@@ -386,7 +386,7 @@ fn measure(
                     handlers: [0, 1].map(|rank| handlers.of(Side::of(rank, peer.is_some()))),
                     users_handlers: request.handlers,
                     iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
-                    warmup: request.warmup.unwrap_or(1),
+                    warmup: request.warmup.unwrap_or(request::DEFAULT_WARMUP),
                     window: request.window.unwrap_or(request::DEFAULT_WINDOW),
                     recorded,
                     failures: RefCell::default(),

@@ -17,18 +17,38 @@ const WIRE_BYTES: f64 = 84.0;
 /// The most updates of a row.
 const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
-/// The request of the benchmark of contexts. The JSON form is what other languages hand over.
+fn usual_contexts() -> Vec<u64> {
+    (1..=8).collect()
+}
+
+const fn usual_updates() -> u64 {
+    8
+}
+
+fn usual_cards() -> Vec<String> {
+    vec!["nfp-4000".to_owned()]
+}
+
+/// The cardinality estimate: how contexts hide the latency of memory.
+///
+/// Each row has the cycles in which one microengine finishes some updates in all, and the updates a second of the whole
+/// card with as many contexts on each.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ContextRequest")]
+#[schemars(rename = "ContextOptions")]
 pub struct Request {
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of contexts, each a row.
+    /// Numbers of contexts, each a row: 1..8 steps by one, 1:8 doubles.
+    #[serde(default = "usual_contexts")]
+    #[schemars(extend("usual" = "1..8"))]
     pub contexts: Vec<u64>,
     /// Updates in all on one microengine.
+    #[serde(default = "usual_updates")]
+    #[schemars(range(min = 1, max = MOST_UPDATES))]
     pub updates: u64,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
 }

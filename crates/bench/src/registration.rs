@@ -12,16 +12,25 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The request of the benchmark of registration. The JSON form is what other languages hand over.
+fn usual_cards() -> Vec<String> {
+    vec!["qnix".to_owned()]
+}
+
+/// Copy a message into registered memory, or register its own.
+///
+/// Each row has what a CPU spends until the card may fetch a message of that size; below is the size from which on
+/// locking and translating takes no longer than copying.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "RegistrationRequest")]
+#[schemars(rename = "RegistrationOptions")]
 pub struct Request {
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Sizes in bytes.
+    /// Sizes in bytes: 64:2Mi doubles, commas list.
+    #[schemars(extend("usual" = "64:2Mi"))]
     pub sizes: Vec<u64>,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example kernel.pin='3 us'.
     #[serde(default)]
     pub overrides: Vec<String>,
 }

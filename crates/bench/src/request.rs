@@ -48,57 +48,80 @@ fn default_pattern() -> String {
     Pattern::default().to_string()
 }
 
-/// The request of a benchmark between hosts. The JSON form is what other languages hand over.
+/// The request of a benchmark between hosts.
+///
+/// The JSON form is what other languages hand over, and the command line's options are made of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "MessagesRequest")]
+#[schemars(rename = "MessagesOptions")]
 pub struct Request {
     /// The benchmark.
     pub benchmark: Benchmark,
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// The card of every host but rank 0, by name or path, without overrides; by default the card itself.
+    /// The card of every host but rank 0, if it is another one; overrides do not change it.
     #[serde(default)]
+    #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
-    /// Modes; all of the card's if empty.
+    /// Who answers, for example rdma or spin-stream; all modes of the card if left out.
     #[serde(default)]
+    #[schemars(extend("metavar" = "M[,N]", "example" = "rdma"))]
     pub modes: Option<Vec<String>>,
-    /// Message sizes in bytes.
+    /// Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
+    #[schemars(extend("usual" = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}))]
     pub sizes: Vec<u64>,
-    /// Iterations measured.
+    /// Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer than 64 KiB.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_ITERATIONS))]
     pub iterations: Option<u64>,
-    /// Warm-up iterations.
+    /// Round trips or windows before these.
     #[serde(default)]
+    #[schemars(range(max = MOST_ITERATIONS), extend("default" = DEFAULT_WARMUP))]
     pub warmup: Option<u64>,
-    /// Messages in a window.
+    /// Messages under way at once; not for latency.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_WINDOW), extend("default" = DEFAULT_WINDOW))]
     pub window: Option<u64>,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Traffic pattern: `pair`, `bidirectional` or `incast:N`.
+    /// `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one more at
+    /// once.
     #[serde(default = "default_pattern")]
+    #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
-    /// Topology; by default the pattern's.
+    /// How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36. Default: what
+    /// is needed.
     #[serde(default)]
+    #[schemars(extend("metavar" = "NAME"))]
     pub topology: Option<String>,
-    /// Background noise on the hosts' CPUs, as [`Noise`] is written.
+    /// Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one host.
     #[serde(default)]
+    #[schemars(extend("metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network, as [`faults`](nicety::faults) are written.
+    /// Faults of the network: a TOML file, or a line such as
+    /// loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
     #[serde(default)]
+    #[schemars(extend("metavar" = "FILE.toml|LINE", "format" = "faults"))]
     pub faults: Option<String>,
-    /// The seed.
+    /// Of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Whether the user's own handlers run instead of the library's.
     #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
     pub handlers: bool,
 }
 
 /// Most iterations, measured or for warm-up: their figures are kept.
 const MOST_ITERATIONS: u64 = 10_000_000;
+
+/// Most messages in a window.
+const MOST_WINDOW: u64 = 65_536;
+
+/// Default number of iterations before those measured.
+pub(super) const DEFAULT_WARMUP: u64 = 1;
 
 /// Default number of messages in a window.
 pub(super) const DEFAULT_WINDOW: u64 = 64;
@@ -193,6 +216,9 @@ impl Request {
                     .into(),
             );
         }
+        if self.benchmark == Benchmark::Latency && self.window.is_some() {
+            return wrong("--window: not for latency, which has one message under way at a time".into());
+        }
         for (name, value) in [("--iterations", self.iterations), ("--window", self.window)] {
             if value == Some(0) {
                 return wrong(format!("{name} is at least 1"));
@@ -203,8 +229,8 @@ impl Request {
                 return wrong(format!("{name} is at most {MOST_ITERATIONS}, not {value}"));
             }
         }
-        if let Some(window) = self.window.filter(|&w| w > 65_536) {
-            return wrong(format!("--window is at most 65536, not {window}"));
+        if let Some(window) = self.window.filter(|&w| w > MOST_WINDOW) {
+            return wrong(format!("--window is at most {MOST_WINDOW}, not {window}"));
         }
         for Chosen { card, modes, .. } in &cards {
             let nodes = pattern.nodes();

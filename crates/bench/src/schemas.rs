@@ -24,6 +24,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     let mut requests = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
     add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
+    add::<(cardinality::Request, tsp::Request)>(&mut requests);
     let mut made: Vec<(String, Value)> = reports.take_definitions(true).into_iter().chain(whole).collect();
     for (name, schema) in requests.take_definitions(true) {
         if made.iter().all(|(other, _)| *other != name) {

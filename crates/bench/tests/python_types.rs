@@ -43,7 +43,7 @@ fn what_a_schema_says_becomes_a_type() {
             "a": {"type": ["boolean", "null"], "description": "Of\nwhat."}, "z": {"type": "string"}}}"#,
     );
     assert_eq!(
-        definition("X", &class, "row"),
+        definition("X", &class),
         "class X(TypedDict):\n    \"\"\"A `C` of e.\n\n    More.\n\n    Attributes:\n        a: Of what.\n    \"\"\"\n\n    z: \
          str\n    a: NotRequired[bool]\n"
     );
@@ -53,22 +53,111 @@ fn what_a_schema_says_becomes_a_type() {
 fn python(schemas: &[(String, Value)]) -> String {
     let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
-                    import annotations\n\nfrom typing import Literal, NotRequired, TypedDict\n"
+                    import annotations\n\nfrom typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import U32, \
+                    Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option\n"
         .to_owned();
     for (name, schema) in schemas {
-        write!(text, "\n\n{}", definition(name, schema, name)).unwrap();
+        let made = if name.ends_with("Options") { options(name, schema) } else { definition(name, schema) };
+        write!(text, "\n\n{made}").unwrap();
     }
-    // Names of types before a class are one line away from their text.
     text
 }
 
-fn definition(name: &str, schema: &Value, kind: &str) -> String {
+/// The keyword arguments of a Python function, and with them the command line's options, from a request's schema.
+fn options(name: &str, schema: &Value) -> String {
+    let fields = schema["properties"].as_object().expect("a request is an object");
+    let required: Vec<&str> = array(&schema["required"]).filter_map(Value::as_str).collect();
+    let given = |field: &&String| field.as_str() != "benchmark" && fields[*field]["format"] != "derived";
+    let (first, then): (Vec<_>, Vec<_>) =
+        fields.keys().filter(given).partition(|name| required.contains(&name.as_str()));
+    let order: Vec<&str> = first.into_iter().chain(then).map(String::as_str).collect();
+    let text = with_attributes(&paragraphs(schema), fields, &order);
+    let mut text = format!("class {name}(TypedDict, total=False):\n{text}");
+    for field in order {
+        let (of, option) = (argument(field, &fields[field]), option(&fields[field]));
+        let (begin, inner, end) = match required.contains(&field) {
+            true => ("Required[", format!("Annotated[{of}, {option}]"), "]"),
+            false => ("Annotated[", format!("{of} | None, {option}"), "]"),
+        };
+        let line = format!("    {field}: {begin}{inner}{end}");
+        let line = if line.len() <= WIDTH {
+            line
+        } else {
+            format!("    {field}: {begin}\n        {inner}\n    {end}")
+        };
+        writeln!(text, "{line}").unwrap();
+    }
+    text
+}
+
+/// The type of an argument, which takes more than JSON does.
+fn argument(name: &str, schema: &Value) -> String {
+    let json = annotation(schema);
+    match (json.trim_end_matches(" | None"), schema["format"].as_str()) {
+        ("list[str]", _) if name == "overrides" => "Overrides",
+        ("list[str]", _) => "Names",
+        ("list[int]", _) if schema["items"]["format"] == "uint8" => "bytes",
+        ("list[int]", _) => "Numbers",
+        (_, Some("path")) => "Place",
+        (_, Some("faults")) => "Faults",
+        (other, _) => other,
+    }
+    .to_owned()
+}
+
+/// What an argument's type does not say.
+fn option(schema: &Value) -> String {
+    let mut made = Vec::new();
+    if schema["items"]["format"] == "uint8" {
+        made.push("default=b\"\"".to_owned());
+    } else if !schema["default"].is_null() && schema["default"] != Value::Array(Vec::new()) {
+        made.push(format!("default={}", python_value(&schema["default"])));
+    }
+    let of = if schema["items"].is_object() { &schema["items"] } else { schema };
+    if let Some(least) = of["minimum"].as_u64().filter(|&least| least > 0) {
+        made.push(format!("least={least}"));
+    }
+    match (of["maximum"].as_u64(), of["format"].as_str()) {
+        (_, Some("uint8")) => {}
+        (Some(most), _) => made.push(format!("most={most}")),
+        (None, Some("uint32")) => made.push("most=U32".to_owned()),
+        (None, _) => {}
+    }
+    for (key, value) in ["usual", "metavar", "example", "only"].map(|key| (key, &schema[key])) {
+        if !value.is_null() {
+            made.push(format!("{key}={}", python_value(value)));
+        }
+    }
+    format!("Option({})", made.join(", "))
+}
+
+fn python_value(value: &Value) -> String {
+    let listed = |items: Vec<String>| items.join(", ");
+    match value {
+        Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+        Value::Array(items) => format!("[{}]", listed(items.iter().map(python_value).collect())),
+        Value::Object(items) => {
+            format!(
+                "{{{}}}",
+                listed(
+                    items.iter().map(|(key, item)| format!("\"{key}\": {}", python_value(item))).collect()
+                )
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+fn array(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn definition(name: &str, schema: &Value) -> String {
     let Some(fields) = schema["properties"].as_object() else {
         let text = docstring(&describe(schema), "");
         return format!("{name} = {}\n{text}", annotation(schema));
     };
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = array(&schema["required"]).filter_map(Value::as_str).collect();
     let optional = fields.keys().map(String::as_str).filter(|field| !required.contains(field));
     let order: Vec<&str> = required.iter().copied().chain(optional).collect();
     let mut text = format!("class {name}(TypedDict):\n{}", class_docstring(schema, fields, &order));
@@ -76,7 +165,7 @@ fn definition(name: &str, schema: &Value, kind: &str) -> String {
         let mut of = annotation(&fields[field]);
         if !required.contains(&field) {
             // A field of a report is present or absent; an input may also be given as None.
-            if !kind.ends_with("Request") && kind != "HandlerNames" {
+            if name != "HandlerNames" {
                 of = of.trim_end_matches(" | None").to_owned();
             }
             of = format!("NotRequired[{of}]");
@@ -132,6 +221,14 @@ fn describe(schema: &Value) -> String {
     text
 }
 
+/// The text of a request, in its own paragraphs.
+fn paragraphs(schema: &Value) -> String {
+    let text = schema["description"].as_str().unwrap_or_default();
+    let lines = |paragraph: &str| wrapped(&paragraph.replace('\n', " "), "    ", "    ");
+    let text = text.split("\n\n").map(lines).collect::<Vec<_>>().join("\n");
+    format!("    \"\"\"{}", text.trim())
+}
+
 /// The first sentence stands alone.
 fn docstring(text: &str, indent: &str) -> String {
     let (first, rest) = match text.split_once(". ") {
@@ -147,11 +244,14 @@ fn docstring(text: &str, indent: &str) -> String {
 
 fn class_docstring(schema: &Value, fields: &Map<String, Value>, order: &[&str]) -> String {
     let text = docstring(&describe(schema), "    ");
+    with_attributes(text.trim_end().trim_end_matches("\"\"\"").trim_end(), fields, order)
+}
+
+fn with_attributes(text: &str, fields: &Map<String, Value>, order: &[&str]) -> String {
     let described = order.iter().filter(|field| fields[**field].get("description").is_some());
     let lines: String = described
         .map(|field| wrapped(&format!("{field}: {}", describe(&fields[*field])), "        ", "            "))
         .collect();
-    let text = text.trim_end().trim_end_matches("\"\"\"").trim_end();
     format!("{text}\n\n    Attributes:\n{lines}    \"\"\"\n\n")
 }
 

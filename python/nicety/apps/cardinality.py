@@ -7,28 +7,22 @@ in place of the addresses. The card's program is `nfp/pcsa.c` of the library.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from os import PathLike, fspath
-from typing import Literal, cast
+from os import fspath
+from typing import Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Progress
 from nicety.build.compiler import compiled
-from nicety.shared.checks import U32, Overrides, changes, text, whole
+from nicety.shared.checks import Place, text
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import CountReport
+from nicety.shared.types import CountOptions, CountReport
 from nicety.show.columns import align, fixed
 
 
 @checked
 def count_sources(
-    capture: PathLike[str] | str,
-    *,
-    nic: PathLike[str] | str = "nfp-4000",
-    sketches: int = 2048,
-    through: Literal["port", "channels"] = "port",
-    overrides: Overrides = (),
-    cc: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    capture: Place, *, cc: str | None = None, progress: Progress | None = None, **given: Unpack[CountOptions]
 ) -> CountReport:
     """Count the distinct source addresses of a capture on a card, and one by one beside it.
 
@@ -38,25 +32,14 @@ def count_sources(
 
     Args:
         capture: a file in pcap's or pcapng's format, of any length.
-        nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
-        sketches: a power of two from 16 to what the card's CLS holds.
-        through: how the addresses come to the card, `port` or `channels`.
-        overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the kilobytes that have been read and that there are.
+        given: as `CountOptions` says.
 
     Raises:
         InputError: no capture, none with a source address, or an argument that cannot be.
     """
-    request = json.dumps(
-        {
-            "file": text(fspath(capture), "a capture", "capture.pcap"),
-            "nic": text(fspath(nic), "a card", "nfp-4000"),
-            "sketches": whole(sketches, "sketches", U32),
-            "through": through,
-            "overrides": changes(overrides),
-        }
-    )
+    request = request_text(CountOptions, given, file=text(fspath(capture), "a capture", "capture.pcap"))
     plan = json.loads(_native.pcsa_count_plan(request))
     elf, manifest = compiled("nfp/pcsa.c", plan["isa"], cc, (plan["define"],))
     report = json.loads(_native.pcsa_count(request, {"pcsa": elf}, progress))

@@ -8,52 +8,38 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-from collections.abc import Callable
-from os import PathLike, fspath
-from typing import Any, Literal, cast
+from functools import partial
+from os import fspath
+from typing import Any, Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Progress
 from nicety.build.compiler import compiled
 from nicety.errors import InputError, RunError
-from nicety.shared.checks import U32, Names, Overrides, changes, names, text, whole
+from nicety.shared.checks import Names, Place, names, text
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import GpuFigures, TourReport
+from nicety.shared.types import GpuFigures, TourOptions, TourReport
 from nicety.show.columns import align, fixed
-
-Distances = Literal["table", "root"]
 
 
 @checked
 def solve_tsp(
-    file: PathLike[str] | str,
+    file: Place,
     *,
-    nic: PathLike[str] | str = "nfp-4000",
-    restarts: int = 200,
-    climbers: int = 59,
-    distances: Distances = "table",
     compare: Names = (),
-    job: int | None = None,
-    resume: PathLike[str] | str | None = None,
-    overrides: Overrides = (),
-    seed: int = 1,
     cc: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    **given: Unpack[TourOptions],
 ) -> TourReport:
     """Look for a short tour with many climbs on a card.
 
     Args:
         file: a problem in TSPLIB's format, of type TSP with EUC_2D distances; `kroA100` comes with nicety.
-        nic: a card with a network flow processor: the name of a spec, or the path of a spec file.
-        restarts: climbs in all, each from a tour that a random number chooses.
-        climbers: processes that climb, each on a microengine of its own; the manager has one more.
-        distances: `table` looks them up in CLS, `root` computes an integer square root each time; both are exact.
         compare: `cpu` makes the same climbs on this machine's CPUs, `gpu` on its graphics processor.
-        job: climbs that the card is given at once; ten for each climber if left out.
-        resume: a file that keeps the jobs that are done; what is in it already is not done again.
-        overrides: changes to the card, `KEY=VALUE` with a unit where the key has one: `hpu.clock="800 MHz"`.
-        seed: from which the climbs' random numbers come.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the climbs that are made, or have begun, and that there will be.
+        given: as `TourOptions` says.
 
     Raises:
         InputError: a file that is no such problem, or an argument that cannot be.
@@ -63,27 +49,17 @@ def solve_tsp(
     for other in others:
         if other not in {"cpu", "gpu"}:
             raise InputError(f"--compare {other}: cpu or gpu")
-    request: dict[str, Any] = {
-        "file": text(fspath(file), "a problem", "kroA100.tsp"),
-        "nic": text(fspath(nic), "a card", "nfp-4000"),
-        "overrides": changes(overrides),
-        "restarts": whole(restarts, "restarts", U32),
-        "climbers": whole(climbers, "climbers", U32),
-        "distances": text(distances, "distances", "table"),
-        "job": None if job is None else whole(job, "job", U32),
-        "seed": whole(seed, "seed", U32),
-        "compare_cpu": "cpu" in others,
-        "resume": None if resume is None else text(fspath(resume), "resume", "climbs.json"),
-    }
-    plan = json.loads(_native.tsp_plan(json.dumps(request)))
+    problem = text(fspath(file), "a problem", "kroA100.tsp")
+    request = partial(request_text, TourOptions, given, file=problem, compare_cpu="cpu" in others)
+    plan = json.loads(_native.tsp_plan(request()))
     if "gpu" in others:
         # Better to hear now than in the end that there is none.
         from nicety.apps import gpu
 
-        gpu.climbs(plan["cities"], [0], seed=seed)
+        gpu.climbs(plan["cities"], [0], seed=plan["seed"])
     elf, manifest = compiled("nfp/tsp.c", plan["isa"], cc)
-    request["program"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-    report = json.loads(_native.tsp_run(json.dumps(request), {"tsp": elf}, progress))
+    program = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    report = json.loads(_native.tsp_run(request(program=program), {"tsp": elf}, progress))
     report["manifest"]["compiler"] = {report["nic"]: manifest}
     if "gpu" in others:
         report["gpu"] = _on_gpu(report, plan["cities"], plan["nodes"])
@@ -91,7 +67,7 @@ def solve_tsp(
 
 
 @checked
-def climb_lengths(file: PathLike[str] | str, *, restarts: int, seed: int = 1) -> list[int]:
+def climb_lengths(file: Place, *, restarts: int, seed: int = 1) -> list[int]:
     """Make the climbs of `solve_tsp` on this machine's CPUs only, and give the length of the tour that each one finds.
 
     The climb of a number finds the same tour wherever it is made.
@@ -104,16 +80,9 @@ def climb_lengths(file: PathLike[str] | str, *, restarts: int, seed: int = 1) ->
     Raises:
         InputError: a file that is no such problem, or an argument that cannot be.
     """
-    request = {
-        "file": text(fspath(file), "a problem", "kroA100.tsp"),
-        "nic": "nfp-4000",
-        "restarts": whole(restarts, "restarts", U32),
-        "climbers": 1,
-        "distances": "table",
-        "job": max(1, restarts),
-        "seed": whole(seed, "seed", U32),
-    }
-    return cast("list[int]", json.loads(_native.tsp_lengths(json.dumps(request))))
+    given = {"restarts": restarts, "seed": seed, "climbers": 1, "job": max(1, restarts)}
+    request = request_text(TourOptions, given, file=text(fspath(file), "a problem", "kroA100.tsp"))
+    return cast("list[int]", json.loads(_native.tsp_lengths(request)))
 
 
 def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[int]) -> GpuFigures:

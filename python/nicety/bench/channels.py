@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Progress, Scale, measured
 from nicety.build.compiler import compiled
-from nicety.shared.checks import U32, U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.checks import Place
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ChannelBenchmark, ChannelBenchReport, ChannelRequest, ChannelRow
+from nicety.shared.types import ChannelBenchmark, ChannelBenchReport, ChannelOptions, ChannelRow
 from nicety.show.columns import align, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,85 +23,37 @@ if TYPE_CHECKING:
 def bench_channels(
     benchmark: ChannelBenchmark,
     *,
-    nics: Names = ("nfp-4000",),
-    modes: Names | None = None,
-    directions: Names | None = None,
-    sizes: Numbers,
-    processes: Numbers = 1,
-    payload: int | None = None,
-    iterations: int | None = None,
-    warmup: int | None = None,
-    runs: int | None = None,
-    overrides: Overrides = (),
-    noise: str | None = None,
-    seed: int = 1,
     cc: str | None = None,
-    trace: Path | str | None = None,
-    trace_scale: Literal["ns", "ps"] = "ns",
-    progress: Callable[[int, int], None] | None = None,
+    trace: Place | None = None,
+    trace_scale: Scale = "ns",
+    progress: Progress | None = None,
+    **given: Unpack[ChannelOptions],
 ) -> ChannelBenchReport:
     """Measure channels: how long a message takes, or how much some processes move together.
 
     Args:
         benchmark: `channel-latency` or `channel-bandwidth`.
-        nics: cards with channels: names of specs, or paths of spec files.
-        modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
-        directions: `host-to-card` or `card-to-host`; both if left out.
-        sizes: message sizes in bytes.
-        processes: of the bandwidth: numbers of processes that move the payload at once, each with a thread of the host.
-        payload: of the bandwidth: bytes that they move together; 100 Mi if left out.
-        iterations: of the latency: how many messages are measured; 100 if left out.
-        warmup: of the latency: how many go before these; 1 if left out.
-        runs: of the bandwidth: how many runs are measured; 3 if left out.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `managers.read=4`.
-        noise: background noise on the host's CPUs: `PERIOD,DURATION`, as in `1ms,25us`.
-        seed: of every random stream; the same seed gives the same report to the last byte.
         cc: a compiler to use instead of the one in the `ziglang` package.
         trace: a file for a timeline of the first row's first run, to be opened with https://ui.perfetto.dev.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of rows that are done and that there will be.
+        given: as `ChannelOptions` says.
 
     Raises:
         InputError: a card without channels, a mode, direction, size or number that cannot be.
         RunError: the run failed: a wrong byte at the far end, a DMA that failed too often.
     """
-    for name, value, most in (
-        ("payload", payload, U64),
-        ("iterations", iterations, U64),
-        ("warmup", warmup, U64),
-        ("runs", runs, U32),
-        ("seed", seed, U64),
-    ):
-        if value is not None or name == "seed":
-            whole(value, name, most)
-    wanted: ChannelRequest = {
-        "benchmark": benchmark,
-        "nics": names(nics, "a card", "nfp-4000"),
-        "modes": None if modes is None else names(modes, "a mode", "direct"),
-        "directions": None if directions is None else names(directions, "a direction", "host-to-card"),
-        "sizes": numbers(sizes, "a size"),
-        "processes": numbers(processes, "a number of processes", U32),
-        "payload": payload,
-        "iterations": iterations,
-        "warmup": warmup,
-        "runs": runs,
-        "overrides": changes(overrides),
-        "noise": noise,
-        "seed": seed,
-    }
-    request = json.dumps(wanted)
-    elfs: dict[str, bytes] = {}
-    compiler: dict[str, dict[str, Any]] = {}
-    for item in json.loads(_native.channel_plan(request))["compile"]:
-        elfs[item["key"]], compiler[item["key"]] = compiled(item["source"], item["isa"], cc)
-    text, recording = _native.channel_bench(request, elfs, progress, trace is not None)
-    if trace is not None and recording is not None:
-        from nicety.show.traces import write_trace
-
-        write_trace(recording, trace, scale=trace_scale)
-    report = json.loads(text)
-    report["manifest"]["compiler"] = compiler
-    return cast(ChannelBenchReport, Shown(report, channel_html))
+    shown = measured(
+        request_text(ChannelOptions, given, benchmark=benchmark),
+        _native.channel_plan,
+        _native.channel_bench,
+        lambda item: compiled(item["source"], item["isa"], cc),
+        channel_html,
+        trace=trace,
+        trace_scale=trace_scale,
+        progress=progress,
+    )
+    return cast(ChannelBenchReport, shown)
 
 
 def channel_html(report: ChannelBenchReport) -> str:

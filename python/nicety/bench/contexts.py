@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Progress, measured
 from nicety.build.compiler import compiled
-from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ContextReport, ContextRequest, ContextRow
+from nicety.shared.types import ContextOptions, ContextReport, ContextRow
 from nicety.show.columns import align, distinct, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,41 +20,27 @@ if TYPE_CHECKING:
 
 @checked
 def bench_pcsa(
-    *,
-    nics: Names = ("nfp-4000",),
-    contexts: Numbers = range(1, 9),
-    updates: int = 8,
-    overrides: Overrides = (),
-    cc: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    *, cc: str | None = None, progress: Progress | None = None, **given: Unpack[ContextOptions]
 ) -> ContextReport:
     """Measure what contexts do for the cardinality estimate: cycles of some updates, and updates a second of the card.
 
     Args:
-        nics: cards with a network flow processor: names of specs, or paths of spec files.
-        contexts: numbers of contexts, each a row.
-        updates: updates in all on one microengine, 256 at most.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the number of rows that are done and that there will be.
+        given: as `ContextOptions` says.
 
     Raises:
         InputError: a card without microengines, more contexts than they have, an override that cannot be.
     """
-    wanted: ContextRequest = {
-        "nics": names(nics, "a card", "nfp-4000"),
-        "contexts": numbers(contexts, "a number of contexts"),
-        "updates": whole(updates, "updates", U64),
-        "overrides": changes(overrides),
-    }
-    request = json.dumps(wanted)
-    elfs: dict[str, bytes] = {}
-    compiler: dict[str, dict[str, Any]] = {}
-    for item in json.loads(_native.pcsa_plan(request))["compile"]:
-        elfs[item["key"]], compiler[item["key"]] = compiled("nfp/pcsa.c", item["isa"], cc)
-    report = json.loads(_native.pcsa_bench(request, elfs, progress))
-    report["manifest"]["compiler"] = compiler
-    return cast(ContextReport, Shown(report, context_html))
+    shown = measured(
+        request_text(ContextOptions, given),
+        _native.pcsa_plan,
+        lambda request, elfs, progress, _: (_native.pcsa_bench(request, elfs, progress), None),
+        lambda item: compiled("nfp/pcsa.c", item["isa"], cc),
+        context_html,
+        progress=progress,
+    )
+    return cast(ContextReport, shown)
 
 
 _COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates/s", "Gb/s of 64 B", "Settled")

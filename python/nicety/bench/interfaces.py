@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
-from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
+from nicety.bench.measured import Progress
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import (
+    FairnessOptions,
     FairnessReport,
-    FairnessRequest,
+    RegistrationOptions,
     RegistrationReport,
-    RegistrationRequest,
 )
 from nicety.show.columns import align, fixed
 from nicety.show.html import Shown, table_html
@@ -22,68 +22,34 @@ from nicety.show.html import Shown, table_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Progress = Callable[[int, int], None]
-
 
 @checked
-def bench_registration(
-    *,
-    nics: Names = ("qnix",),
-    sizes: Numbers,
-    overrides: Overrides = (),
-    progress: Progress | None = None,
-) -> RegistrationReport:
+def bench_registration(*, progress: Progress | None = None, **given: Unpack[RegistrationOptions]) -> RegistrationReport:
     """Measure what copying a message costs a CPU, and what letting the card use its own memory.
 
     Args:
-        nics: cards that register memory: names of specs, or paths of spec files.
-        sizes: sizes in bytes.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `kernel.pin=3 us`.
         progress: called with the number of rows that are done and that there will be.
+        given: as `RegistrationOptions` says.
 
     Raises:
         InputError: a card that does not register memory, a size that it cannot, an override that cannot be.
     """
-    request: RegistrationRequest = {
-        "nics": names(nics, "a card", "qnix"),
-        "sizes": numbers(sizes, "a size"),
-        "overrides": changes(overrides),
-    }
-    report = json.loads(_native.registration_bench(json.dumps(request), progress))
+    report = json.loads(_native.registration_bench(request_text(RegistrationOptions, given), progress))
     return cast(RegistrationReport, Shown(report, interface_html))
 
 
 @checked
-def bench_fairness(
-    *,
-    nics: Names = ("qnix",),
-    processes: Numbers,
-    size: int = 64 << 10,
-    messages: int = 16,
-    overrides: Overrides = (),
-    progress: Progress | None = None,
-) -> FairnessReport:
+def bench_fairness(*, progress: Progress | None = None, **given: Unpack[FairnessOptions]) -> FairnessReport:
     """Measure what each of many processes gets that send at once.
 
     Args:
-        nics: cards with interfaces for processes: names of specs, or paths of spec files.
-        processes: numbers of processes on each of two hosts, each a row.
-        size: bytes of a message.
-        messages: messages of each process.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `dma.channels=4`.
         progress: called with the number of rows that are done and that there will be.
+        given: as `FairnessOptions` says.
 
     Raises:
         InputError: a card without interfaces for processes, or for so many; an override that cannot be.
     """
-    request: FairnessRequest = {
-        "nics": names(nics, "a card", "qnix"),
-        "processes": numbers(processes, "a number of processes"),
-        "size": whole(size, "size", U64),
-        "messages": whole(messages, "messages", U64),
-        "overrides": changes(overrides),
-    }
-    report = json.loads(_native.fairness_bench(json.dumps(request), progress))
+    report = json.loads(_native.fairness_bench(request_text(FairnessOptions, given), progress))
     return cast(FairnessReport, Shown(report, interface_html))
 
 

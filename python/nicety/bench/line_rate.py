@@ -3,68 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Progress, Scale, measured
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.failures import Allowed, allowed, require_report
 from nicety.program.portals.refusals import refused_at_sizes
-from nicety.shared.checks import U64, Names, Numbers, Overrides, changes, names, numbers, whole
-from nicety.shared.quantities import size_bytes
+from nicety.shared.checks import Place
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import HandlerNames, LineRateReport, LineRateRequest, LineRateRow, Lock
+from nicety.shared.types import (
+    HandlerNames,
+    LineRateOptions,
+    LineRateReport,
+    LineRateRow,
+    Lock,
+    ProgramManifest,
+    SourceManifest,
+)
 from nicety.show.columns import align, distinct, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-MOST_STATE = 64 << 20
-MOST_MEMORY = 1 << 30
-
-
-_USUAL_SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
-
-
-def _fitting(cards: Sequence[str], overrides: Sequence[str]) -> list[int]:
-    """The usual packet sizes that the packets of all cards carry, or the most that they do where that is less."""
-    payloads = [
-        size_bytes(parameter["value"])
-        for card in cards
-        for parameter in json.loads(_native.spec_show(card, list(overrides)))["parameters"]
-        if parameter["key"] == "packet.payload"
-    ]
-    most = min(payloads, default=_USUAL_SIZES[-1])
-    return [size for size in _USUAL_SIZES if size <= most] or [most]
 
 
 @checked
 def check_line_rate(
     handlers: Handlers | Path | str,
     *,
-    nics: Names = ("spin-discrete",),
-    packet_sizes: Numbers | None = None,
-    message_packets: int | None = None,
-    messages: int | None = None,
-    overrides: Overrides = (),
-    state: bytes = b"",
-    state_bytes: int | None = None,
-    user_header: bytes = b"",
-    handler_memory: int = 65536,
     include_dirs: Iterable[Path | str] = (),
     defines: Iterable[str] = (),
     cc: str | None = None,
     allow_failures: Allowed = (),
-    seed: int = 1,
-    trace: Path | str | None = None,
-    trace_scale: Literal["ns", "ps"] = "ns",
-    progress: Callable[[int, int], None] | None = None,
+    trace: Place | None = None,
+    trace_scale: Scale = "ns",
+    progress: Progress | None = None,
+    **given: Unpack[LineRateOptions],
 ) -> LineRateReport:
     """Send packets to handlers at the rate of the wire, and see whether they keep up.
 
@@ -73,24 +54,14 @@ def check_line_rate(
 
     Args:
         handlers: a C file, or `Handlers` with the names of what is in it.
-        nics: cards: names of specs, or paths of spec files.
-        packet_sizes: payload bytes of a packet, each a row; by default 64 to 4096, doubled, as far as packets of all
-            cards carry.
-        message_packets: packets of a message, 64 by default.
-        messages: how many messages are measured; by default as many as have 2048 packets. Others come before and after.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
-        state: what the handlers' state begins with; zeros follow.
-        state_bytes: size of the state in HPU memory; 1024, or that of `state`, by default.
-        user_header: what every message begins with; the rest is random.
-        handler_memory: bytes of the second host memory region, which only handlers use.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
-        seed: of every random stream; the same seed gives the same report to the last byte.
         trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of rows that are done and that there will be.
+        given: as `LineRateOptions` says.
 
     Raises:
         InputError: a card, size, override or handler that does not exist or cannot be.
@@ -98,64 +69,35 @@ def check_line_rate(
         HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
         RunError: the run failed otherwise.
     """
-    state, user_header = bytes(state), bytes(user_header)
-    if state_bytes is None:
-        state_bytes = max(1024, len(state))
-    for name, value, most in (
-        ("message_packets", message_packets, U64),
-        ("messages", messages, U64),
-        ("state_bytes", state_bytes, MOST_STATE),
-        ("handler_memory", handler_memory, MOST_MEMORY),
-        ("seed", seed, U64),
-    ):
-        if value is not None:
-            whole(value, name, most)
     program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
     if include_dirs or defines or cc is not None:
         if isinstance(handlers, Handlers):
             raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
         program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
     called: HandlerNames = {"header": program.header, "payload": program.payload, "completion": program.completion}
-    cards, changed = names(nics, "a card", "spin-discrete"), changes(overrides)
-    sizes = _fitting(cards, changed) if packet_sizes is None else numbers(packet_sizes, "a packet size")
     kinds = allowed(allow_failures)
-    wanted: LineRateRequest = {
-        "nics": cards,
-        "packet_sizes": sizes,
-        "message_packets": message_packets,
-        "messages": messages,
-        "overrides": changed,
-        "state_bytes": state_bytes,
-        "state": list(state),
-        "user_header": list(user_header),
-        "handler_memory": handler_memory,
-        "names": called,
-        "seed": seed,
-    }
-    request = json.dumps(wanted)
-    elfs: dict[str, bytes] = {}
-    compiler: dict[str, dict[str, Any]] = {}
-    for item in json.loads(_native.line_rate_plan(request))["compile"]:
+
+    def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
         compiled = program.compile(isa=item["isa"])
-        elfs[item["key"]] = compiled.elf
-        compiler[item["key"]] = {
-            "sources": [_source(path) for path in program.paths()],
-            "version": compiled.compiler,
-            "flags": compiled.flags,
-        }
-    text, recording = _native.line_rate_run(request, elfs, progress, trace is not None)
-    if trace is not None and recording is not None:
-        from nicety.show.traces import write_trace
+        sources = [_source(path) for path in program.paths()]
+        return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
 
-        write_trace(recording, trace, scale=trace_scale)
-    report = json.loads(text)
-    report["manifest"]["compiler"] = compiler
-    shown = cast(LineRateReport, Shown(report, line_rate_html))
-    require_report(shown, kinds)
-    return shown
+    shown = measured(
+        request_text(LineRateOptions, given, names=called),
+        _native.line_rate_plan,
+        _native.line_rate_run,
+        build,
+        line_rate_html,
+        trace=trace,
+        trace_scale=trace_scale,
+        progress=progress,
+    )
+    report = cast(LineRateReport, shown)
+    require_report(report, kinds)
+    return report
 
 
-def _source(path: Path) -> dict[str, str]:
+def _source(path: Path) -> SourceManifest:
     return {"source": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 

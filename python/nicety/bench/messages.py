@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from nicety import _native
-from nicety.build.compiler import compile_handlers, library_source
+from nicety.bench.measured import Progress, Scale, measured
+from nicety.build.compiler import compiled
 from nicety.program.failures import Allowed, allowed, require_report
-from nicety.program.faults import Faults, faults_line, faults_text
-from nicety.shared.checks import (
-    MOST_ITERATIONS,
-    MOST_WINDOW,
-    U64,
-    Names,
-    Numbers,
-    Overrides,
-    changes,
-    names,
-    numbers,
-    whole,
-)
+from nicety.shared.checks import Place
+from nicety.shared.faults import faults_line
+from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import Flow, MessagesBenchmark, MessagesRequest, Report, Row
+from nicety.shared.types import Flow, MessagesBenchmark, MessagesOptions, Report, Row
 from nicety.show.columns import align, distinct, fixed, merged_order
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,48 +32,19 @@ BENCHMARKS: tuple[MessagesBenchmark, ...] = get_args(MessagesBenchmark)
 def run_benchmark(
     benchmark: MessagesBenchmark,
     *,
-    nics: Names,
-    peer: Path | str | None = None,
-    modes: Names | None = None,
-    sizes: Numbers,
-    iterations: int | None = None,
-    warmup: int | None = None,
-    window: int | None = None,
-    overrides: Overrides = (),
-    pattern: str = "pair",
-    topology: str | None = None,
-    noise: str | None = None,
-    faults: Faults | None = None,
-    seed: int = 1,
-    handlers: Path | str | None = None,
+    handlers: Place | None = None,
     cc: str | None = None,
     allow_failures: Allowed = (),
-    trace: Path | str | None = None,
-    trace_scale: Literal["ns", "ps"] = "ns",
-    progress: Callable[[int, int], None] | None = None,
+    trace: Place | None = None,
+    trace_scale: Scale = "ns",
+    progress: Progress | None = None,
+    **given: Unpack[MessagesOptions],
 ) -> Report:
     """Run a benchmark on one or several cards.
 
     Args:
         benchmark: `latency` is half a round trip of send and receive, `bandwidth` and `message-rate` are a window of
             messages one way, from the first post to the last completion.
-        nics: cards: names of specs, or paths of spec files.
-        peer: the card of every host but rank 0, as its file has it: `overrides` do not change it; the card itself
-            where it is left out.
-        modes: who answers, for example `rdma` or `spin-stream`; all that a card has where it is left out.
-        sizes: message sizes in bytes.
-        iterations: how many round trips, or windows, are measured.
-        warmup: how many run before these.
-        window: messages under way at once, in the two benchmarks that go one way.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one: `hpu.cores=8`.
-        pattern: `pair`, rank 0 sends to rank 1; `bidirectional`, both send at once; or `incast:N`, N ranks send to one
-            more at once.
-        topology: how the hosts are joined: `pair`, `star`, or for example `fat-tree:36`; what the pattern needs
-            where it is left out.
-        noise: background noise on the hosts' CPUs: `PERIOD,DURATION`, and behind that `fixed` and `rank=N` where they
-            are wanted, as in `1ms,25us`.
-        faults: what goes wrong in the network, as for a `Cluster`.
-        seed: of every random stream; the same seed gives the same report to the last byte.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
         allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
@@ -93,62 +52,27 @@ def run_benchmark(
             https://ui.perfetto.dev; `Run.trace` says what is in it.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of rows that are done and that there will be.
+        given: as `MessagesOptions` says.
 
     Raises:
         InputError: a card, mode, size, override or handler that does not exist or cannot be.
         HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
     """
-    for name, value, most in (
-        ("iterations", iterations, MOST_ITERATIONS),
-        ("warmup", warmup, MOST_ITERATIONS),
-        ("window", window, MOST_WINDOW),
-        ("seed", seed, U64),
-    ):
-        if value is not None or name == "seed":
-            whole(value, name, most)
     kinds = allowed(allow_failures)
-    wanted: MessagesRequest = {
-        "benchmark": benchmark,
-        "nics": names(nics, "a card", "spin-discrete"),
-        "peer": None if peer is None else str(peer),
-        "modes": None if modes is None else names(modes, "a mode", "rdma"),
-        "sizes": numbers(sizes, "a size"),
-        "iterations": iterations,
-        "warmup": warmup,
-        "window": window,
-        "overrides": changes(overrides),
-        "pattern": pattern,
-        "topology": topology,
-        "noise": noise,
-        "faults": faults_text(faults),
-        "seed": seed,
-        "handlers": handlers is not None,
-    }
-    request = json.dumps(wanted)
-    plan = json.loads(_native.bench_plan(request))["compile"]
-    elfs: dict[str, bytes] = {}
-    compiler: dict[str, dict[str, Any]] = {}
-    for item in plan:
-        source = Path(handlers) if handlers is not None else library_source(item["source"])
-        program = compile_handlers([source], isa=item["isa"], cc=cc)
-        elfs[item["key"]] = program.elf
-        compiler[item["key"]] = {
-            "source": str(source) if handlers is not None else source.name,
-            "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
-            "version": program.compiler,
-            "flags": program.flags,
-        }
-    text, recording = _native.bench(request, elfs, progress, trace is not None)
-    if trace is not None and recording is not None:
-        from nicety.show.traces import write_trace
-
-        write_trace(recording, trace, scale=trace_scale)
-    report = json.loads(text)
-    report["manifest"]["compiler"] = compiler
-    shown = cast(Report, Shown(report, report_html))
-    require_report(shown, kinds)
-    return shown
+    shown = measured(
+        request_text(MessagesOptions, given, benchmark=benchmark, handlers=handlers is not None),
+        _native.bench_plan,
+        _native.bench,
+        lambda item: compiled(item["source"], item["isa"], cc, own=handlers),
+        report_html,
+        trace=trace,
+        trace_scale=trace_scale,
+        progress=progress,
+    )
+    report = cast(Report, shown)
+    require_report(report, kinds)
+    return report
 
 
 _TITLES = {"latency": "Latency Test", "bandwidth": "Bandwidth Test", "message-rate": "Message Rate Test"}

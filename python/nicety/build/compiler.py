@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from nicety import _native
 from nicety.build.cache import cache_dir, digest, find, keep, kept, make_dir
@@ -28,6 +28,7 @@ from nicety.build.toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_t
 from nicety.errors import CompileError, InputError
 from nicety.shared.files import write_whole
 from nicety.shared.typed import checked
+from nicety.shared.types import ProgramManifest
 
 __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
@@ -316,12 +317,14 @@ def _library() -> Path:
     return folder
 
 
-def compiled(name: str, isa: str, cc: str | None, defines: tuple[str, ...] = ()) -> tuple[bytes, dict[str, Any]]:
-    """A program of the library for a card, and what a manifest says of it."""
-    source = library_source(name)
+def compiled(
+    name: str, isa: str, cc: str | None, defines: tuple[str, ...] = (), own: PathLike[str] | str | None = None
+) -> tuple[bytes, ProgramManifest]:
+    """A program of the library, or the user's own in its place, for a card, and what a manifest says of it."""
+    source = library_source(name) if own is None else Path(own)
     program = compile_handlers([source], isa=isa, cc=cc, defines=defines)
     return program.elf, {
-        "source": name,
+        "source": name if own is None else str(own),
         "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
         "version": program.compiler,
         "flags": program.flags,

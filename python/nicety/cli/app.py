@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nicety.cli import apps, cc, reproduce, run
-from nicety.cli.bench import bench
+from nicety.cli.bench.commands import bench
 from nicety.cli.hpu import hpu
 from nicety.cli.options import group
 from nicety.cli.specs import specs

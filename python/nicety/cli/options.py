@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nicety.shared.checks import MOST_ITERATIONS, U64, meant
+from nicety.shared.checks import U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -72,17 +72,6 @@ IncludeDirs = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", hel
 Defines = Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")]
 OwnHandlers = Annotated[
     Path | None, typer.Option("--handlers", metavar="FILE.c", help="Your own handlers, instead of nicety's.")
-]
-Nics = Annotated[
-    list[str],
-    typer.Option("--nic", metavar="A[,B]", help="Cards to compare: names of specs, or paths of files."),
-]
-Iterations = Annotated[
-    int | None,
-    typer.Option("--iterations", min=1, max=MOST_ITERATIONS, metavar="N", help="Measured repetitions a size."),
-]
-Warmup = Annotated[
-    int | None, typer.Option("--warmup", min=0, max=MOST_ITERATIONS, metavar="N", help="Repetitions before these.")
 ]
 Percentiles = Annotated[
     bool, typer.Option("--percentiles", help="Show minimum, median, p99, p99.9 and maximum as well.")

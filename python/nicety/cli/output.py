@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from nicety.cli.streams import can_write
-from nicety.errors import InputError, RunError
+from nicety.errors import RunError
 from nicety.program.failures import HandlerFailure
-from nicety.shared.ranges import parse_ranges
 from nicety.shared.text import printable_json, printable_text
 
 R = TypeVar("R")
@@ -59,19 +58,3 @@ def failed(lines: Sequence[str]) -> RunError:
     """An error of several lines: the first of them, and how many more there are."""
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return RunError("\n".join([*lines[:_MOST], *more]))
-
-
-def parse_names(items: Sequence[str], option: str) -> list[str]:
-    """The names of a list between commas, each once."""
-    names = [name.strip() for item in items for name in item.split(",")]
-    if not all(names):
-        raise InputError(f"{option} {','.join(items)!r}: an empty name; write names between commas")
-    return list(dict.fromkeys(names))
-
-
-def parse_one(text: str, option: str, wanted: str = "one number, as in 1Ki") -> int:
-    """A number, with the suffixes of ranges."""
-    numbers = parse_ranges(text, option)
-    if len(numbers) != 1:
-        raise InputError(f"{option} {text}: {wanted}")
-    return numbers[0]

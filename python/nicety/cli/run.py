@@ -52,8 +52,9 @@ def _run(
     as_json: Json = False,
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""
+    from nicety.cli.arguments import parse_names
     from nicety.cli.files import Files
-    from nicety.cli.output import parse_names, print_json, with_report
+    from nicety.cli.output import print_json, with_report
     from nicety.cli.progress import progress
     from nicety.errors import InputError, RunError
     from nicety.program.script import program_csv, program_text, run_program

@@ -28,10 +28,10 @@ from nicety import _native
 from nicety.errors import InputError
 from nicety.program.calls import Loaded
 from nicety.program.failures import Allowed, allowed, require
-from nicety.program.faults import Faults, faults_text
 from nicety.program.host import Host, Program
 from nicety.program.run import Run, run_of
-from nicety.shared.checks import U32, Overrides, changes, text, whole
+from nicety.shared.checks import U32, Faults, Overrides, changes, text, whole
+from nicety.shared.faults import faults_text
 
 if TYPE_CHECKING:
     from nicety.show.recordings import Level

@@ -39,6 +39,27 @@ def told(failure: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
+class LinkReport:
+    """Effects of faults on one direction of a link.
+
+    Attributes:
+        link: its name, such as `hosts.0 -> switch.0`.
+        packets: packets that were put on it, those that were sent again and acknowledgements among them.
+        lost: those that never arrived.
+        corrupted: those of which a byte was damaged.
+        duplicated: those of which a second one followed.
+        reordered: those that were delayed.
+    """
+
+    link: str
+    packets: int
+    lost: int
+    corrupted: int
+    duplicated: int
+    reordered: int
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """How often a host's operating system was entered, and what for.
 

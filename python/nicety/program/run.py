@@ -8,9 +8,8 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from nicety.program.faults import LinkReport
 from nicety.program.portals.reports import PortalsReport
-from nicety.program.reports import Failure, NodeReport, node_report, told
+from nicety.program.reports import Failure, LinkReport, NodeReport, node_report, told
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 

@@ -8,14 +8,12 @@ import operator
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from os import PathLike, fspath
-from typing import SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 from nicety.errors import InputError
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
-MOST_ITERATIONS = 10_000_000
-MOST_WINDOW = 65536
 
 Numbers = int | Iterable[int]
 """A number, or several."""
@@ -23,6 +21,12 @@ Names = str | PathLike[str] | Iterable[str | PathLike[str]]
 """A name or a file's path, or several."""
 Overrides = str | Iterable[str] | Mapping[str, object]
 """Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
+
+
+Faults = str | PathLike[str] | Mapping[str, Any]
+"""Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
+Place = str | PathLike[str]
+"""A file's path, or a name that stands for one."""
 
 
 def whole(value: object, name: str, most: int = U64) -> int:
@@ -36,7 +40,7 @@ def whole(value: object, name: str, most: int = U64) -> int:
     except TypeError:
         number = -1
     if not 0 <= number <= most:
-        raise InputError(f"{name} is a whole number from 0 to {_shown(most)}, not {_short(value)}")
+        raise InputError(f"{name} is a whole number from 0 to {shown(most)}, not {_short(value)}")
     return number
 
 
@@ -56,7 +60,8 @@ def picoseconds(ns: float, name: str) -> int:
     return ps
 
 
-def _shown(most: int) -> str:
+def shown(most: int) -> str:
+    """The end of a range of numbers in a message."""
     return {U32: "2^32 - 1", U64: "2^64 - 1"}.get(most, str(most))
 
 

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nicety.errors import InputError
 
@@ -98,3 +98,11 @@ def format_size(number: int) -> str:
         if number and number % _SUFFIXES[suffix] == 0:
             return f"{number // _SUFFIXES[suffix]}{suffix}"
     return str(number)
+
+
+def format_numbers(numbers: Sequence[int]) -> str:
+    """Numbers as a list that `parse_ranges` reads: steps by one as a range, the others between commas."""
+    first, last = numbers[0], numbers[-1]
+    if last - first > 1 and list(numbers) == list(range(first, last + 1)):
+        return f"{first}..{last}"
+    return ",".join(map(format_size, numbers))

@@ -10,17 +10,18 @@ import sys
 import types
 import typing
 from collections import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, Literal, TypeVar, Union
 
 from nicety.errors import InputError
 from nicety.shared.checks import _short
+from nicety.shared.options import Argument, arguments_of, texts_of
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-_OWN_CHECKS = ("Names", "Numbers", "Overrides", "Faults")
-"""Annotations that a function reads by `_checks` or the like, which says more."""
+_OWN_CHECKS = ("Names", "Numbers", "Overrides", "Faults", "Unpack")
+"""Annotations that a function reads by `checks` or the like, which says more."""
 
 _WORDS: dict[object, str] = {
     str: "a text",
@@ -35,29 +36,75 @@ _WORDS: dict[object, str] = {
 def checked(function: _C) -> _C:
     """Have a public function, or a class's `__init__`, refuse arguments that are not of their annotated types.
 
-    What an annotation leaves open, such as the items of an iterator, is the function's own to check.
+    What an annotation leaves open, such as the items of an iterator, is the function's own to check. Of a function
+    that takes `**given: Unpack[Request]`, the signature and the documentation name the request's arguments.
     """
     wanted: dict[str, object] | None = None
     signature = inspect.signature(function)
+    taken = _taken(function, signature)
+    if taken:
+        signature = _named(signature, taken)
+    optional = {each.name for each in taken if not each.required}
     what = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal wanted
         if wanted is None:
-            wanted = _wanted(function)
+            wanted = _wanted(function) | _wanted_of(taken)
         try:
             bound = signature.bind(*arguments, **named)
-        except TypeError:
+        except TypeError as error:
+            if taken:
+                raise TypeError(f"{what}() {error}") from None
             # As Python says it: an argument too many, or a name that there is not.
             return function(*arguments, **named)
         for name, value in bound.arguments.items():
-            if name in wanted and not _is(value, wanted[name]):
+            if name in wanted and not (value is None and name in optional) and not _is(value, wanted[name]):
                 instead = _instead(value, wanted[name])
                 raise InputError(f"{what}: {name} is {_described(wanted[name])}, not {_short(value)}{instead}")
         return function(*arguments, **named)
 
+    if taken:
+        call.__doc__ = _documented(function.__doc__ or "", taken)
+        vars(call)["__signature__"] = signature
     return typing.cast(_C, call)
+
+
+def _taken(function: Callable[..., Any], signature: inspect.Signature) -> list[Argument]:
+    """The arguments of the request that a function takes as `**given: Unpack[Request]`."""
+    last = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.VAR_KEYWORD]
+    texts = {each.name: each.annotation for each in last if str(each.annotation).startswith("Unpack[")}
+    found = types.SimpleNamespace(__annotations__=texts)
+    hints = typing.get_type_hints(found, vars(sys.modules[function.__module__]))
+    return [each for hint in hints.values() for each in arguments_of(typing.get_args(hint)[0]).values()]
+
+
+def _named(signature: inspect.Signature, taken: Sequence[Argument]) -> inspect.Signature:
+    """A signature with the arguments of a request by their names."""
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.required else each.option.default,
+            annotation=each.type if each.required else each.type | None,
+        )
+        for each in taken
+    ]
+    return signature.replace(parameters=[*own, *named])
+
+
+def _wanted_of(taken: Sequence[Argument]) -> dict[str, object]:
+    given = {each.name: each.required or each.option.default is not None for each in taken}
+    return {each.name: each.type if given[each.name] else each.type | None for each in taken if not each.has_own_check}
+
+
+def _documented(text: str, taken: Sequence[Argument]) -> str:
+    """A docstring with the arguments of a request behind its own ones."""
+    head, raises, end = text.partition("\n    Raises:\n")
+    title = "" if "\n    Args:\n" in head else "\n    Args:\n"
+    return f"{head.rstrip()}\n{title}{texts_of(taken)}{raises}{end}"
 
 
 def _instead(value: object, wanted: object) -> str:

@@ -5,7 +5,10 @@ Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, Required, TypedDict
+
+from nicety.shared.checks import U32, Faults, Names, Numbers, Overrides, Place
+from nicety.shared.options import Option
 
 
 class CardManifest(TypedDict):
@@ -178,6 +181,10 @@ class Damage(TypedDict):
     packet: int
     byte: int
     text: str
+
+
+Distances = Literal["root", "table"]
+"""How a climber computes distances."""
 
 
 class FairnessRow(TypedDict):
@@ -849,7 +856,7 @@ class TourReport(TypedDict):
     nic: str
     restarts: int
     climbers: int
-    distances: str
+    distances: Distances
     job_climbs: int
     jobs: int
     length: int
@@ -864,78 +871,98 @@ class TourReport(TypedDict):
     gpu: NotRequired[GpuFigures]
 
 
-class ChannelRequest(TypedDict):
+class ChannelOptions(TypedDict, total=False):
     """The request of a benchmark of channels.
 
-    The JSON form is what other languages hand over.
+    The JSON form is what other languages hand over, and the command line's options are made of its schema.
 
     Attributes:
-        benchmark: The benchmark.
-        nics: Cards, by name or path.
-        sizes: Message sizes in bytes.
-        directions: Directions; both if empty.
-        iterations: Messages measured, for the latency.
-        modes: Modes; both if empty.
-        noise: Background noise on the host's CPUs, as `Noise` is written.
-        overrides: `KEY=VALUE` overrides of the specs.
-        payload: Bytes that all processes move together, for the bandwidth.
-        processes: Numbers of processes, each with a thread of the host, for the bandwidth; 1 if empty.
-        runs: Runs measured, for the bandwidth.
-        seed: The seed.
-        warmup: Warm-up messages, for the latency.
+        sizes: Message sizes in bytes: 8:56 doubles, commas list.
+        directions: `host-to-card` or `card-to-host`; both if left out.
+        iterations: Messages measured for each size.
+        modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        noise: Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
+        payload: Bytes that all processes move together in a run.
+        processes: Numbers of processes that move the payload at once, each with a thread of the host.
+        runs: Runs measured, which differ in when threads begin.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        warmup: Messages before these.
     """
 
-    benchmark: ChannelBenchmark
-    nics: list[str]
-    sizes: list[int]
-    directions: NotRequired[list[str] | None]
-    iterations: NotRequired[int | None]
-    modes: NotRequired[list[str] | None]
-    noise: NotRequired[str | None]
-    overrides: NotRequired[list[str]]
-    payload: NotRequired[int | None]
-    processes: NotRequired[list[int] | None]
-    runs: NotRequired[int | None]
-    seed: NotRequired[int]
-    warmup: NotRequired[int | None]
+    sizes: Required[Annotated[Numbers, Option(usual={"channel-bandwidth": "64Ki:20Mi", "channel-latency": "8:56"})]]
+    directions: Annotated[Names | None, Option(metavar="D[,E]", example="host-to-card")]
+    iterations: Annotated[int | None, Option(default=100, least=1, most=1000000, only="channel-latency")]
+    modes: Annotated[Names | None, Option(metavar="M[,N]", example="direct")]
+    nics: Annotated[Names | None, Option(default=["nfp-4000"])]
+    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
+    overrides: Annotated[Overrides | None, Option()]
+    payload: Annotated[
+        int | None, Option(default=104857600, least=1, most=1099511627776, metavar="SIZE", only="channel-bandwidth")
+    ]
+    processes: Annotated[Numbers | None, Option(default=[1], most=U32, usual="1,8", only="channel-bandwidth")]
+    runs: Annotated[int | None, Option(default=3, least=1, most=1000, only="channel-bandwidth")]
+    seed: Annotated[int | None, Option(default=1)]
+    warmup: Annotated[int | None, Option(default=1, least=1, most=1000000, only="channel-latency")]
 
 
-class ContextRequest(TypedDict):
-    """The request of the benchmark of contexts.
+class ContextOptions(TypedDict, total=False):
+    """The cardinality estimate: how contexts hide the latency of memory.
 
-    The JSON form is what other languages hand over.
+    Each row has the cycles in which one microengine finishes some updates in all, and the updates a second of the whole
+    card with as many contexts on each.
 
     Attributes:
-        nics: Cards, by name or path.
-        contexts: Numbers of contexts, each a row.
+        contexts: Numbers of contexts, each a row: 1..8 steps by one, 1:8 doubles.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         updates: Updates in all on one microengine.
-        overrides: `KEY=VALUE` overrides of the specs.
     """
 
-    nics: list[str]
-    contexts: list[int]
-    updates: int
-    overrides: NotRequired[list[str]]
+    contexts: Annotated[Numbers | None, Option(default=[1, 2, 3, 4, 5, 6, 7, 8], usual="1..8")]
+    nics: Annotated[Names | None, Option(default=["nfp-4000"])]
+    overrides: Annotated[Overrides | None, Option()]
+    updates: Annotated[int | None, Option(default=8, least=1, most=256)]
 
 
-class FairnessRequest(TypedDict):
-    """The request of the benchmark of fairness.
+class CountOptions(TypedDict, total=False):
+    """Count the distinct source addresses of a capture on a card, and one by one beside it.
 
-    The JSON form is what other languages hand over.
+    A capture that is damaged is counted up to there; what comes of it is printed, and the status is 2.
 
     Attributes:
-        nics: Cards, by name or path.
-        processes: Numbers of processes on each host, each a row.
+        nic: The card: the name of a spec, or a file's path.
+        overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        sketches: Words that stand for the addresses: a power of two from 16 to what the card's CLS holds.
+        through: Packets come through the port, or addresses through channels from the host.
+    """
+
+    nic: Annotated[Place | None, Option(default="nfp-4000", metavar="NAME")]
+    overrides: Annotated[Overrides | None, Option()]
+    sketches: Annotated[int | None, Option(default=2048, least=1, most=U32)]
+    through: Annotated[Through | None, Option(default="port", metavar="port|channels")]
+
+
+class FairnessOptions(TypedDict, total=False):
+    """The bandwidth of each of many processes of a host that send at once.
+
+    Each sends to a process of its own on the other host. Jain's index is 1 where all get the same, and 1/n where one of
+    n gets everything.
+
+    Attributes:
+        processes: Numbers of processes on each host, each a row: 1:64 doubles, 1..8 steps by one.
         messages: Messages of each process.
-        overrides: `KEY=VALUE` overrides of the specs.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example dma.channels=4.
         size: Bytes of a message.
     """
 
-    nics: list[str]
-    processes: list[int]
-    messages: NotRequired[int]
-    overrides: NotRequired[list[str]]
-    size: NotRequired[int]
+    processes: Required[Annotated[Numbers, Option(usual="1:64")]]
+    messages: Annotated[int | None, Option(default=16, least=1, most=65536)]
+    nics: Annotated[Names | None, Option(default=["qnix"])]
+    overrides: Annotated[Overrides | None, Option()]
+    size: Annotated[int | None, Option(default=65536, least=1, metavar="SIZE")]
 
 
 class HandlerNames(TypedDict):
@@ -952,89 +979,117 @@ class HandlerNames(TypedDict):
     payload: NotRequired[str | None]
 
 
-class LineRateRequest(TypedDict):
-    """The request of a line-rate check.
+class LineRateOptions(TypedDict, total=False):
+    """Send packets to handlers at the rate of the wire: what each takes, and whether the card keeps up.
 
-    The JSON form is what other languages hand over.
+    The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
+    the bytes.
 
     Attributes:
-        nics: Cards, by name or path.
-        packet_sizes: Payload of a packet, in bytes.
-        handler_memory: The second host memory region, used only by handlers, in bytes.
+        handler_memory: Bytes of host memory that only handlers use.
         message_packets: Packets of a message.
-        messages: Messages measured.
-        names: Names of the handlers.
-        overrides: `KEY=VALUE` overrides of the specs.
-        seed: The seed.
-        state: The first bytes of the state.
-        state_bytes: Initial size of the handlers' state in HPU memory, in bytes; zeros beyond `state`.
-        user_header: The first bytes of every message: the user's header.
+        messages: Messages measured. Default: as many as have 2048 packets.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
+            carry.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        state: What the handlers' state begins with, as in 0100ff; zeros follow.
+        state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
+        user_header: What every message begins with; the rest is random.
     """
 
-    nics: list[str]
-    packet_sizes: list[int]
-    handler_memory: NotRequired[int]
-    message_packets: NotRequired[int | None]
-    messages: NotRequired[int | None]
-    names: NotRequired[HandlerNames]
-    overrides: NotRequired[list[str]]
-    seed: NotRequired[int]
-    state: NotRequired[list[int]]
-    state_bytes: NotRequired[int]
-    user_header: NotRequired[list[int]]
+    handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
+    message_packets: Annotated[int | None, Option(default=64, least=1, most=1000000)]
+    messages: Annotated[int | None, Option(least=1, most=1000000)]
+    nics: Annotated[Names | None, Option(default=["spin-discrete"])]
+    overrides: Annotated[Overrides | None, Option()]
+    packet_sizes: Annotated[Numbers | None, Option()]
+    seed: Annotated[int | None, Option(default=1)]
+    state: Annotated[bytes | None, Option(default=b"")]
+    state_bytes: Annotated[int | None, Option(most=67108864, metavar="SIZE")]
+    user_header: Annotated[bytes | None, Option(default=b"")]
 
 
-class MessagesRequest(TypedDict):
+class MessagesOptions(TypedDict, total=False):
     """The request of a benchmark between hosts.
 
-    The JSON form is what other languages hand over.
+    The JSON form is what other languages hand over, and the command line's options are made of its schema.
 
     Attributes:
-        benchmark: The benchmark.
-        nics: Cards, by name or path.
-        sizes: Message sizes in bytes.
-        faults: Faults of the network, as `faults` are written.
-        handlers: Whether the user's own handlers run instead of the library's.
-        iterations: Iterations measured.
-        modes: Modes; all of the card's if empty.
-        noise: Background noise on the hosts' CPUs, as `Noise` is written.
-        overrides: `KEY=VALUE` overrides of the specs.
-        pattern: Traffic pattern: `pair`, `bidirectional` or `incast:N`.
-        peer: The card of every host but rank 0, by name or path, without overrides; by default the card itself.
-        seed: The seed.
-        topology: Topology; by default the pattern's.
-        warmup: Warm-up iterations.
-        window: Messages in a window.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
+        faults: Faults of the network: a TOML file, or a line such as
+            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+        iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
+            than 64 KiB.
+        modes: Who answers, for example rdma or spin-stream; all modes of the card if left out.
+        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
+            host.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one
+            more at once.
+        peer: The card of every host but rank 0, if it is another one; overrides do not change it.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
+            Default: what is needed.
+        warmup: Round trips or windows before these.
+        window: Messages under way at once; not for latency.
     """
 
-    benchmark: MessagesBenchmark
-    nics: list[str]
-    sizes: list[int]
-    faults: NotRequired[str | None]
-    handlers: NotRequired[bool]
-    iterations: NotRequired[int | None]
-    modes: NotRequired[list[str] | None]
-    noise: NotRequired[str | None]
-    overrides: NotRequired[list[str]]
-    pattern: NotRequired[str]
-    peer: NotRequired[str | None]
-    seed: NotRequired[int]
-    topology: NotRequired[str | None]
-    warmup: NotRequired[int | None]
-    window: NotRequired[int | None]
+    nics: Required[Annotated[Names, Option(example="spin-discrete")]]
+    sizes: Required[
+        Annotated[Numbers, Option(usual={"bandwidth": "8:4Mi", "latency": "8:4Mi", "message-rate": "8:4Ki"})]
+    ]
+    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
+    iterations: Annotated[int | None, Option(least=1, most=10000000)]
+    modes: Annotated[Names | None, Option(metavar="M[,N]", example="rdma")]
+    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
+    overrides: Annotated[Overrides | None, Option()]
+    pattern: Annotated[str | None, Option(default="pair", metavar="PATTERN")]
+    peer: Annotated[Place | None, Option(metavar="NIC")]
+    seed: Annotated[int | None, Option(default=1)]
+    topology: Annotated[str | None, Option(metavar="NAME")]
+    warmup: Annotated[int | None, Option(default=1, most=10000000)]
+    window: Annotated[int | None, Option(default=64, least=1, most=65536)]
 
 
-class RegistrationRequest(TypedDict):
-    """The request of the benchmark of registration.
+class RegistrationOptions(TypedDict, total=False):
+    """Copy a message into registered memory, or register its own.
 
-    The JSON form is what other languages hand over.
+    Each row has what a CPU spends until the card may fetch a message of that size; below is the size from which on
+    locking and translating takes no longer than copying.
 
     Attributes:
-        nics: Cards, by name or path.
-        sizes: Sizes in bytes.
-        overrides: `KEY=VALUE` overrides of the specs.
+        sizes: Sizes in bytes: 64:2Mi doubles, commas list.
+        nics: Cards to compare: names of specs, or paths of spec files.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example kernel.pin='3 us'.
     """
 
-    nics: list[str]
-    sizes: list[int]
-    overrides: NotRequired[list[str]]
+    sizes: Required[Annotated[Numbers, Option(usual="64:2Mi")]]
+    nics: Annotated[Names | None, Option(default=["qnix"])]
+    overrides: Annotated[Overrides | None, Option()]
+
+
+class TourOptions(TypedDict, total=False):
+    """Look for a short tour: many climbs by 2-opt on the microengines of a card.
+
+    Attributes:
+        climbers: Processes that climb, each on a microengine of its own; the manager has one more.
+        distances: `table`, which looks them up in CLS, or `root`, an integer root each time; both are exact.
+        job: Climbs given to the card at once. Default: ten a climber.
+        nic: The card: the name of a spec, or a file's path.
+        overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
+        restarts: Climbs in all, each from a tour that a random number chooses.
+        resume: Keep what is done in a file, and go on with what is there.
+        seed: Of the random tours.
+    """
+
+    climbers: Annotated[int | None, Option(default=59, least=1, most=U32)]
+    distances: Annotated[Distances | None, Option(default="table", metavar="table|root")]
+    job: Annotated[int | None, Option(least=1, most=U32)]
+    nic: Annotated[Place | None, Option(default="nfp-4000", metavar="NAME")]
+    overrides: Annotated[Overrides | None, Option()]
+    restarts: Annotated[int | None, Option(default=200, least=1, most=U32)]
+    resume: Annotated[Place | None, Option(metavar="FILE")]
+    seed: Annotated[int | None, Option(default=1, most=U32)]

@@ -12,12 +12,13 @@ The time runs from the sender's post until the receiving program knows that the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
-from nicety.shared.checks import Numbers, numbers
+from nicety.shared.options import asked
+from nicety.shared.requests import AccumulateOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer
@@ -35,7 +36,7 @@ class Accumulate(UseCase):
     """An array that is multiplied into another, for each size.
 
     Args:
-        sizes: bytes, in whole numbers of 8 bytes.
+        given: as `AccumulateOptions` says.
 
     Raises:
         InputError: a size that is no whole number of numbers.
@@ -50,8 +51,8 @@ class Accumulate(UseCase):
     sources: ClassVar[dict[str, str]] = {"spin": "accumulate.c"}
 
     @checked
-    def __init__(self, *, sizes: Numbers) -> None:
-        sizes = numbers(sizes, "a size")
+    def __init__(self, **given: Unpack[AccumulateOptions]) -> None:
+        sizes = asked(AccumulateOptions, given)["sizes"]
         for size in sizes:
             if size % _NUMBER_BYTES or not 0 < size <= _LARGEST:
                 raise InputError(f"--sizes: an array of complex numbers has 8, 16, 24 ... bytes, up to 2Gi, not {size}")

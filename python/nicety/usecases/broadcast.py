@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
-from nicety.shared.checks import Numbers, numbers
+from nicety.shared.options import asked
+from nicety.shared.requests import BroadcastOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
@@ -51,8 +52,7 @@ class Broadcast(UseCase):
     """A broadcast along a binomial tree, for each number of nodes and each size.
 
     Args:
-        nodes: numbers of processes, one on each node.
-        sizes: bytes.
+        given: as `BroadcastOptions` says.
 
     Raises:
         InputError: a number of nodes or a size that a broadcast cannot have.
@@ -70,8 +70,8 @@ class Broadcast(UseCase):
     }
 
     @checked
-    def __init__(self, *, nodes: Numbers, sizes: Numbers) -> None:
-        nodes, sizes = numbers(nodes, "a number of nodes"), numbers(sizes, "a size")
+    def __init__(self, **given: Unpack[BroadcastOptions]) -> None:
+        nodes, sizes = asked(BroadcastOptions, given).values()
         for count in nodes:
             if count < 2:  # noqa: PLR2004, a root and a receiver
                 raise InputError(f"--nodes: a broadcast takes a root and a receiver, so 2 nodes or more, not {count}")

@@ -15,12 +15,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
-from nicety.shared.checks import Numbers, numbers, text, whole
+from nicety.shared.options import asked
+from nicety.shared.requests import DatatypeOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer
@@ -137,10 +138,7 @@ class Datatype(UseCase):
     """A strided or scattered receive, for each length of a block.
 
     Args:
-        size: bytes of the message.
-        blocks: lengths of blocks in bytes, which divide the size; their mean for a `list`. Those of `default_blocks`
-            where it is left out.
-        layout: `vector` or `list`.
+        given: as `DatatypeOptions` says.
 
     Raises:
         InputError: a size, block or layout that cannot be.
@@ -154,10 +152,9 @@ class Datatype(UseCase):
     figure: ClassVar[Figure] = BANDWIDTH
 
     @checked
-    def __init__(self, *, size: int, blocks: Numbers | None = None, layout: str = "vector") -> None:
-        size = whole(size, "the size")
-        blocks = None if blocks is None else numbers(blocks, "the length of a block")
-        if text(layout, "layout", "vector") not in LAYOUTS:
+    def __init__(self, **given: Unpack[DatatypeOptions]) -> None:
+        size, blocks, layout = asked(DatatypeOptions, given).values()
+        if layout not in LAYOUTS:
             raise InputError(f"--layout: one of {' and '.join(LAYOUTS)} at a time, not {layout!r}")
         if not 0 < size <= _LARGEST:
             raise InputError(f"--size: a message has 1 to 1Gi bytes ({_LARGEST}), not {size}")

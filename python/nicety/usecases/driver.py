@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from nicety import _native
 from nicety.build.compiler import compile_handlers, library_source
 from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError, RunError
 from nicety.program.failures import Allowed, allowed, retold
-from nicety.program.faults import Faults, faults_text
 from nicety.program.reports import transport_of
-from nicety.shared.checks import MOST_ITERATIONS, U64, Names, Overrides, changes, names, whole
+from nicety.shared.checks import U64, Place, whole
+from nicety.shared.options import asked
+from nicety.shared.requests import UseCaseOptions
 from nicety.shared.typed import checked
 from nicety.show.html import Shown
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
@@ -32,35 +33,19 @@ if TYPE_CHECKING:
 def run_usecase(
     case: UseCase,
     *,
-    nics: Names,
-    modes: Names | None = None,
-    overrides: Overrides = (),
-    topology: str | None = None,
-    noise: str | None = None,
-    faults: Faults | None = None,
-    seed: int = 1,
-    iterations: int = 1,
-    handlers: Path | str | None = None,
+    handlers: Place | None = None,
     cc: str | None = None,
     allow_failures: Allowed = (),
-    trace: Path | str | None = None,
+    trace: Place | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     note: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **given: Unpack[UseCaseOptions],
 ) -> UseCaseReport:
     """Run a use case on one or several cards, in one or several modes, and check every byte of its results.
 
     Args:
         case: the use case with its sweep, such as `nicety.usecases.Broadcast(nodes=[2, 4], sizes=[8])`.
-        nics: cards: names of specs, or paths of spec files.
-        modes: who does the work; all that the use case has where it is left out.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
-        topology: how the nodes are joined; a pair where all points have two, and a star otherwise, unless it is named.
-        noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
-        faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
-            and `transport`, what each rank's card did about it, of all iterations together.
-        seed: of every random stream. Iteration i has seed + i.
-        iterations: runs of each point, which differ where there is noise.
         handlers: the user's own handlers in C, instead of the library's.
         cc: a compiler to use instead of the one in the `ziglang` package.
         allow_failures: failures of handlers that are part of the experiment, as for `Cluster.run`; the report's
@@ -69,25 +54,27 @@ def run_usecase(
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         note: called with what a user should know of the sweep beside its result.
         progress: called with the number of rows that are done and that there will be.
+        given: as `UseCaseOptions` says.
 
     Raises:
         InputError: a card, mode, point, override or handler that does not exist or cannot be, before anything runs.
         HandlerFailure: a handler failed that is not allowed to.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a result.
     """
-    count = max(1, whole(iterations, "iterations", MOST_ITERATIONS))
+    nics, modes, iterations, overrides, topology, noise, faults, seed = asked(UseCaseOptions, given).values()
+    count = max(1, iterations)
     # Each iteration has a seed of its own.
     seed = whole(seed, "seed", U64 - count)
-    overrides = changes(overrides)
-    cards = _cards(names(nics, "a card", "spin-discrete"), overrides)
-    chosen = _modes(case, None if modes is None else names(modes, "a mode", "rdma"), handlers)
+    overrides = overrides or []
+    cards = _cards(nics, overrides)
+    chosen = _modes(case, modes, handlers)
     points = case.points()
     if not points:
         raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
     options["allow_failures"] = allowed(allow_failures)
-    options["faults"] = broken = faults_text(faults)
+    options["faults"] = faults
     options["topology"] = topology or ("pair" if pairs else "star")
     _check(case, cards, chosen, seed, options)
     compiled, programs = _compile(case, cards, chosen, handlers, cc)
@@ -110,7 +97,7 @@ def run_usecase(
             "overrides": overrides,
             "topology": options["topology"],
             "noise": noise,
-            **({} if broken is None else {"faults": broken}),
+            **({} if faults is None else {"faults": faults}),
             "compiler": compiled,
         },
         "rows": rows,
@@ -245,7 +232,7 @@ def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
     return cards
 
 
-def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Path | str | None) -> list[str]:
+def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Place | None) -> list[str]:
     handled = [mode for mode in case.modes if case.source(mode) is not None]
     if modes is None:
         return handled if handlers is not None else list(case.modes)
@@ -262,7 +249,7 @@ def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Path | str | No
 
 
 def _compile(
-    case: UseCase, cards: Sequence[Card], modes: Sequence[str], handlers: Path | str | None, cc: str | None
+    case: UseCase, cards: Sequence[Card], modes: Sequence[str], handlers: Place | None, cc: str | None
 ) -> tuple[dict[str, Any], dict[str, Handlers]]:
     """Compile what the modes run, for every card: what a report says of it, and the handlers by mode."""
     said: dict[str, Any] = {}

@@ -23,12 +23,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from nicety.errors import InputError, RunError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
-from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.options import arguments_of, asked
+from nicety.shared.requests import KeyValueOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-OPERATIONS = ("insert", "update", "lookup")
+OPERATIONS: Sequence[str] = arguments_of(KeyValueOptions)["operations"].option.default
 _PT = 1
 _SERVER = 0
 _WORD = 8
@@ -161,13 +162,7 @@ class KeyValue(UseCase):
     """A key-value store, for numbers of clients.
 
     Args:
-        clients: numbers of clients, one on each node beside the server's.
-        operations: which of `insert`, `update` and `lookup` are measured; inserts come before the others.
-        requests: of each kind, from each client; so many keys it inserts.
-        key_bytes: of a key, a multiple of 8.
-        value_bytes: of a value, a multiple of 8.
-        buckets: of the table; four for each key of the largest number of clients where it is left out. A client whose
-            key finds none hears so, and the row counts it as `refused`.
+        given: as `KeyValueOptions` says.
 
     Raises:
         InputError: what such a store cannot have.
@@ -182,19 +177,8 @@ class KeyValue(UseCase):
     sources: ClassVar[dict[str, str]] = {"spin": "kv.c"}
 
     @checked
-    def __init__(
-        self,
-        *,
-        clients: Numbers,
-        operations: Names = OPERATIONS,
-        requests: int = 64,
-        key_bytes: int = 16,
-        value_bytes: int = 64,
-        buckets: int | None = None,
-    ) -> None:
-        clients, operations = numbers(clients, "a number of clients"), names(operations, "an operation", "insert")
-        requests = whole(requests, "requests")
-        key_bytes, value_bytes = whole(key_bytes, "key_bytes"), whole(value_bytes, "value_bytes")
+    def __init__(self, **given: Unpack[KeyValueOptions]) -> None:
+        clients, operations, requests, key_bytes, value_bytes, buckets = asked(KeyValueOptions, given).values()
         for operation in operations:
             if operation not in OPERATIONS:
                 raise InputError(f"--operation: there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")
@@ -209,7 +193,6 @@ class KeyValue(UseCase):
         bucket = _WORD + key_bytes + value_bytes
         if buckets is None:
             buckets = _BUCKETS_A_KEY * max(clients, default=1) * requests
-        buckets = whole(buckets, "buckets")
         if buckets < 1 or buckets * bucket > _LARGEST_TABLE:
             raise InputError(
                 f"--buckets: a table has 1 bucket or more, and {_LARGEST_TABLE} bytes or less, not {buckets} buckets "

@@ -19,18 +19,19 @@ on top.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from nicety.errors import InputError, RunError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
 from nicety.program.run import Run
-from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.options import arguments_of, asked
+from nicety.shared.requests import MatchingOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, Messenger
 
-ARRIVALS = ("expected", "unexpected")
+ARRIVALS: Sequence[str] = arguments_of(MatchingOptions)["arrivals"].option.default
 _LARGEST = 1 << 30
 """Handlers count bytes in 32 bits."""
 _TAG = 5
@@ -40,10 +41,7 @@ class Matching(UseCase):
     """A message with a tag from one host to another, for each size.
 
     Args:
-        sizes: bytes.
-        eager_bytes: the longest message that is sent at once; of a longer one only a request.
-        arrivals: which of `expected` and `unexpected`.
-        overlap: whether to measure how much of a transfer the receiver's computing hides.
+        given: as `MatchingOptions` says.
 
     Raises:
         InputError: a size or an arrival that cannot be.
@@ -58,16 +56,8 @@ class Matching(UseCase):
     sources: ClassVar[dict[str, str]] = {"spin": "matching.c"}
 
     @checked
-    def __init__(
-        self,
-        *,
-        sizes: Numbers,
-        eager_bytes: int = 8192,
-        arrivals: Names = ARRIVALS,
-        overlap: bool = False,
-    ) -> None:
-        sizes, arrivals = numbers(sizes, "a size"), names(arrivals, "an arrival", "expected")
-        eager_bytes = whole(eager_bytes, "eager_bytes")
+    def __init__(self, **given: Unpack[MatchingOptions]) -> None:
+        sizes, eager_bytes, arrivals, overlap = asked(MatchingOptions, given).values()
         for arrival in arrivals:
             if arrival not in ARRIVALS:
                 raise InputError(f"--arrival: there is no arrival {arrival!r}; there are {' and '.join(ARRIVALS)}")
@@ -130,8 +120,9 @@ class Overlap(Matching):
         return ()
 
     @checked
-    def __init__(self, *, sizes: Numbers, eager_bytes: int = 8192, arrivals: Names = ARRIVALS) -> None:
-        super().__init__(sizes=sizes, eager_bytes=eager_bytes, arrivals=arrivals, overlap=True)
+    def __init__(self, **given: Unpack[MatchingOptions]) -> None:
+        given["overlap"] = True
+        super().__init__(**given)
 
 
 def overlap_ratio(alone_ps: int, together_ps: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nicety.program.faults import faults_line
+from nicety.shared.faults import faults_line
 from nicety.shared.ranges import format_size
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

@@ -22,13 +22,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
-from nicety.shared.checks import Names, Numbers, names, numbers, whole
+from nicety.shared.options import arguments_of, asked
+from nicety.shared.requests import StorageOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-OPERATIONS = ("write", "read", "rebuild")
+OPERATIONS: Sequence[str] = arguments_of(StorageOptions)["operations"].option.default
 _PT = 1
 _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
@@ -65,10 +66,7 @@ class Storage(UseCase):
     """Writes to, reads from, and the rebuilding of a data server in a RAID-5 array, for each size.
 
     Args:
-        sizes: bytes of a block; of the server's contents where it is rebuilt.
-        operations: which of `write`, `read` and `rebuild`.
-        servers: data servers; one more has the parity, and one node is the client.
-        requests: writes or reads whose mean time is measured; before a server is rebuilt, writes to each.
+        given: as `StorageOptions` says.
 
     Raises:
         InputError: what a storage array cannot have.
@@ -83,16 +81,8 @@ class Storage(UseCase):
     sources: ClassVar[dict[str, str]] = {"spin": "storage.c"}
 
     @checked
-    def __init__(
-        self,
-        *,
-        sizes: Numbers,
-        operations: Names = OPERATIONS,
-        servers: int = 4,
-        requests: int = 4,
-    ) -> None:
-        sizes, operations = numbers(sizes, "a size"), names(operations, "an operation", "write")
-        servers, requests = whole(servers, "servers"), whole(requests, "requests")
+    def __init__(self, **given: Unpack[StorageOptions]) -> None:
+        sizes, operations, servers, requests = asked(StorageOptions, given).values()
         for operation in operations:
             if operation not in OPERATIONS:
                 raise InputError(f"--operation: there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")

@@ -27,21 +27,38 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// A request. The JSON form is the one that the command line passes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+fn usual_card() -> String {
+    "nfp-4000".to_owned()
+}
+
+const fn usual_sketches() -> u32 {
+    2048
+}
+
+/// Count the distinct source addresses of a capture on a card, and one by one beside it.
+///
+/// A capture that is damaged is counted up to there; what comes of it is printed, and the status is 2.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CountOptions")]
 pub struct Request {
     /// The capture.
+    #[schemars(extend("format" = "derived"))]
     pub file: String,
-    /// The card, by name or path.
+    /// The card: the name of a spec, or a file's path.
+    #[serde(default = "usual_card")]
+    #[schemars(extend("metavar" = "NAME", "format" = "path"))]
     pub nic: String,
-    /// `KEY=VALUE` overrides of the spec.
+    /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Sketches: a power of two.
+    /// Words that stand for the addresses: a power of two from 16 to what the card's CLS holds.
+    #[serde(default = "usual_sketches")]
+    #[schemars(range(min = 1))]
     pub sketches: u32,
-    /// How the addresses reach the card.
+    /// Packets come through the port, or addresses through channels from the host.
     #[serde(default)]
+    #[schemars(extend("metavar" = "port|channels"))]
     pub through: Through,
 }
 

@@ -38,36 +38,67 @@ const CLIMBS_EACH: u32 = 10;
 /// The most jobs of a run.
 const MOST_JOBS: u32 = 10_000;
 
-/// A request. The JSON form is the one that the command line passes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+fn usual_card() -> String {
+    "nfp-4000".to_owned()
+}
+
+const fn usual_restarts() -> u32 {
+    200
+}
+
+const fn usual_climbers() -> u32 {
+    59
+}
+
+const fn usual_seed() -> u32 {
+    1
+}
+
+/// Look for a short tour: many climbs by 2-opt on the microengines of a card.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "TourOptions")]
 pub struct Request {
     /// The problem's file, or `kroA100`.
+    #[schemars(extend("format" = "derived"))]
     pub file: String,
-    /// The card, by name or path.
+    /// The card: the name of a spec, or a file's path.
+    #[serde(default = "usual_card")]
+    #[schemars(extend("metavar" = "NAME", "format" = "path"))]
     pub nic: String,
-    /// `KEY=VALUE` overrides of the spec.
+    /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Climbs in all.
+    /// Climbs in all, each from a tour that a random number chooses.
+    #[serde(default = "usual_restarts")]
+    #[schemars(range(min = 1))]
     pub restarts: u32,
-    /// Climbers; the manager has one microengine more.
+    /// Processes that climb, each on a microengine of its own; the manager has one more.
+    #[serde(default = "usual_climbers")]
+    #[schemars(range(min = 1))]
     pub climbers: u32,
-    /// How distances are computed: `table` or `root`.
-    pub distances: String,
-    /// Climbs of a job; ten for each climber if left out.
+    /// `table`, which looks them up in CLS, or `root`, an integer root each time; both are exact.
     #[serde(default)]
+    #[schemars(extend("metavar" = "table|root"))]
+    pub distances: Distances,
+    /// Climbs given to the card at once. Default: ten a climber.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
     pub job: Option<u32>,
-    /// The seed of the climbs' random numbers.
+    /// Of the random tours.
+    #[serde(default = "usual_seed")]
     pub seed: u32,
     /// Whether this machine's CPUs make the same climbs.
     #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
     pub compare_cpu: bool,
-    /// The file that keeps finished jobs.
+    /// Keep what is done in a file, and go on with what is there.
     #[serde(default)]
+    #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub resume: Option<String>,
     /// A digest of the program's sources and compiler options: kept jobs belong to one program.
     #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
     pub program: String,
 }
 
@@ -80,6 +111,8 @@ pub struct Plan {
     pub cities: Vec<(u16, u16)>,
     /// The number of each in the file.
     pub nodes: Vec<u32>,
+    /// The seed.
+    pub seed: u32,
 }
 
 /// The application's name.
@@ -113,7 +146,7 @@ pub struct Report {
     /// Climbers.
     pub climbers: u32,
     /// `table` or `root`.
-    pub distances: &'static str,
+    pub distances: Distances,
     /// Climbs of a job.
     pub job_climbs: u32,
     /// Jobs.
@@ -174,15 +207,6 @@ impl Request {
         let card = cards::load(&self.nic, &self.overrides)?;
         let nic = card.listing.name.clone();
         let spec = card.processor(&nic)?.clone();
-        let distances = match self.distances.as_str() {
-            "table" => Distances::Table,
-            "root" => Distances::Root,
-            other => {
-                return Err(Error::Input(format!(
-                    "--distances {other}: table, which looks them up in CLS, or root, which computes each"
-                )));
-            }
-        };
         if self.job == Some(0) {
             return Err(Error::Input("--job 0: a job has 1 climb at least".into()));
         }
@@ -201,7 +225,7 @@ impl Request {
             climbs: self.restarts,
             climbers: self.climbers as usize,
             seed: self.seed,
-            distances,
+            distances: self.distances,
         };
         job.check(&spec)?;
         Ok(Resolved { instance, card, nic, spec, job })
@@ -224,7 +248,7 @@ struct Resolved {
 /// [`Error::Input`] when the request is wrong.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let Resolved { instance, spec, .. } = request.resolve()?;
-    Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes })
+    Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes, seed: request.seed })
 }
 
 /// The lengths of the tours that the climbs find, by their numbers: those of the card, computed on this
@@ -264,7 +288,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         nic,
         restarts: request.restarts,
         climbers: request.climbers,
-        distances: if job.distances == Distances::Table { "table" } else { "root" },
+        distances: job.distances,
         job_climbs: each.min(request.restarts),
         jobs: parts.len(),
         length: best.length,

@@ -3,7 +3,7 @@
 use super::file::plain;
 use super::parts::Part;
 use super::{Instance, Request};
-use crate::tsp::card::Best;
+use crate::tsp::card::{Best, Distances};
 use nicety::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ struct Kept {
     seed: u32,
     climbers: u32,
     job: u32,
-    distances: String,
+    distances: Distances,
     card: String,
     program: String,
     jobs: Vec<KeptJob>,
@@ -82,7 +82,7 @@ impl State {
             seed: request.seed,
             climbers: request.climbers,
             job: request.job_climbs(),
-            distances: request.distances.clone(),
+            distances: request.distances,
             card: spec_hash.to_owned(),
             program: request.program.clone(),
             jobs: Vec::new(),

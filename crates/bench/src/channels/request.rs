@@ -71,53 +71,71 @@ impl Direction {
     }
 }
 
+fn usual_cards() -> Vec<String> {
+    vec!["nfp-4000".to_owned()]
+}
+
 const fn default_seed() -> u64 {
     1
 }
 
-/// The request of a benchmark of channels. The JSON form is what other languages hand over.
+/// The request of a benchmark of channels.
+///
+/// The JSON form is what other languages hand over, and the command line's options are made of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ChannelRequest")]
+#[schemars(rename = "ChannelOptions")]
 pub struct Request {
     /// The benchmark.
     pub benchmark: Benchmark,
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Modes; both if empty.
+    /// `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
     #[serde(default)]
+    #[schemars(extend("metavar" = "M[,N]", "example" = "direct"))]
     pub modes: Option<Vec<String>>,
-    /// Directions; both if empty.
+    /// `host-to-card` or `card-to-host`; both if left out.
     #[serde(default)]
+    #[schemars(extend("metavar" = "D[,E]", "example" = "host-to-card"))]
     pub directions: Option<Vec<String>>,
-    /// Message sizes in bytes.
+    /// Message sizes in bytes: 8:56 doubles, commas list.
+    #[schemars(extend("usual" = {"channel-latency": "8:56", "channel-bandwidth": "64Ki:20Mi"}))]
     pub sizes: Vec<u64>,
-    /// Numbers of processes, each with a thread of the host, for the bandwidth; 1 if empty.
+    /// Numbers of processes that move the payload at once, each with a thread of the host.
     #[serde(default)]
+    #[schemars(extend("default" = [1], "usual" = "1,8", "only" = "channel-bandwidth"))]
     pub processes: Option<Vec<u32>>,
-    /// Bytes that all processes move together, for the bandwidth.
+    /// Bytes that all processes move together in a run.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_PAYLOAD), extend("default" = PAYLOAD, "metavar" = "SIZE", "only" = "channel-bandwidth"))]
     pub payload: Option<u64>,
-    /// Messages measured, for the latency.
+    /// Messages measured for each size.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = BATCH, "only" = "channel-latency"))]
     pub iterations: Option<u64>,
-    /// Warm-up messages, for the latency.
+    /// Messages before these.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = WARMUP, "only" = "channel-latency"))]
     pub warmup: Option<u64>,
-    /// Runs measured, for the bandwidth.
+    /// Runs measured, which differ in when threads begin.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_RUNS), extend("default" = RUNS, "only" = "channel-bandwidth"))]
     pub runs: Option<u32>,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Background noise on the host's CPUs, as [`Noise`] is written.
+    /// Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period.
     #[serde(default)]
+    #[schemars(extend("metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// The seed.
+    /// Of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "default_seed")]
     pub seed: u64,
 }
 
+/// Default number of messages before those measured.
+const WARMUP: u64 = 1;
 /// Default number of messages in a batch, as in NFComms.
 const BATCH: u64 = 100;
 /// Most messages, measured or for warm-up: their figures are kept, and the bytes of direct ones too.
@@ -178,7 +196,7 @@ impl Request {
     }
 
     pub(super) fn warmup(&self) -> u64 {
-        self.warmup.unwrap_or(1)
+        self.warmup.unwrap_or(WARMUP)
     }
 
     pub(super) fn runs(&self) -> u32 {

@@ -48,7 +48,7 @@ pub fn run(
     environment: &Environment<'_>,
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
-    let Resolved { cards } = request.resolve()?;
+    let Resolved { cards, packet_sizes } = request.resolve()?;
     let mut handlers = Vec::new();
     for (nic, card) in &cards {
         let elf = environment.compiled.get(nic).ok_or_else(|| {
@@ -64,12 +64,12 @@ pub fn run(
         loaded.check(&spec.hpu)?;
         handlers.push(loaded);
     }
-    let total = cards.len() * request.packet_sizes.len();
+    let total = cards.len() * packet_sizes.len();
     let mut rows = Vec::with_capacity(total);
     let mut failures = Vec::new();
     (environment.progress)(0, total);
     for ((nic, card), handlers) in cards.iter().zip(&handlers) {
-        for &packet_bytes in &request.packet_sizes {
+        for &packet_bytes in &packet_sizes {
             let recorded = recorded.filter(|_| rows.is_empty());
             let rig = Rig { request, environment, card, handlers, packet_bytes };
             let (row, failed) = rig.measure(recorded).map_err(|error| at_point(error, nic, packet_bytes))?;

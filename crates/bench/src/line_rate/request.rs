@@ -6,6 +6,8 @@ use nicety::cards::Card;
 use nicety_nic::SpinSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::iter;
+use std::ops::RangeInclusive;
 
 /// Names of handlers in the program, if they are not the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -20,6 +22,8 @@ pub struct Names {
     pub completion: Option<String>,
 }
 
+/// Payload bytes of a packet, doubled from the first on, unless the request says which.
+const USUAL_SIZES: RangeInclusive<u64> = 64..=4096;
 /// Default number of packets in a message.
 const MESSAGE_PACKETS: u64 = 64;
 /// Default number of measured packets, rounded to whole messages.
@@ -28,6 +32,12 @@ const MEASURED_PACKETS: u64 = 2048;
 const WARMUP_PACKETS: u64 = 512;
 /// Most packets of one size: their rows are kept.
 const MOST_PACKETS: u64 = 1_000_000;
+/// Bytes of the handlers' state, unless more are given.
+const STATE: u64 = 1024;
+/// Most bytes of it.
+const MOST_STATE: u64 = 64 << 20;
+/// Most bytes of host memory that only handlers use.
+const MOST_MEMORY: u64 = 1 << 30;
 /// The longest message, in bytes: handlers count in 32 bits.
 const LONGEST: u64 = 1 << 31;
 
@@ -35,48 +45,58 @@ const fn default_seed() -> u64 {
     1
 }
 
-const fn default_state_bytes() -> u64 {
-    1024
+fn usual_cards() -> Vec<String> {
+    vec!["spin-discrete".to_owned()]
 }
 
 const fn default_handler_memory() -> u64 {
     65_536
 }
 
-/// The request of a line-rate check. The JSON form is what other languages hand over.
+/// Send packets to handlers at the rate of the wire: what each takes, and whether the card keeps up.
+///
+/// The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for the
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LineRateRequest")]
+#[schemars(rename = "LineRateOptions")]
 pub struct Request {
-    /// Cards, by name or path.
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Payload of a packet, in bytes.
-    pub packet_sizes: Vec<u64>,
+    /// Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards carry.
+    #[serde(default)]
+    pub packet_sizes: Option<Vec<u64>>,
     /// Packets of a message.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_PACKETS), extend("default" = MESSAGE_PACKETS))]
     pub message_packets: Option<u64>,
-    /// Messages measured.
+    /// Messages measured. Default: as many as have 2048 packets.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,
-    /// `KEY=VALUE` overrides of the specs.
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Initial size of the handlers' state in HPU memory, in bytes; zeros beyond `state`.
-    #[serde(default = "default_state_bytes")]
-    pub state_bytes: u64,
-    /// The first bytes of the state.
+    /// Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
+    #[serde(default)]
+    #[schemars(range(max = MOST_STATE), extend("metavar" = "SIZE"))]
+    pub state_bytes: Option<u64>,
+    /// What the handlers' state begins with, as in 0100ff; zeros follow.
     #[serde(default)]
     pub state: Vec<u8>,
-    /// The first bytes of every message: the user's header.
+    /// What every message begins with; the rest is random.
     #[serde(default)]
     pub user_header: Vec<u8>,
-    /// The second host memory region, used only by handlers, in bytes.
+    /// Bytes of host memory that only handlers use.
     #[serde(default = "default_handler_memory")]
+    #[schemars(range(max = MOST_MEMORY), extend("metavar" = "SIZE"))]
     pub handler_memory: u64,
     /// Names of the handlers.
     #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
     pub names: Names,
-    /// The seed.
+    /// Of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "default_seed")]
     pub seed: u64,
 }
@@ -99,6 +119,7 @@ impl Messages {
 /// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
+    pub(super) packet_sizes: Vec<u64>,
 }
 
 impl Request {
@@ -106,11 +127,11 @@ impl Request {
     pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
-            packet_sizes: packet_sizes.to_vec(),
+            packet_sizes: Some(packet_sizes.to_vec()),
             message_packets: None,
             messages: None,
             overrides: Vec::new(),
-            state_bytes: default_state_bytes(),
+            state_bytes: None,
             state: Vec::new(),
             user_header: Vec::new(),
             handler_memory: default_handler_memory(),
@@ -127,6 +148,10 @@ impl Request {
         nicety::from_json(text, "the line-rate check's request")
     }
 
+    pub(super) fn state_bytes(&self) -> u64 {
+        self.state_bytes.unwrap_or(STATE.max(self.state.len() as u64))
+    }
+
     pub(super) fn messages(&self) -> Messages {
         let packets_each = self.message_packets.unwrap_or(MESSAGE_PACKETS);
         let around = WARMUP_PACKETS.div_ceil(packets_each);
@@ -137,9 +162,6 @@ impl Request {
     /// Reads the cards, and checks the numbers.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
-        if self.packet_sizes.is_empty() {
-            return wrong("no packet size named; write for example --packet-sizes 64:4Ki".into());
-        }
         for (option, value) in [("--message-packets", self.message_packets), ("--messages", self.messages)] {
             if value == Some(0) {
                 return wrong(format!("{option} is at least 1"));
@@ -160,24 +182,31 @@ impl Request {
             ));
         }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
-        for (name, card) in &cards {
-            self.check_sizes(name, card, messages)?;
+        let packet_sizes = match &self.packet_sizes {
+            Some(sizes) => sizes.clone(),
+            None => usual_sizes(&cards)?,
+        };
+        if packet_sizes.is_empty() {
+            return wrong("no packet size named; write for example --packet-sizes 64:4Ki".into());
         }
-        if self.state.len() as u64 > self.state_bytes {
+        for (name, card) in &cards {
+            self.check_sizes(name, card, &packet_sizes, messages)?;
+        }
+        if self.state.len() as u64 > self.state_bytes() {
             return wrong(format!(
                 "a state of {} bytes was given, and --state-bytes is {}; write --state-bytes {}",
                 self.state.len(),
-                self.state_bytes,
+                self.state_bytes(),
                 self.state.len()
             ));
         }
-        Ok(Resolved { cards })
+        Ok(Resolved { cards, packet_sizes })
     }
 
-    fn check_sizes(&self, name: &str, card: &Card, messages: Messages) -> Result<(), Error> {
+    fn check_sizes(&self, name: &str, card: &Card, sizes: &[u64], messages: Messages) -> Result<(), Error> {
         let spec = card.spec.of::<SpinSpec>()?;
         let most = spec.packet_payload;
-        for &size in &self.packet_sizes {
+        for &size in sizes {
             if size == 0 {
                 return Err(Error::Input(
                     "--packet-sizes: a packet of 0 bytes runs no payload handler; begin with 1".into(),
@@ -208,6 +237,15 @@ impl Request {
     }
 }
 
+/// The usual packet sizes that the packets of all cards carry, or the most that they do if that is less.
+fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
+    let payloads = cards.iter().map(|(_, card)| Ok(card.spec.of::<SpinSpec>()?.packet_payload));
+    let most = payloads.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(*USUAL_SIZES.end());
+    let sizes = iter::successors(Some(*USUAL_SIZES.start()), |size| Some(size * 2));
+    let sizes: Vec<u64> = sizes.take_while(|size| *size <= most.min(*USUAL_SIZES.end())).collect();
+    Ok(if sizes.is_empty() { vec![most] } else { sizes })
+}
+
 /// A program to compile for a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
@@ -229,7 +267,7 @@ pub struct Plan {
 /// # Errors
 /// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let Resolved { cards } = request.resolve()?;
+    let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| {
         let spec = card.spec.of::<SpinSpec>()?;
         Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone() })

@@ -116,7 +116,7 @@ impl Rig<'_> {
         let memory = host.alloc(self.packet_bytes * messages.packets_each)?;
         let of_handlers = host.alloc(self.request.handler_memory)?;
         let mut state = self.request.state.clone();
-        state.resize(self.request.state_bytes as usize, 0);
+        state.resize(self.request.state_bytes() as usize, 0);
         let attached = portals.attach(self.handlers, &state, Some(&of_handlers))?;
         let counter = portals.ct_alloc()?;
         portals.pt_alloc(Some(PT), None)?;

@@ -8,6 +8,8 @@ pub use native::{Best, Climber, distance};
 use crate::experiment::{self, Bench, ExperimentError};
 use nicety_nic::nfp::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
 use nicety_types::{Duration, Path};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,11 +30,13 @@ mod job {
 const TARGET: u32 = 1;
 
 /// How a climber computes distances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Distances {
     /// By an integer square root each time.
     Root,
     /// From a table in CLS.
+    #[default]
     Table,
 }
 

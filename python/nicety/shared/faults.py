@@ -1,42 +1,15 @@
-"""Faults of the network: how they are given, and what a run says of them."""
+"""Faults of the network as users give them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from nicety import _native
 from nicety.errors import InputError
-
-
-@dataclass(frozen=True)
-class LinkReport:
-    """Effects of faults on one direction of a link.
-
-    Attributes:
-        link: its name, such as `hosts.0 -> switch.0`.
-        packets: packets that were put on it, those that were sent again and acknowledgements among them.
-        lost: those that never arrived.
-        corrupted: those of which a byte was damaged.
-        duplicated: those of which a second one followed.
-        reordered: those that were delayed.
-    """
-
-    link: str
-    packets: int
-    lost: int
-    corrupted: int
-    duplicated: int
-    reordered: int
-
-
-Faults = str | PathLike[str] | Mapping[str, Any]
-"""Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
-
+from nicety.shared.checks import Faults
 
 _FILE = "# of the file "
 """The beginning of the last line of faults that were read from a file, so that reports can name it."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from nicety.cli.arguments import command
 from nicety.cli.options import Arrow, Csv, Json, Plot, Trace, TraceScale
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from nicety.cli.files import Files
 
 _R = TypeVar("_R", bound=Mapping[str, Any])
-
-Progress = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +27,15 @@ class Output:
     as_json: bool
 
     @property
-    def trace(self) -> Path | None:
-        """The file for a timeline."""
-        return self.files.trace
+    def timeline(self) -> dict[str, Any]:
+        """The file for a timeline, and the unit of its ticks."""
+        return {"trace": self.files.trace, "trace_scale": self.files.scale}
 
-    @property
-    def scale(self) -> Literal["ns", "ps"]:
-        """The unit of a tick of the timeline."""
-        return self.files.scale
-
-    def of(
-        self, run: Callable[[Progress], _R], text: Callable[..., str], figure: Callable[..., Figure], **shown: bool
-    ) -> _R:
+    def of(self, run: Callable[..., _R], text: Callable[..., str], figure: Callable[..., Figure], **shown: bool) -> _R:
         """Run a benchmark, write its files, and print it.
 
         Args:
-            run: measures, given what tells its progress.
+            run: measures, given a function that it tells its `progress`.
             text: makes the report a text.
             figure: makes it a picture.
             shown: what of it is shown, for both.
@@ -64,7 +53,7 @@ class Output:
         self.files.check()
         with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
             warnings.simplefilter("always", RecordingWarning)
-            report, failed = with_report(run, lambda done, total: bar.advance(done, total, "measuring"))
+            report, failed = with_report(run, progress=lambda done, total: bar.advance(done, total, "measuring"))
         for warning in warned:
             note(str(warning.message))
         self.files.write(report, lambda: figure(report, **shown))
@@ -91,38 +80,26 @@ def _output(
     return Output(Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale), as_json)
 
 
+def _untraced(*, plot: Plot = None, csv: Csv = None, arrow: Arrow = None, as_json: Json = False) -> Output:
+    return _output(plot=plot, csv=csv, arrow=arrow, as_json=as_json)
+
+
 def add(
-    group: typer.Typer, name: str, act: Callable[..., None], *, text: str | None = None, traces: bool = True
+    group: typer.Typer,
+    name: str,
+    act: Callable[..., None],
+    *requests: type,
+    text: str | None = None,
+    traces: bool = True,
 ) -> None:
-    """Add a command that measures. Its options are those of `act`, and in place of `output` those of an `Output`.
+    """Add a command that measures: one of `nicety.cli.arguments.command`, whose `act` gets an `Output` as well.
 
     Args:
         group: what it is added to.
         name: as the command line has it.
         act: what it does.
-        text: what it says of itself, where that is not `act`'s docstring.
+        requests: TypedDicts of its options.
+        text: what it says of itself, where that is not the first request's docstring.
         traces: whether it can write a timeline.
     """
-    own, common = signature(act), signature(_output)
-    del own["output"]
-    if not traces:
-        del common["trace"], common["trace_scale"]
-
-    def command(**given: Any) -> None:
-        output = _output(**{option: given.pop(option) for option in common})
-        act(**given, output=output)
-
-    take(command, [*own.values(), *common.values()])
-    group.command(name, help=text or act.__doc__)(command)
-
-
-def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name, with annotations that are no texts."""
-    return dict(inspect.signature(function, eval_str=True).parameters)
-
-
-def take(command: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
-    """Give a command the options of other functions."""
-    named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer reads it
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+    command(group, name, act, *requests, text=text, more=_output if traces else _untraced)

@@ -1,0 +1,54 @@
+"""What all benchmarks do that run programs on cards: compile what the plan names, measure, and write a timeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from nicety.shared.checks import Place
+from nicety.show.html import Shown
+
+if TYPE_CHECKING:
+    from nicety import _native
+    from nicety.shared.types import ProgramManifest
+
+Progress = Callable[[int, int], None]
+"""Called with the number of rows that are done and that there will be."""
+Scale = Literal["ns", "ps"]
+"""A tick of a timeline: a nanosecond or a picosecond."""
+Run = Callable[[str, dict[str, bytes], Progress | None, bool], "tuple[str, _native.Recording | None]"]
+
+
+def measured(
+    request: str,
+    plan: Callable[[str], str],
+    run: Run,
+    build: Callable[[Mapping[str, Any]], tuple[bytes, ProgramManifest]],
+    html: Callable[[Any], str],
+    *,
+    trace: Place | None = None,
+    trace_scale: Scale = "ns",
+    progress: Progress | None = None,
+) -> Shown:
+    """The report of a benchmark.
+
+    Args:
+        request: as JSON.
+        plan: names the programs to compile for it.
+        run: measures, with these programs.
+        build: compiles one of them, and gives what a manifest says of it.
+        html: shows the report in a notebook.
+        trace: a file for a timeline of what is measured first.
+        trace_scale: a tick of the timeline.
+        progress: is told how far it is.
+    """
+    built = {item["key"]: build(item) for item in json.loads(plan(request))["compile"]}
+    text, recording = run(request, {key: elf for key, (elf, _) in built.items()}, progress, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.show.traces import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(text)
+    report["manifest"]["compiler"] = {key: manifest for key, (_, manifest) in built.items()}
+    return Shown(report, html)

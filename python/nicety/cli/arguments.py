@@ -1,0 +1,180 @@
+"""Arguments of requests as options of commands."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from nicety.errors import InputError
+from nicety.shared.checks import U64, Names, Numbers, Overrides, shown
+from nicety.shared.options import Argument, arguments_of
+from nicety.shared.ranges import format_numbers, format_size, parse_ranges
+
+
+class CommandOption:
+    """An argument of a request on the command line, of a command that may be called as a benchmark is.
+
+    Attributes:
+        argument: the argument.
+        flag: the option's name.
+    """
+
+    def __init__(self, argument: Argument, command: str) -> None:
+        self.argument = argument
+        name = argument.name.removesuffix("s") if argument.type == Names else argument.name
+        flag = "--set" if argument.type == Overrides else f"--{name.replace('_', '-')}"
+        self.flag = argument.option.flag or flag
+        usual = argument.option.usual
+        self._usual = usual[command] if isinstance(usual, Mapping) else usual
+
+    @property
+    def _is_size(self) -> bool:
+        return self.argument.type is int and self.argument.option.metavar is not None
+
+    @property
+    def _default(self) -> Any:
+        """The value where nothing is given, as it is written; None where there is no one value."""
+        default = self.argument.option.default
+        if self.argument.type == Names:
+            # Cards are always named.
+            return None if default is None else [",".join(default)]
+        if self._usual is not None or default is None:
+            return self._usual
+        if self.argument.type == Numbers:
+            return format_numbers(default)
+        return format_size(default) if self._is_size else default
+
+    @property
+    def _limits(self) -> list[str]:
+        """The range of a number, where it has ends of its own."""
+        least, most = self.argument.option.least, self.argument.option.most
+        if self.argument.type is not int or (least == 0 and most == U64):
+            return []
+        return [f"At least {least}." if most == U64 else f"{least} to {most}."]
+
+    def parameter(self) -> inspect.Parameter:
+        """The option as a parameter of a command's function."""
+        of, option = self.argument.type, self.argument.option
+        default = self._default
+        kind: Any = str
+        metavar = option.metavar
+        if of in (Names, Overrides):
+            kind, metavar = list[str], metavar or ("A[,B]" if of == Names else "KEY=VALUE")
+        elif of == Numbers:
+            metavar = metavar or "RANGE"
+        elif of is bytes:
+            metavar = "HEX"
+        elif of is bool:
+            kind, default = bool, False
+        elif of is int and not self._is_size:
+            kind, metavar = int, "N"
+        if self.argument.name == "nics":
+            default = inspect.Parameter.empty
+        elif default is None:
+            kind = kind | None
+        text = " ".join([self.argument.text.replace("`", ""), *self._limits])
+        info = typer.Option(self.flag, metavar=metavar, help=text)
+        return inspect.Parameter(
+            self.argument.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+        )
+
+    def read(self, value: Any) -> Any:
+        """The value that a user has written; None where it is the request's own default.
+
+        Raises:
+            InputError: where it is none.
+        """
+        of = self.argument.type
+        if value is None or (self._usual is None and value == self._default):
+            return None
+        if of == Overrides:
+            return value
+        if of == Names:
+            return parse_names(value, self.flag)
+        if of == Numbers:
+            return parse_ranges(value, self.flag)
+        if self._is_size:
+            return self._size(value)
+        if of is bytes:
+            return self._bytes(value)
+        if of is int and not self.argument.option.least <= value <= self.argument.option.most:
+            least, most = self.argument.option.least, self.argument.option.most
+            raise InputError(f"{self.flag} is {least} to {shown(most)}, not {value}")
+        if typing.get_origin(of) is typing.Literal and value not in typing.get_args(of):
+            text = self.argument.text.replace("`", "").rstrip(".")
+            raise InputError(f"{self.flag} {value}: {text[0].lower()}{text[1:]}")
+        return value
+
+    def _size(self, value: str) -> int:
+        sizes = parse_ranges(value, self.flag)
+        if len(sizes) != 1:
+            what = "size" if self.argument.option.metavar == "SIZE" else "number"
+            raise InputError(f"{self.flag} {value}: one {what}, as in {self.flag} {self._default or '64Ki'}")
+        return sizes[0]
+
+    def _bytes(self, value: str) -> bytes:
+        try:
+            return bytes.fromhex(value.removeprefix("0x"))
+        except ValueError as error:
+            text = f"{self.flag} {value}: bytes are written as two hexadecimal digits each, as in 0100ff"
+            raise InputError(text) from error
+
+
+def parse_names(items: typing.Sequence[str], option: str) -> list[str]:
+    """The names of a list between commas, each once."""
+    names = [name.strip() for item in items for name in item.split(",")]
+    if not all(names):
+        raise InputError(f"{option} {','.join(items)!r}: an empty name; write names between commas")
+    return list(dict.fromkeys(names))
+
+
+def command(
+    group: typer.Typer,
+    name: str,
+    act: Callable[..., None],
+    *requests: type,
+    text: str | None = None,
+    more: Callable[..., Any] | None = None,
+) -> None:
+    """Add a command. Its options are the arguments of requests, and the parameters of `act` and `more`.
+
+    Args:
+        group: what it is added to.
+        name: as the command line has it.
+        act: what it does; it gets the requests' arguments by name, those that are given.
+        requests: TypedDicts, as in `nicety.shared.options`.
+        text: what it says of itself, where that is not the first request's docstring.
+        more: makes what `act` gets as `output`, of options that several commands have.
+    """
+    own, common = signature(act), signature(more) if more else {}
+    own.pop("output", None)
+    taken = [CommandOption(each, name) for request in requests for each in _of(request, name)]
+
+    def run(**given: Any) -> None:
+        output = {"output": more(**{option: given.pop(option) for option in common})} if more else {}
+        asked = {option.argument.name: option.read(given.pop(option.argument.name)) for option in taken}
+        act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
+
+    first = [parameter for parameter in own.values() if parameter.default is inspect.Parameter.empty]
+    rest = [parameter for parameter in own.values() if parameter.default is not inspect.Parameter.empty]
+    parameters = [*first, *(option.parameter() for option in taken), *rest, *common.values()]
+    named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer reads it
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+    about = requests[0].__doc__ or "" if text is None else text
+    about = about.partition("\n    Attributes:")[0]
+    group.command(name, help=inspect.cleandoc(about))(run)
+
+
+def _of(request: type, command: str) -> list[Argument]:
+    return [each for each in arguments_of(request).values() if each.option.only in {None, command}]
+
+
+def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function by name, with annotations that are no texts."""
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return {name: each for name, each in parameters.items() if each.kind is not inspect.Parameter.VAR_KEYWORD}

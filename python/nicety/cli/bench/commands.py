@@ -1,0 +1,189 @@
+"""`nicety bench`: its commands, whose options are the arguments of requests."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nicety.cli.bench.measure import Output, add
+from nicety.cli.options import (
+    AllowFailures,
+    Breakdown,
+    Compiler,
+    Defines,
+    IncludeDirs,
+    OwnHandlers,
+    Percentiles,
+    group,
+)
+from nicety.shared import requests, types
+from nicety.shared.options import arguments_of
+
+if TYPE_CHECKING:
+    from nicety.usecases import UseCase
+
+bench = group("Benchmarks: between two hosts, of use cases, or of what runs on a card.")
+
+
+def _messages(
+    benchmark: types.MessagesBenchmark,
+    *,
+    handlers: OwnHandlers = None,
+    cc: Compiler = None,
+    allow_failures: AllowFailures = None,
+    percentiles: Percentiles = False,
+    breakdown: Breakdown = False,
+    output: Output,
+    **given: Any,
+) -> None:
+    from nicety.bench.messages import benchmark_text, report_figure, run_benchmark
+    from nicety.errors import InputError
+
+    if breakdown and benchmark != "latency":
+        raise InputError(f"--breakdown: not for {benchmark}; only a latency has stages")
+    own: dict[str, Any] = {"handlers": handlers, "cc": cc, "allow_failures": allow_failures or ""}
+    output.of(
+        partial(run_benchmark, benchmark, **own, **output.timeline, **given),
+        benchmark_text,
+        report_figure,
+        breakdown=breakdown,
+        percentiles=percentiles,
+    )
+
+
+def _handlers(
+    file: Annotated[Path, typer.Argument(metavar="FILE.c", help="The handlers, in C.")],
+    header: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The payload handler, if not payload_handler.")
+    ] = None,
+    completion: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The completion handler, if not completion_handler.")
+    ] = None,
+    include_dirs: IncludeDirs = None,
+    defines: Defines = None,
+    cc: Compiler = None,
+    allow_failures: AllowFailures = None,
+    *,
+    output: Output,
+    **given: Any,
+) -> None:
+    from nicety.bench.line_rate import check_line_rate, line_rate_figure, line_rate_text
+    from nicety.build.sources import Handlers
+
+    named = {"header": header, "payload": payload, "completion": completion}
+    handlers = Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+    allow = allow_failures or ""
+    run = partial(check_line_rate, handlers, allow_failures=allow, **output.timeline, **given)
+    output.of(run, line_rate_text, line_rate_figure)
+
+
+def _channel_latency(
+    cc: Compiler = None,
+    percentiles: Percentiles = False,
+    breakdown: Breakdown = False,
+    *,
+    output: Output,
+    **given: Any,
+) -> None:
+    """Channels to the card's processes: how long a message takes, its acknowledgement included.
+
+    Messages follow each other on one channel; a figure is their mean.
+    """
+    from nicety.bench.channels import bench_channels, channel_figure, channel_text
+
+    run = partial(bench_channels, "channel-latency", cc=cc, **output.timeline, **given)
+    output.of(run, channel_text, channel_figure, breakdown=breakdown, percentiles=percentiles)
+
+
+def _channel_bandwidth(cc: Compiler = None, *, output: Output, **given: Any) -> None:
+    """Channels to the card's processes: bytes a second of a payload in messages of one size.
+
+    In mode direct a message goes in parts of 56 bytes, 500 of them at most for each process, as all are alike.
+    """
+    from nicety.bench.channels import bench_channels, channel_figure, channel_text
+
+    run = partial(bench_channels, "channel-bandwidth", cc=cc, **output.timeline, **given)
+    output.of(run, channel_text, channel_figure)
+
+
+def _registration(*, output: Output, **given: Any) -> None:
+    from nicety.bench.interfaces import bench_registration, interface_figure, interface_text
+
+    output.of(partial(bench_registration, **given), interface_text, interface_figure)
+
+
+def _fairness(*, output: Output, **given: Any) -> None:
+    from nicety.bench.interfaces import bench_fairness, interface_figure, interface_text
+
+    output.of(partial(bench_fairness, **given), interface_text, interface_figure)
+
+
+def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
+    from nicety.bench.contexts import bench_pcsa, context_figure, context_text
+
+    output.of(partial(bench_pcsa, cc=cc, **given), context_text, context_figure)
+
+
+def _usecase(
+    request: type,
+    *,
+    handlers: OwnHandlers = None,
+    cc: Compiler = None,
+    allow_failures: AllowFailures = None,
+    percentiles: Annotated[
+        bool, typer.Option("--percentiles", help="Show minimum, median, p99 and maximum of the iterations.")
+    ] = False,
+    output: Output,
+    **given: Any,
+) -> None:
+    from nicety.cli.output import failed, note
+    from nicety.usecases import run_usecase
+    from nicety.usecases.driver import incomplete_text
+    from nicety.usecases.report import report_text, usecase_figure
+
+    case = _case(request, {name: given.pop(name) for name in arguments_of(request) if name in given})
+    own: dict[str, Any] = {"handlers": handlers, "cc": cc, "allow_failures": allow_failures or "", "note": note}
+    run = partial(run_usecase, case, **own, **output.timeline, **given)
+    report = output.of(run, report_text, usecase_figure, percentiles=percentiles)
+    if report["incomplete"]:
+        raise failed([incomplete_text(row) for row in report["incomplete"]])
+
+
+def _case(request: type, given: dict[str, Any]) -> UseCase:
+    from nicety import usecases
+
+    name = request.__name__.removesuffix("Options")
+    if given.pop("overlap", False):
+        name = "Overlap"
+    case: UseCase = getattr(usecases, name)(**given)
+    return case
+
+
+_MESSAGES: dict[types.MessagesBenchmark, str] = {
+    "latency": "Half a round trip between two hosts.",
+    "bandwidth": "A window of messages one way, in bytes a second.",
+    "message-rate": "A window of messages one way, in messages a second.",
+}
+for _benchmark, _text in _MESSAGES.items():
+    add(bench, _benchmark, partial(_messages, _benchmark), types.MessagesOptions, text=_text)
+add(bench, "handlers", _handlers, types.LineRateOptions)
+for _name, _request in (
+    ("broadcast", requests.BroadcastOptions),
+    ("accumulate", requests.AccumulateOptions),
+    ("datatype", requests.DatatypeOptions),
+    ("matching", requests.MatchingOptions),
+    ("storage", requests.StorageOptions),
+    ("kv", requests.KeyValueOptions),
+):
+    add(bench, _name, partial(_usecase, _request), _request, requests.UseCaseOptions)
+add(bench, "channel-latency", _channel_latency, types.ChannelOptions, text=_channel_latency.__doc__)
+add(bench, "channel-bandwidth", _channel_bandwidth, types.ChannelOptions, text=_channel_bandwidth.__doc__)
+add(bench, "registration", _registration, types.RegistrationOptions, traces=False)
+add(bench, "fairness", _fairness, types.FairnessOptions, traces=False)
+add(bench, "pcsa", _contexts, types.ContextOptions, traces=False)

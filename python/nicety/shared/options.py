@@ -1,0 +1,159 @@
+"""Options of requests: keyword arguments of Python functions, and of these the command line's options.
+
+A request is a TypedDict. The annotation of an item has its type, and an `Option` with what that does not say; the
+docstring says what the item is. A function takes them as `**given: Unpack[Request]`, under `typed.checked`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import fspath
+from typing import Any, Union
+
+from nicety.shared.checks import U64, Faults, Names, Numbers, Overrides, Place, changes, names, numbers, text, whole
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the type of an argument does not say of it.
+
+    Attributes:
+        default: its value where it is left out, if it is one value always.
+        least: the least number that it is.
+        most: the largest number.
+        usual: what the command line takes in place of the default, as it is written there; by benchmark, if they
+            differ.
+        metavar: what stands for its value in help texts.
+        flag: its name on the command line, if it is not the usual one.
+        each: what one of several is called in messages, if it is not the usual word.
+        example: a value, for messages.
+        only: the benchmark that has it, if others do not.
+    """
+
+    default: Any = None
+    least: int = 0
+    most: int = U64
+    usual: str | Mapping[str, str] | None = None
+    metavar: str | None = None
+    flag: str | None = None
+    each: str | None = None
+    example: str | None = None
+    only: str | None = None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a request: its name, type, documentation, whether it has to be given, and the rest."""
+
+    name: str
+    type: Any
+    text: str
+    required: bool
+    option: Option
+
+    @property
+    def each(self) -> str:
+        """What one of several is called."""
+        if self.option.each is not None:
+            return self.option.each
+        if self.name == "nics":
+            return "a card"
+        one = self.name.removesuffix("s").replace("_", " ")
+        if self.type == Names or one.endswith("size"):
+            return f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
+        return f"a number of {self.name}"
+
+    @property
+    def has_own_check(self) -> bool:
+        """Whether `read` says more of a wrong type than its name."""
+        return any(self.type == kind for kind in (Names, Numbers, Overrides, Faults))
+
+    def read(self, value: Any) -> Any:
+        """The value as in JSON.
+
+        Raises:
+            InputError: where it is none.
+        """
+        if self.type == Names:
+            default = self.option.default or self.option.example or ""
+            return names(value, self.each, default if isinstance(default, str) else default[0])
+        if self.type == Numbers:
+            return numbers(value, self.each, self.option.most)
+        if self.type == Overrides:
+            return changes(value)
+        if self.type == Faults:
+            from nicety.shared.faults import faults_text
+
+            return faults_text(value)
+        if self.type == Place:
+            return text(fspath(value), self.name, str(self.option.default or "a file's path"))
+        if self.type is int:
+            return whole(value, self.name, self.option.most)
+        return list(bytes(value)) if self.type is bytes else value
+
+
+@functools.cache
+def arguments_of(request: type) -> Mapping[str, Argument]:
+    """The arguments of a request, by name."""
+    texts = _texts(request.__doc__ or "")
+    hints = typing.get_type_hints(request, include_extras=True)
+    return {name: _argument(name, hint, texts[name]) for name, hint in hints.items()}
+
+
+def _argument(name: str, hint: Any, described: str) -> Argument:
+    required = typing.get_origin(hint) is typing.Required
+    of, option = typing.get_args(typing.get_args(hint)[0] if required else hint)
+    if typing.get_origin(of) in (Union, types.UnionType):
+        of = functools.reduce(operator.or_, [each for each in typing.get_args(of) if each is not type(None)])
+    return Argument(name, of, described, required, option)
+
+
+def _texts(docstring: str) -> dict[str, str]:
+    """What a docstring says of each attribute."""
+    _, _, attributes = docstring.partition("\n    Attributes:\n")
+    items = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", attributes, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in items}
+
+
+def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a request is given, as in JSON: None is as good as nothing.
+
+    Raises:
+        InputError: a value of another type, or a number out of range.
+    """
+    arguments = arguments_of(request).values()
+    return {
+        each.name: each.read(given[each.name])
+        for each in arguments
+        if each.required or given.get(each.name) is not None
+    }
+
+
+def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole request: what is given of it, and defaults for the rest.
+
+    Raises:
+        InputError: as `values_of`.
+    """
+    return {name: each.option.default for name, each in arguments_of(request).items()} | values_of(request, given)
+
+
+def request_text(request: type, given: Mapping[str, Any], **derived: object) -> str:
+    """A request as JSON: what is given of it, and what was derived from other arguments.
+
+    Raises:
+        InputError: as `values_of`.
+    """
+    return json.dumps({**derived, **values_of(request, given)})
+
+
+def texts_of(arguments: Sequence[Argument]) -> str:
+    """Arguments as lines of a docstring."""
+    return "".join(f"        {each.name}: {each.text[0].lower()}{each.text[1:]}\n" for each in arguments)
