@@ -111,7 +111,7 @@ impl Request {
             return wrong("no number of processes named; write for example --processes 1:64".into());
         }
         if !(1..=MOST_MESSAGES).contains(&self.messages) {
-            return wrong(format!("--messages {}: write 1 to {MOST_MESSAGES}", self.messages));
+            return wrong(format!("--messages is 1 to {MOST_MESSAGES}, not {}", self.messages));
         }
         let cards = load_cards(&self.nics, &self.overrides, "qnix")?;
         for (name, card) in &cards {

@@ -115,7 +115,7 @@ impl Request {
             return wrong("no number of contexts named; write for example --contexts 1..8".into());
         }
         if !(1..=MOST_UPDATES).contains(&self.updates) {
-            return wrong(format!("--updates {}: write 1 to {MOST_UPDATES}", self.updates));
+            return wrong(format!("--updates is 1 to {MOST_UPDATES}, not {}", self.updates));
         }
         let cards = load_cards(&self.nics, &self.overrides, "nfp-4000")?;
         for (name, card) in &cards {
