@@ -1,4 +1,4 @@
-"""How many cases the randomised tests try: few as a rule, many where somebody asks for a long run."""
+"""How many cases the randomised tests try: few as a rule, many in a long run."""
 
 from __future__ import annotations
 

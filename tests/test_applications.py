@@ -102,11 +102,11 @@ def test_states_are_shared_on_request_and_globals_by_an_application(handlers: Ca
     assert (main.name, main.handler_runs, other.name, other.handler_runs) == ("default", 4, "other", 2)
     assert (main.handlers_failed, main.messages_refused) == (0, 0)
     assert main.handler_cycles + other.handler_cycles == result.nodes[1].portals.handler_cycles
-    # A word of data and two states of one word, in pieces of 16 bytes; nobody has freed any.
+    # A word of data and two states of one word, in pieces of 16 bytes; none is freed.
     assert (main.hpu_memory_bytes, main.hpu_memory_most_bytes, other.hpu_memory_bytes) == (48, 48, 32)
 
 
-def test_a_budget_stops_a_handler_and_harms_nobody_else(handlers: Callable) -> None:
+def test_a_budget_stops_a_handler_and_no_other(handlers: Callable) -> None:
     loop, work = handlers(LOOP), handlers(WORK)
 
     async def receiver(host: nicety.Host) -> list[tuple[int, str]]:

@@ -174,7 +174,7 @@ def test_no_overlap_has_a_reason() -> None:
 
 
 JUNK = [None, 7, -1, 1.5, float("nan"), "x", "\0", b"x", [], {}, ["x"], [7], [None], True, object(), 10**30, {"x": 1}]
-"""What somebody may give by mistake, and some of which some functions take."""
+"""Mistaken arguments, some of which some functions take."""
 
 
 def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:

@@ -93,7 +93,7 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
 
 
 def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> None:
-    """The store is the last thing of a long slice: seen at its beginning, nobody would ever wait."""
+    """The store is the last thing of a long slice: seen at its beginning, no handler would ever wait."""
     short, long = check(tmp_path, "CAS", 4, work=10), check(tmp_path, "CAS", 4, work=110)
     each = (long["locks"][0]["held_ns"] - short["locks"][0]["held_ns"]) / 100
     assert each >= 4 * 0.4, "load, multiply, add, store and the loop take at least as many cycles"
@@ -101,7 +101,7 @@ def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("order", ["__ATOMIC_RELAXED", "__ATOMIC_ACQUIRE"])
 def test_what_a_handler_publishes_is_seen_soon(tmp_path: Path, order: str) -> None:
-    """Three handlers wait for a word that one writes behind some work, and nobody changes it by an atomic operation."""
+    """Three handlers wait for a word that one writes behind some work, and none changes it by an atomic operation."""
     (tmp_path / "publish.c").write_text(
         "#include <nicety.h>\ntypedef struct { uint32_t ready, sum; } state_t;\n"
         "__handler int payload_handler(const ptl_payload_t p, void *state) {\n    state_t *s = state;\n"

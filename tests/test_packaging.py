@@ -18,7 +18,7 @@ from console import ROOT
 
 
 def test_random_tests_are_longer_in_long_runs() -> None:
-    """A number of cases that is fixed stays what it is where somebody asks for a long run."""
+    """A number of cases that is fixed does not grow in a long run."""
     fixed = {
         "*.rs": re.compile(r"(?:with_cases\(|\bcases: )[\d_]+[,)]"),
         "*.py": re.compile(r"@settings\(.*max_examples|max_examples=\d"),

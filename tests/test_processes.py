@@ -182,7 +182,7 @@ def test_what_cannot_be_started(program: nicety.Processes, start: dict[str, Any]
         alone(main)
 
 
-def test_another_program_takes_a_microengine_that_nobody_runs_on(program: nicety.Processes, tmp_path: Path) -> None:
+def test_another_program_takes_an_idle_microengine(program: nicety.Processes, tmp_path: Path) -> None:
     other = tmp_path / "other.c"
     other.write_text("#include <nfp.h>\n__process uint32_t seven(void) { return 7; }\n")
     seven = nicety.Processes(other)

@@ -19,7 +19,7 @@ TIMES = {"ps": 1, "ns": 1000, "us": 10**6, "\u00b5s": 10**6, "\u03bcs": 10**6, "
 
 
 def spellings(units: dict[str, int], least: int) -> st.SearchStrategy[tuple[str, int]]:
-    """A quantity as somebody may write it, and what it is in the least unit."""
+    """A quantity as a user may write it, and its value in the least unit."""
 
     def written(thousandths: int, unit: str, gap: str, *, fraction: bool) -> tuple[str, int]:
         whole, rest = divmod(thousandths, 1000)

@@ -54,7 +54,7 @@ def test_a_program_may_wait_for_its_receives_in_any_order() -> None:
     assert run.results[1] == [(1, 1), (2, 3), (2, 2)]
 
 
-def test_a_receive_that_nobody_waits_for_is_no_deadlock() -> None:
+def test_an_unawaited_receive_is_no_deadlock() -> None:
     async def main(host: nicety.Host) -> None:
         await host.post_recv(host.alloc(8))
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_posted_receive_is_told() -> None:
         host.post_recv(host.alloc(8))
         await host.compute(ns=1)
 
-    async def nobody(host: nicety.Host) -> None:
+    async def stranger(host: nicety.Host) -> None:
         await host.post_recv(host.alloc(8), source=2)
 
     async def never(host: nicety.Host) -> None:
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_posted_receive_is_told() -> None:
     for programs, error, text in (
         ({0: twice, 1: other}, nicety.InputError, "awaited before; post another receive"),
         ({0: forgotten}, nicety.InputError, r"write await host.post_recv\(\.\.\.\)"),
-        ({0: nobody}, nicety.InputError, "there is no rank 2"),
+        ({0: stranger}, nicety.InputError, "there is no rank 2"),
         ({0: never}, nicety.Deadlock, "a message from rank 1, tag 4"),
     ):
         with pytest.raises(error, match=text):

@@ -415,7 +415,7 @@ def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -
     assert f"the card of rank 1 dropped 1 message: {first}" in ended.stderr
 
 
-def test_frames_that_nobody_takes_are_told(program: Callable, tmp_path: Path) -> None:
+def test_lost_frames_are_reported(program: Callable, tmp_path: Path) -> None:
     (tmp_path / "send.c").write_text(
         "#include <nfp.h>\n__process void send(uint32_t to) {\n    uint32_t frame[16] = {1};\n"
         "    nfp_eth_send_to(to, 7, frame, 60, 0, 0);\n    nfp_eth_send_to(to, 7, frame, 60, 0, 0);\n"
@@ -431,7 +431,7 @@ def test_frames_that_nobody_takes_are_told(program: Callable, tmp_path: Path) ->
     )
     assert ended.status == 0
     assert json.loads(ended.stdout)["frames_lost"] == [{"nic": "nfp-4000", "rank": 0, "unclaimed": 2, "waiting": 1}]
-    lost = "2 frames for queues that nobody had opened and 1 frame that no process took"
+    lost = "2 frames for queues that no process had opened and 1 frame that no process took"
     assert f"the port of rank 0 has lost {lost}" in ended.stderr
 
 

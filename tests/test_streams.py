@@ -63,7 +63,7 @@ def test_where_nothing_is_said_closed_streams_do_no_harm(shell, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
-def test_messages_that_nobody_can_read_change_no_status(shell, stderr: str) -> None:
+def test_messages_to_a_closed_stderr_change_no_status(shell, stderr: str) -> None:
     status, stdout, _ = shell(f"nicety {BENCH} --json {stderr}")
     assert status == 0
     assert json.loads(stdout)["rows"]
@@ -71,7 +71,7 @@ def test_messages_that_nobody_can_read_change_no_status(shell, stderr: str) -> N
     assert shell(f"nicety specs show nothing {stderr}") == (2, b"", b"")
 
 
-def test_what_handlers_print_where_nobody_reads_it(shell, tmp_path: Path) -> None:
+def test_lines_of_handlers_to_a_closed_stderr(shell, tmp_path: Path) -> None:
     (tmp_path / "prints.c").write_text(
         '#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { printf("x\\n"); '
         "return DROP; }\n"

@@ -113,7 +113,7 @@ def test_the_first_failure_is_raised_when_all_have_ended() -> None:
     assert ended == [500]
 
 
-def test_a_failure_that_nobody_catches_ends_the_run() -> None:
+def test_an_uncaught_failure_ends_the_run() -> None:
     async def main(host: nicety.Host) -> None:
         await host.gather(fail(host, 100, "broken"), wait(host, 1000))
 

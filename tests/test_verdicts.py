@@ -1,4 +1,4 @@
-"""Runs that come to their end although something failed in them: never a success that nobody asked for."""
+"""Runs that end although something failed in them: never a success unless the user allowed it."""
 
 from __future__ import annotations
 

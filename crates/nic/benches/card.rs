@@ -31,7 +31,7 @@ fn packets_per_s(handlers: bool) -> f64 {
     rig.program(0, async |a| {
         let request = a.request(&a.alloc(&pattern(MESSAGE, 1)), 5);
         a.start().await;
-        // Nobody asks where the time went.
+        // A path without stages.
         a.path.set(Path::clock(a.sim.now()));
         for _ in 0..MESSAGES {
             a.put(&request).await.unwrap();

@@ -206,8 +206,8 @@ fn hpu_memory_is_allocated_freed_and_accounted_for() {
             refused(card.application(ApplicationConfig::new("fourth"))),
             "the card has room for 3 applications; use fewer, or raise hpu.applications"
         );
-        let nobody = Attach { handlers: &handlers, application: ApplicationId(9), state: State::Own(&[]), memory: None };
-        assert!(refused(card.attach_as(&nobody)).contains("there is no application 9"));
+        let unknown = Attach { handlers: &handlers, application: ApplicationId(9), state: State::Own(&[]), memory: None };
+        assert!(refused(card.attach_as(&unknown)).contains("there is no application 9"));
     });
     rig.run();
 }

@@ -291,7 +291,7 @@ fn a_triggered_put_waits_for_the_hosts_message() {
 }
 
 #[test]
-fn a_message_of_many_packets_waits_for_nobody_but_itself() {
+fn a_message_of_many_packets_waits_only_for_itself() {
     for len in [4096, 4097, 65_536, 1 << 20] {
         let mut rig = Rig::new(&[]);
         rig.program(0, async move |a| {

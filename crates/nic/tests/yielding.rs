@@ -141,7 +141,7 @@ fn a_handler_that_yields_is_the_last_of_the_queue() {
 }
 
 #[test]
-fn alone_a_yield_lets_nobody_go() {
+fn a_yield_without_other_handlers_returns_at_once() {
     assert_eq!(said(&[], &[(0, &["a", "b", "c"])]), ["a", "b", "c"]);
 }
 

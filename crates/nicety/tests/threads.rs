@@ -37,7 +37,7 @@ fn a_thread_that_is_joined_gives_its_result_and_its_time() {
 }
 
 #[test]
-fn a_thread_that_nobody_waits_for_ends_the_run_where_it_fails() {
+fn an_unawaited_thread_that_fails_ends_the_run() {
     for early in [true, false] {
         let failed = alone(move |host| async move {
             let thread = host.spawn(|host| broken(host, 50));

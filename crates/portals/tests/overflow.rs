@@ -173,7 +173,7 @@ fn an_acknowledgement_names_the_list_that_the_message_matched() {
 }
 
 #[test]
-fn messages_that_nobody_has_asked_for_are_known() {
+fn unexpected_messages_are_known() {
     let mut b = bench();
     assert_eq!((b.ni.unexpected(0), b.ni.unexpected(9)), (None, None));
     b.append_overflow(anything(50, LOCAL));

@@ -27,7 +27,7 @@ fn the_65th_process_is_refused() {
 }
 
 #[test]
-fn an_interface_that_is_closed_is_somebody_elses() {
+fn a_closed_interface_has_no_owner() {
     let mut rig = Rig::new(2, &[]);
     rig.process(0, 5, async move |user| {
         assert_eq!(user.open().await, Ok(0));
@@ -111,8 +111,8 @@ fn messages_and_pools_have_their_limits() {
         send(address + 1, 2 * MIB, How::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, How::Auto).await.unwrap_err();
         assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
-        let nobody = user.send((address, 8), at(1, 64), 0, How::Auto).await.unwrap_err();
-        assert_eq!(nobody.to_string(), "no interface 64: a card has 0 to 63");
+        let refused = user.send((address, 8), at(1, 64), 0, How::Auto).await.unwrap_err();
+        assert_eq!(refused.to_string(), "no interface 64: a card has 0 to 63");
     });
     rig.run();
 }

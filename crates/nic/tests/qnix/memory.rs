@@ -6,7 +6,7 @@ use nicety_nic::qnix::How;
 use nicety_types::Duration;
 
 #[test]
-fn every_byte_of_the_cards_memory_is_somebodys() {
+fn every_byte_of_the_cards_memory_is_accounted_for() {
     let spec = spec(&[]).unwrap();
     assert_eq!(spec.contexts(), 512 << 10);
     // 64 interfaces of 516 KiB, the control program, 16 receive and 4 transmit buffers for packets.
@@ -137,7 +137,7 @@ fn closing_an_interface_gives_its_memory_to_the_others() {
 }
 
 #[test]
-fn what_is_for_nobody_is_counted_and_dropped() {
+fn messages_to_a_closed_interface_are_counted_and_dropped() {
     let mut rig = Rig::new(2, &[]);
     let card = rig.cards[1].clone();
     rig.process(0, 0, async move |user| {

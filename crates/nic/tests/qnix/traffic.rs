@@ -99,7 +99,7 @@ fn nothing_enters_the_kernel_between_set_up_and_the_end() {
 }
 
 #[test]
-fn whoever_sends_has_the_same_share_of_the_link() {
+fn senders_share_the_link_equally() {
     let mut rig = Rig::new(2, &[]);
     let ends = Rc::new(RefCell::new(Vec::new()));
     for number in 0..8_u32 {

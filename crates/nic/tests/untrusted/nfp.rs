@@ -140,7 +140,7 @@ fn frames_that_are_none_are_damaged() {
 }
 
 #[test]
-fn what_nobody_may_say_about_messages_is_refused() {
+fn invalid_envelopes_are_refused() {
     let late = |bytes: &[u8]| Forged { pause: 300_000, ..good(MESSAGE_QUEUE, 1, bytes) };
     let (port, refused, results) = run(vec![
         // The first words of a program's own frame, which used to be taken for an envelope.

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_time_is_in_nobodys_way() {
+    fn intervals_without_length_share_a_lane() {
         assert_eq!(lanes(Resource::BUS_TO_HOST, &[(0, 10), (0, 0), (5, 5), (10, 10), (10, 12)]), [0; 5]);
     }
 

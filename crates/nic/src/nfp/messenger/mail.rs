@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_ignores_its_window_fills_nobodys_memory() {
+    fn envelopes_beyond_the_window_are_refused() {
         let mut mail = Mail::new(0, 2);
         for id in 0..100 {
             let expected = if u64::from(id) < WINDOW { Came::Message } else { Came::Refused };

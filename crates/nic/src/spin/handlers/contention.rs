@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_nobody_waits_for_is_none() {
+    fn a_lock_without_waiters_is_not_reported() {
         let rig = Rig::new();
         for n in 0..10 {
             rig.at(100 * n, n, TAKE, true);
@@ -361,7 +361,7 @@ mod tests {
 
     /// Every change is in a handler's way: the word counts as held while a handler waits.
     #[test]
-    fn a_ticket_is_occupied_while_somebody_waits() {
+    fn a_ticket_is_held_while_a_handler_waits() {
         let rig = Rig::new();
         rig.at(1000, 1, LOOK, false);
         rig.at(1000, 2, LOOK, false);

@@ -253,7 +253,7 @@ fn a_target_that_never_comes_is_named() {
 }
 
 #[test]
-fn selections_take_whoever_comes() {
+fn selections_take_the_first_channel_with_a_message() {
     let mut host = Host::new(&[]);
     host.process(0, "channels_alternate", &[20, 16, 4, 12]);
     host.thread(|device, sim| async move {
@@ -280,7 +280,7 @@ fn selections_take_whoever_comes() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_goes_on() {
+fn a_call_that_is_not_awaited_goes_on() {
     let mut host = Host::new(&["limits.threads=2"]);
     host.one_script(&[
         Step::Register(TARGET),

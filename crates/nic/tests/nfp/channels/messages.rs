@@ -137,7 +137,7 @@ fn both_may_send_at_once() {
 }
 
 #[test]
-fn who_does_not_receive_holds_up_its_sender_and_nobody_else() {
+fn a_host_that_does_not_receive_delays_its_sender_only() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     let sent = Rc::new(Cell::new(0));
     let (sender, count) = (a.clone(), sent.clone());

@@ -75,7 +75,7 @@ fn a_frame_takes_its_time() {
 }
 
 #[test]
-fn what_nobody_takes_waits_at_its_sender() {
+fn frames_that_no_process_takes_wait_at_their_sender() {
     let spec = crate::nfp::spec(&["buffer.packets=2"]);
     let (mut world, [a, b]) = pair(&spec);
     let again = |first: u32| {
@@ -161,7 +161,7 @@ fn frames_belong_to_who_receives_from_their_queue() {
 }
 
 #[test]
-fn a_queue_that_nobody_has_opened_keeps_no_place() {
+fn a_closed_queue_takes_no_buffer_place() {
     let spec = crate::nfp::spec(&["buffer.packets=2"]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[[8; 20], [0; 20]].concat()[..22]);
