@@ -38,8 +38,8 @@
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
 
-/* The word of an envelope with its kind, and those of one that gives a lane: the lane, and the message's bytes. */
-enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_READY = 3 };
+/* Words of an envelope: its kind, and in a CTS the lane and the length of the message. */
+enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_CTS = 3 };
 
 /* The head of every frame; an envelope has its bytes behind the first word. */
 struct head {
@@ -57,7 +57,7 @@ enum { CHUNK_LAST = 1, CHUNK_ABANDONED = 2 };
 
 #define CHUNKS (LANES * SLOTS)
 
-/* Slots of a lane: chunks that come, and chunks that go. */
+/* Slots of a lane: received chunks, and chunks to send. */
 NFP_INLINE volatile uint8_t *coming(uint32_t memory, uint32_t lane, uint32_t slot) {
     return (volatile uint8_t *)(memory + (lane * SLOTS + slot) * CHUNK);
 }
@@ -147,7 +147,7 @@ __process void forward_port(PLAN_ARGUMENTS) {
     }
 }
 
-/* Sends the host's envelopes. One that gives a lane away describes the message to come through it. */
+/* Sends the envelopes of the host. A CTS describes the message that will arrive through its lane. */
 __process int32_t forward_out(PLAN_ARGUMENTS) {
     (void)memory, (void)entries, (void)first;
     uint32_t envelope[ENVELOPE / 4];
@@ -155,7 +155,7 @@ __process int32_t forward_out(PLAN_ARGUMENTS) {
         int32_t result = channel_read(targets, envelope, ENVELOPE);
         if (result != CHANNEL_OK) return result;
         uint32_t to = envelope[0], lane = envelope[WORD_LANE];
-        if (envelope[WORD_KIND] == KIND_READY && lane < LANES) {
+        if (envelope[WORD_KIND] == KIND_CTS && lane < LANES) {
             due[lane].rank = to;
             due[lane].left = envelope[WORD_BYTES];
             due[lane].at = due[lane].slot = 0;

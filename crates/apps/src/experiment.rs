@@ -21,7 +21,7 @@ pub enum ExperimentError {
     Input(String),
     /// The program does not fit, or has no such function.
     Program(ProgramError),
-    /// A process was stopped.
+    /// A process trapped.
     Fault(Fault),
     /// A process ended that should not have: its microengine and context, and what it returned.
     Ended(usize, usize, u32),

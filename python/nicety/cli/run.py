@@ -133,7 +133,7 @@ def _tell_lost(report: ProgramReport) -> None:
         others = sum(dropped["messages"] for dropped in drops[_MOST:])
         note(f"the cards of {len(drops) - _MOST} more ranks dropped {others}")
     for lost in report["frames_lost"][:_MOST]:
-        of = ((lost["unclaimed"], "for queues that nobody had opened"), (lost["waiting"], "that no process took"))
+        of = ((lost["unclaimed"], "for queues that no process had opened"), (lost["waiting"], "that no process took"))
         frames = [f"{count} frame{'s' if count > 1 else ''} {what}" for count, what in of if count]
         note(f"{lost['nic']}: the port of rank {lost['rank']} has lost {' and '.join(frames)}")
     if (more := len(report["frames_lost"]) - _MOST) > 0:

@@ -278,7 +278,7 @@ impl ProcessTable {
         self.started.borrow()[microengine][context].as_ref().map(|s| s.name.clone()).unwrap_or_default()
     }
 
-    /// Adds a trapped process to the faults.
+    /// Reports a process that traps.
     fn watch(&self, microengine: usize, context: usize, name: &str) {
         let (sim, nfp, faults) = (self.sim.clone(), self.nfp.clone(), self.faults.clone());
         let name = name.to_owned();
