@@ -88,3 +88,56 @@ impl Loopback {
         self.places.release(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_fabric::{Channel as Flow, HeaderBytes, Label};
+    use nicety_kernel::{Config, World};
+    use nicety_types::{MessageId, NodeId, Payload};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[test]
+    fn packets_come_in_order_with_their_last_bytes_and_wait_for_slots() {
+        let ns = |ns: u64| Time::from_ps(1000 * ns);
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let way = Rc::new(Loopback::new(&sim, 2, &Recorder::off()));
+        let (came, (end, own)) = (Rc::new(RefCell::new(Vec::new())), (way.clone(), sim.clone()));
+        let seen = came.clone();
+        sim.spawn_program("receiver", async move {
+            for _ in 0..3 {
+                let packet = end.receive().await;
+                seen.borrow_mut().push((packet.label.message.sequence, own.now()));
+                // The first packet's slot; the other one stays taken.
+                if packet.label.message.sequence == 0 {
+                    own.until(ns(40)).await;
+                    end.free_slot();
+                }
+            }
+        });
+        sim.spawn_program("sender", async move {
+            let mut queued = Vec::new();
+            // First and last byte at the card.
+            for (sequence, head, tail) in [(0, 0, 10), (1, 4, 25), (2, 6, 7)] {
+                let (path, slowest) = (Path::from(ns(head)), Stage::BUS);
+                let turn = way.turn(Flight { head: ns(head), tail: ns(tail), path, slowest }).await;
+                let message = MessageId { source: NodeId(0), sequence };
+                let label = Label { destination: NodeId(0), message, offset: 0 };
+                let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
+                let path = Path::from(Time::ZERO);
+                let handed =
+                    way.launch(Packet { label, channel: Flow::Data(0), header, payload, path }, turn);
+                queued.push((handed.total(Stage::SEND_QUEUED).ns(), handed.at()));
+            }
+            // The second waits behind the first, the third for a slot.
+            assert_eq!(queued, [(0.0, ns(10)), (6.0, ns(25)), (34.0, ns(40))]);
+            assert_eq!((way.packets(), way.free()), (3, ns(40)));
+        });
+        world.run().unwrap();
+        // The receiver takes the second packet when it has done with the first.
+        assert_eq!(*came.borrow(), [(0, ns(10)), (1, ns(40)), (2, ns(40))]);
+    }
+}
