@@ -30,6 +30,18 @@ fn shipped_cards_are_read_with_every_key() {
 }
 
 #[test]
+fn cards_with_programs_name_their_instruction_set() {
+    for (name, isa) in [
+        ("spin-discrete", Some("rv32imac_zicsr")),
+        ("nfp-4000", Some("rv32ia_zicsr_zmmul_zba_zbb")),
+        ("qnix", None),
+    ] {
+        let (card, _) = read(&Spec::load(name, &[], SHIPPED).unwrap()).unwrap();
+        assert_eq!(card.isa(), isa, "{name}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_to_write() {
     for (text, expected) in [
         ("link.latncy=1 ns", &["link.latncy", "latency"][..]),

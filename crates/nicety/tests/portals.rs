@@ -387,3 +387,10 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
         assert_eq!(run.nodes[0].of::<Report>().portals.events_dropped, 0);
     }
 }
+
+#[test]
+fn the_user_of_a_host_is_the_one_it_was_given() {
+    let config = ClusterConfig::new(2, cards::load("spin-discrete", &[]).unwrap());
+    let cluster = Cluster::new(ClusterConfig { uids: vec![42, 7], ..config }).unwrap();
+    assert_eq!([0, 1].map(|rank| cluster.host(rank).portals().unwrap().uid()), [42, 7]);
+}

@@ -289,6 +289,18 @@ mod tests {
         assert!(error.contains("packet_size"), "{error}");
     }
 
+    #[test]
+    fn a_user_header_fits_in_a_message_of_several_packets() {
+        let request = |header: usize| Request {
+            user_header: vec![0; header],
+            message_packets: Some(2),
+            ..Request::new(&["spin-discrete"], &[64])
+        };
+        assert!(request(100).resolve().is_ok());
+        let error = request(129).resolve().err().unwrap().to_string();
+        assert!(error.contains("129 bytes") && error.contains("only 128"), "{error}");
+    }
+
     proptest! {
         #[test]
         fn as_many_packets_as_asked_for_in_whole_messages(packets in 1u64..5000, messages in prop::option::of(1u64..200)) {
