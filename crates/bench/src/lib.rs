@@ -168,7 +168,7 @@ pub struct Manifest {
     /// The faults of the network, as given, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
-    /// The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    /// The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }

@@ -31,7 +31,7 @@ pub struct Manifest {
     pub specs: BTreeMap<String, CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
-    /// The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+    /// The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }

@@ -34,7 +34,7 @@ class ChannelManifest(TypedDict):
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
         noise: Background noise on the host's CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
     """
 
     specs: dict[str, CardManifest]
@@ -428,7 +428,7 @@ class Manifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
-        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
     """
 
     specs: dict[str, CardManifest]
@@ -449,7 +449,7 @@ class MessagesManifest(TypedDict):
         pattern: The pattern of sources and targets.
         topology: The topology.
         noise: Background noise on the hosts' CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode; whoever compiled them fills this in.
+        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
         faults: The faults of the network, as given, if there are any.
         peer: The card of every host but rank 0, if it is another one.
     """
@@ -844,7 +844,7 @@ class TourReport(TypedDict):
         climber_cycles_asleep: Cycles that they waited for memories.
         instructions: Instructions of all processes.
         cpu: The same climbs on this machine, in wall-clock time.
-        gpu: The same climbs on a graphics processor; whoever runs them there fills this in.
+        gpu: The same climbs on a graphics processor; the caller, which runs them there, fills this in.
     """
 
     application: Literal["tsp"]

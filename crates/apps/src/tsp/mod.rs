@@ -170,7 +170,7 @@ pub struct Report {
     /// The same climbs on this machine, in wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// The same climbs on a graphics processor; whoever runs them there fills this in.
+    /// The same climbs on a graphics processor; the caller, which runs them there, fills this in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
 }
