@@ -137,7 +137,7 @@ def test_what_is_refused(nicety: Callable, arguments: dict[str, str], words: lis
         assert word in result.stderr
 
 
-def test_the_text_says_what_was_loaded_and_who_got_what(nicety: Callable) -> None:
+def test_the_text_has_the_load_and_the_share_of_each_sender(nicety: Callable) -> None:
     command = ["bench", "bandwidth", "--nic", NIC, "--mode", "rdma,portals4", "--sizes", "8,4Ki", "--pattern"]
     result = nicety(*command, "incast:3", "--noise", "1ms,25us")
     assert (result.status, result.stderr) == (0, "")

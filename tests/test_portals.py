@@ -20,7 +20,7 @@ def pair(ask: Callable[..., Coroutine[Any, Any, Any]], answer: Callable[..., Cor
 
 
 async def offer(host: nicety.Host, contents: bytes) -> tuple[nicety.Buffer, int]:
-    """Memory of rank 1 that anybody may put into, get from and work on, and the queue of its events."""
+    """Memory of rank 1 that any rank may put into, get from and work on, and the queue of its events."""
     buffer = host.alloc(len(contents))
     buffer.array[:] = np.frombuffer(contents, np.uint8)
     eq = host.portals.eq_alloc(64)

@@ -289,7 +289,7 @@ def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
 
 def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
-        # Until the first message they are everybody's.
+        # Until the first message they are free for any process.
         assert await host.channels.start(program, "sum", microengine=59, args=(0x8000_0000, 1)).finished() == 0
         buffer = host.alloc(8)
         if host.rank == 0:
@@ -338,7 +338,7 @@ __process int32_t scatter(uint32_t queues) {
 
 
 @pytest.mark.parametrize("messages", [False, True])
-def test_frames_belong_to_who_receives_from_their_queue(tmp_path: Path, messages: bool) -> None:
+def test_frames_belong_to_the_process_that_receives_from_their_queue(tmp_path: Path, messages: bool) -> None:
     source = tmp_path / "frames.c"
     source.write_text(FRAMES)
     program = nicety.Processes(source)

@@ -210,7 +210,7 @@ def test_resources(sink: nicety.Run) -> None:
 
 def test_what_a_handler_sends_names_its_cause() -> None:
     handlers = nicety.Handlers(library_source("pingpong_stream.c"))
-    # pingpong_t: match bits of the reply, to whom, bytes in a packet, and the length so far.
+    # pingpong_t: match bits of the reply, reply target, bytes in a packet, and the length so far.
     state = struct.pack("<QIIQ", 2, 0, 4096, 0)
 
     async def entry(host: nicety.Host, bits: int, **arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""Commands that cards refuse, and traps inside functions of nicety.h: who asked, in which line, and how often."""
+"""Commands that cards refuse, and traps inside functions of nicety.h: the handler, the line, and the count."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_deadlock_has_a_note(nicety: Callable, tmp_path: Path) -> None:
     assert note in result.stderr.splitlines()
 
 
-def test_a_trap_in_a_function_of_the_card_names_who_calls_it(nicety: Callable, tmp_path: Path) -> None:
+def test_a_trap_in_a_function_of_the_card_names_its_caller(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "wrong.c").write_text(
         "#include <nicety.h>\n"
         "static inline __attribute__((always_inline)) void add(uint64_t *to) {\n"

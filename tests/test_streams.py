@@ -45,7 +45,7 @@ def test_stdout_that_is_closed_or_full_is_an_error(shell, command: str) -> None:
             b"",
             b"nicety: cannot write stdout: No space left on device\n",
         )
-    # Who closes a pipe early wants no more of it, and no message.
+    # A reader that closes the pipe early gets no message.
     assert shell(f"nicety {command} | true; exit ${{PIPESTATUS[0]}}") == (1, b"", b"")
 
 

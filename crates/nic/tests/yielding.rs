@@ -64,7 +64,7 @@ fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
 const BEGINS: u64 = 250_000 + 33_560 + 30_000;
 
 #[test]
-fn who_waits_goes_first_and_the_wait_is_not_the_handlers() {
+fn a_waiting_handler_goes_first_and_the_wait_costs_the_other_no_cycles() {
     // The second begins at the first's cycle 206 and takes 404 cycles; then the first resumes for its last 16.
     let ([first, second], state, queued) = two_on_a_core("hpu.parked=1");
     // The host sees them in matching order, so the second message waits for the first.
@@ -163,7 +163,7 @@ fn by_weight_another_application_goes_on_until_it_is_level() {
 }
 
 #[test]
-fn who_waits_for_a_parked_handler_lets_it_go_on() {
+fn a_handler_that_spins_on_a_parked_one_lets_it_go_on() {
     // The first takes a lock, yields with it, and releases it; the second spins on it, yielding.
     let take = Code::enter().spin(300).with(&[addi(T0, ZERO, 1), sw(T0, 0, S0)]).command(number::YIELD);
     let first = payload(take.with(&[sw(ZERO, 0, S0)]).returns(0));

@@ -374,7 +374,7 @@ class _Cpu:
 
     @staticmethod
     async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
-        """Have entries for messages of everybody else."""
+        """Have entries for messages of all other ranks."""
         portals = host.portals
         eq, changes = portals.eq_alloc(_EVENTS), host.alloc(len(disk))
         portals.pt_alloc(pt=_PT, eq=eq)

@@ -174,7 +174,7 @@ fn a_receive_without_room_gets_the_beginning() {
 }
 
 #[test]
-fn who_waits_for_what_is_said() {
+fn a_deadlock_names_the_doorbell_that_a_process_waits_for() {
     let mut rig = Rig::new(2, &[]);
     rig.process(0, 4, async move |user| {
         user.open().await.unwrap();

@@ -251,7 +251,7 @@ fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
 }
 
 #[test]
-fn who_waits_for_another_messages_packet_is_queued() {
+fn waiting_for_another_messages_packet_is_queued() {
     let mut rig = Rig::new(2, &[]);
     let path = Rc::new(Cell::new(None));
     for number in 0..2_u32 {

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_back_has_not_waited() {
+    fn a_handler_that_does_not_retry_has_not_waited() {
         let rig = Rig::new();
         rig.at(1000, 1, TAKE, true);
         rig.at(1010, 2, TAKE, false);
@@ -342,7 +342,7 @@ mod tests {
     /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
     /// found.
     #[test]
-    fn a_reservation_that_is_lost_was_lost_to_who_took_the_word() {
+    fn a_lost_reservation_waits_for_the_handler_that_took_the_word() {
         let rig = Rig::new();
         let (lr, sc) = (LOOK, TAKE);
         rig.at(900, 3, sc, true);

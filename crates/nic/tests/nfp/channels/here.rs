@@ -189,7 +189,7 @@ fn what_waits_is_bounded() {
 
 /// Neither a send to itself nor a receive from itself starts the forwarding processes; a receive from any host does.
 #[test]
-fn the_microengines_stay_everybodys() {
+fn the_microengines_stay_free() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
     let (one, other) = (a.clone(), b.clone());
     a.sim.spawn_program("to itself", async move {

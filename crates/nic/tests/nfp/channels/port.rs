@@ -131,7 +131,7 @@ fn send_to(card: &Card, spec: &NfpSpec, queues: &[u32]) {
 }
 
 #[test]
-fn frames_belong_to_who_receives_from_their_queue() {
+fn frames_belong_to_the_process_that_receives_from_their_queue() {
     let spec = crate::nfp::spec(&[]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[0, 3, 3, 9, 0, 7, 3, 0, 0]);
