@@ -132,4 +132,10 @@ mod tests {
             assert!(errors.contains(expected), "{errors}");
         }
     }
+
+    #[test]
+    fn the_shipped_cards_are_named() {
+        let names: Vec<String> = shipped().unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["nfp-4000", "qnix", "spin-discrete", "spin-integrated"]);
+    }
 }

@@ -394,3 +394,20 @@ fn the_user_of_a_host_is_the_one_it_was_given() {
     let cluster = Cluster::new(ClusterConfig { uids: vec![42, 7], ..config }).unwrap();
     assert_eq!([0, 1].map(|rank| cluster.host(rank).portals().unwrap().uid()), [42, 7]);
 }
+
+#[test]
+fn an_entry_that_is_freed_can_be_had_again() {
+    let cluster = Cluster::new(ClusterConfig::new(2, cards::load("spin-discrete", &[]).unwrap())).unwrap();
+    let portals = cluster.host(0).portals().unwrap();
+    assert_eq!(portals.pt_alloc(Some(PT), None), Ok(PT));
+    assert!(portals.pt_alloc(Some(PT), None).is_err());
+    portals.pt_free(PT).unwrap();
+    assert_eq!(portals.pt_alloc(Some(PT), None), Ok(PT));
+}
+
+#[test]
+fn only_a_buffer_of_no_bytes_is_empty() {
+    let cluster = Cluster::new(ClusterConfig::new(2, cards::load("spin-discrete", &[]).unwrap())).unwrap();
+    let buffer = cluster.host(0).alloc(8).unwrap();
+    assert!(!buffer.is_empty() && buffer.slice(3, 0).unwrap().is_empty());
+}

@@ -1,6 +1,6 @@
 //! The recording of a run: the same for any number of shards, exact, and without influence on the run.
 
-use nicety::record::{Level, Resource, Starter, timeline::Scale};
+use nicety::record::{LeftOut, Level, Resource, Starter, timeline::Scale};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
 
 /// Every host but the first sends three messages of these sizes to the first, which receives them one after another.
@@ -188,6 +188,10 @@ fn full_tables_keep_the_first_rows_and_count_the_others() {
     assert_eq!((some.packets.len(), some.left_out.packets), (2, 2 * (all.packets.len() as u64 - 2)));
     let kept = some.resources.len() as u64;
     assert_eq!(kept + some.left_out.slices, all.resources.len() as u64);
+    let LeftOut { messages, packets, handler_runs, slices } = some.left_out;
+    let by_table =
+        [("messages", messages), ("packets", packets), ("handler_runs", handler_runs), ("resources", slices)];
+    assert_eq!(some.left_out_by_table(), by_table);
 }
 
 #[test]

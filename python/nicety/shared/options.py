@@ -104,7 +104,7 @@ def arguments_of(request: type) -> Mapping[str, Argument]:
     """The arguments of a request, by name."""
     texts = _texts(request.__doc__ or "")
     hints = typing.get_type_hints(request, include_extras=True)
-    return {name: _argument(name, hint, texts[name]) for name, hint in hints.items()}
+    return {name: _argument(name, hint, texts.get(name, "")) for name, hint in hints.items()}
 
 
 def _argument(name: str, hint: Any, described: str) -> Argument:

@@ -252,3 +252,20 @@ proptest! {
         let _ = source_of(link, &bytes);
     }
 }
+
+#[test]
+fn ip_is_behind_every_tag() {
+    let tagged = |tags: usize| {
+        let mut frame = vec![0; 12];
+        (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 7]));
+        frame.extend([0x08, 0, 0x45, 1, 2]);
+        frame
+    };
+    for tags in 0..4 {
+        assert_eq!(ip_of(1, &tagged(tags)), Some(&[0x45, 1, 2][..]), "{tags} tags");
+    }
+    let mut cooked = vec![0; 14];
+    cooked.extend([0x86, 0xdd, 0x60, 9]);
+    assert_eq!(ip_of(113, &cooked), Some(&[0x60, 9][..]));
+    assert_eq!(ip_of(1, &tagged(1)[..15]), None);
+}
