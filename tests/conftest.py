@@ -65,7 +65,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run of the command line came to."""
+    """The result of a run of the command line."""
 
     status: int
     stdout: str

@@ -41,7 +41,7 @@ _INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
 _PICTURE = re.compile(r"!\[[^\]]+\]\((?:\.\./)*(?:docs/)?pictures/([\w.-]+)\)")
 PICTURES = ROOT / "docs/pictures"
-# What sets a machine up is not done again for a test.
+# Commands that set a machine up are not run again for a test.
 _SETS_UP = ("make", "git", "cd", "source", "pip", "apt", "sudo")
 MAKE = re.compile(r"(?:\$ )?make ([a-z-]+)")
 

@@ -21,7 +21,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# What a sample leaves out: the extension module, which is tested from Python, and what is tested whole, by its name.
+# Left out of a sample: the extension module, which is tested from Python, and files that are tested whole, by name.
 NOT_SAMPLED = (
     "crates/python/**",
     "crates/channels/src/host/transfer.rs",

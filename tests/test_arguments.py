@@ -1,4 +1,4 @@
-"""What Python functions take: one or several, dicts of changes, and what they say of anything else."""
+"""Arguments of Python functions: one or several, dicts of changes, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]
 
 
 def test_wrong_types_are_the_users_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is given for whatever argument of a public function: a clear error, and no other exception."""
+    """Any value for any argument of a public function: a clear error, and no other exception."""
     monkeypatch.chdir(tmp_path)
     seen, wrong = 0, []
     for function, usual in functions(tmp_path):

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def printed(folder: Path, body: str, before: str = "", **options: Any) -> bytes:
-    """What a bare program of these statements prints; it has to end well."""
+    """The output of a bare program of these statements, which has to succeed."""
     source = folder / "prints.c"
     source.write_text(f"#include <stdio.h>\n{before}\nint main(void) {{\n{body}\nreturn 0;\n}}\n")
     text, written = _native.hpu_run(compile_handlers([source], **options).elf, None, None, None)

@@ -267,7 +267,7 @@ def test_shells_complete_commands_and_options(nicety: Callable, monkeypatch: pyt
     assert script.status == 0
     assert "_NICETY_COMPLETE=complete_bash" in script.stdout
     assert "--install-completion" in nicety("--help").stdout
-    # What the script asks for when Tab is pressed.
+    # The script's request when Tab is pressed.
     monkeypatch.setenv("_NICETY_COMPLETE", "complete_bash")
     for words, wanted in (
         ("nicety be", "bench"),

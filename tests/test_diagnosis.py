@@ -1,4 +1,4 @@
-"""What a user is told where nothing comes."""
+"""Messages to a user whose program waits for a message that does not arrive."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Text(HTMLParser):
 
 @pytest.fixture(scope="module")
 def generate() -> dict[str, Any]:
-    """What makes the site's sources."""
+    """The generator of the site's sources."""
     return runpy.run_path(str(DOCS / "generate.py"))
 
 
@@ -214,7 +214,7 @@ def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text])
     assert [text for text in copied if text.startswith("$") or not text.strip()] == []
 
 
-# What runs the pages has to notice when they are wrong.
+# The runner of the pages has to notice when they are wrong.
 
 PAGE = '```text title="a.txt"\none\ntwo\nthree\n```\n\n```console\n$ cat a.txt\none\n...\nthree\n```\n'
 

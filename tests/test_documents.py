@@ -1,4 +1,4 @@
-"""What the documents show is what happens."""
+"""The documents' examples do what they show."""
 
 from __future__ import annotations
 

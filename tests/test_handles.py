@@ -1,4 +1,4 @@
-"""What only cards of one design have: `host.portals`, `host.channels` and `host.vni`."""
+"""Features of one design: `host.portals`, `host.channels` and `host.vni`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESIGNS = {"spin-discrete": "portals", "nfp-4000": "nfp", "qnix": "qnix"}
 
 
 def asked(nic: str, what: str) -> object:
-    """What a program gets that asks its host for an attribute, or the error."""
+    """The value of an attribute of a program's host, or the error."""
 
     async def main(host: nicety.Host) -> object:
         try:

@@ -1,4 +1,4 @@
-"""What it costs a program to go through host memory itself: lines, the cache, and what the card writes meanwhile."""
+"""A program's own accesses to host memory: lines, the cache, and concurrent writes of the card."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_a_bus_too_slow_is_named(tmp_path: Path) -> None:
     (row,) = package.check_line_rate(source, packet_sizes=[4096], overrides=slow)["rows"]
     assert row["limited_by"] == "bus to host"
     assert row["line_rate_fraction"] == pytest.approx(0.5, rel=1e-2)
-    # What waits for the bus keeps its processor.
+    # A handler that waits for the bus keeps its processor.
     assert row["handler_ns"] == pytest.approx(4 * 163.84, rel=2e-2)
     (row,) = package.check_line_rate(source, packet_sizes=[4096])["rows"]
     assert row["sustains_line_rate"]

@@ -1,4 +1,4 @@
-"""What limits handlers that wait for one word of memory: found by what they do to it, and held against simulations."""
+"""The limit of handlers that wait for one word of memory: found by their accesses, and compared with simulations."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         if "ticket" not in kind:
             assert lock["given_back_at"] == line_of(tmp_path, "give back")
         assert lock["waits"] > 0
-        # What gets through is what the lock lets through: never more, and with its hand-over just that.
+        # The lock bounds the throughput: never more, and with its hand-over exactly the bound.
         assert row["line_rate_fraction"] <= row["reachable_fraction"] * 1.01
         occupied = lock["held_ns"] + lock["handed_over_ns"]
         assert row["line_rate_fraction"] == pytest.approx(row["packet_interval_ns"] / occupied, rel=0.02)

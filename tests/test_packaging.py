@@ -82,7 +82,7 @@ def test_a_source_distribution_has_what_is_built_in(sdist: Path) -> None:
     ]
     assert len(built_in) > 20
     assert [str(path) for path in built_in if not path.is_file()] == []
-    # What describes it resolves without the repository around it.
+    # Its manifests resolve without the repository around them.
     command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
     done = subprocess.run(command, cwd=sdist, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -102,7 +102,7 @@ def test_a_source_distribution_says_what_it_is(sdist: Path) -> None:
 
 @pytest.mark.soak
 def test_a_wheel_is_built_from_it_and_runs(tmp_path: Path) -> None:
-    """What the release does, in a folder without anything that was built before."""
+    """The steps of the release, in a folder without earlier builds."""
     environment = {**os.environ, "DIST": str(tmp_path / "dist"), "CARGO_TARGET_DIR": str(tmp_path / "target")}
     done = subprocess.run(
         [str(ROOT / ".ci/wheel")], env=environment, capture_output=True, text=True, timeout=3600, check=False

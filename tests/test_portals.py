@@ -350,7 +350,7 @@ def test_a_disabled_entry_refuses_and_an_enabled_one_does_not() -> None:
 
 
 def refused(program: Callable[[nicety.Host], Any]) -> str:
-    """What a call of rank 0 is refused with."""
+    """The error with which a call of rank 0 is refused."""
 
     async def main(host: nicety.Host) -> None:
         awaited = program(host)

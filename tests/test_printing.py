@@ -1,4 +1,4 @@
-"""What handlers and compilers print, and names out of files: bounded, and nothing a terminal obeys."""
+"""Output of handlers and compilers, and names out of files: bounded, and without control characters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ int main(void) { gone(); return 0; }
 
 
 def obeyed(text: str) -> list[str]:
-    """What a terminal would act on, line breaks apart."""
+    """Characters that control a terminal, except line breaks."""
     return [c for c in text if c not in "\n\t" and printable(c) != c]
 
 

@@ -40,7 +40,7 @@ def spellings(units: dict[str, int], least: int) -> st.SearchStrategy[tuple[str,
 
 
 def spec_hash(override: str) -> str:
-    """What the reader makes of a value: equal where it is."""
+    """The reader's result for a value: equal where the value is."""
     found: str = json.loads(_native.spec_show("spin-discrete", [override]))["hash"]
     return found
 

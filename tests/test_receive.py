@@ -112,7 +112,7 @@ def test_a_message_may_be_too_long_for_a_posted_receive() -> None:
         nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
 
 
-# What made each of these programs a deadlock: the fault of a message that came before its receive.
+# With each of these, programs used to deadlock: a message came before its receive.
 TROUBLES: tuple[dict[str, Any], ...] = (
     {"set": {"transport.reliable": "true"}, "faults": "loss=0.1"},
     {"noise": "20us,5us"},

@@ -1,4 +1,4 @@
-"""What runs leave to look at: tables for Arrow, breakdowns, and what each level keeps."""
+"""Recordings of runs: tables for Arrow, breakdowns, and the contents of each level."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MOST = 14
 
 
 def rooms() -> dict[str, list[str]]:
-    """What each folder of the package shows, in its order, by the tables of ARCHITECTURE.md."""
+    """The modules of each folder of the package, in the order of the tables of ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
     text = text.partition("\n## The rooms of the Python package\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `python/(nicety[\w/]*)` \| (.*) \|$", text, re.MULTILINE)
@@ -106,7 +106,7 @@ SPIN = ROOT / "crates/nic/src/spin"
 
 
 def spin_order(room: str = "") -> list[str]:
-    """What the card, or one of its rooms, shows, in the order of the table at the top of its `mod.rs`."""
+    """The modules of the card, or of one of its rooms, in the order of the table at the top of its `mod.rs`."""
     path = SPIN / room / "mod.rs"
     rows = re.findall(r"^//! \| (.*) \|$", path.read_text(), re.MULTILINE) if path.is_file() else []
     cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)

@@ -334,7 +334,7 @@ async def main(host):
 
 
 def on_a_terminal(tmp_path: Path, *arguments: str) -> tuple[str, str]:
-    """What a command writes to stdout, and to a terminal as stderr."""
+    """The output of a command to stdout, and to a terminal as stderr."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "nicety", *arguments]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}

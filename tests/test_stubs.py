@@ -1,4 +1,4 @@
-"""What type checkers and editors are told of the extension module is what it has."""
+"""The stubs of the extension module, for type checkers and editors, match the module."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_claims_are_judged(more: dict, ours: float | None, met: bool | None, dev
     finding = judge(claim(**more), Ours(ours, why="because"))
     assert finding["met"] is met
     assert deviation_text(finding) == deviation
-    # What is as the paper has it needs no explanation, and what is not has one.
+    # A claim that is met needs no explanation; every other one has one.
     assert (finding["explanation"] == "because") is not (met and deviation in {"none", "-"})
 
 

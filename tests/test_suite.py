@@ -1,4 +1,4 @@
-"""What the tests themselves rely on."""
+"""The tests' own foundations."""
 
 import pytest
 

@@ -41,7 +41,7 @@ def test_every_rank_has_one_parent(ranks: int) -> None:
 
 
 def handler_ns(mode: str) -> float:
-    """What the handlers of a broadcast of four take until their put, by their cycles of 0.4 ns."""
+    """The time of the handlers of a broadcast of four until their put, in cycles of 0.4 ns."""
     run = figures(Broadcast(nodes=[4], sizes=[8]), modes=[mode])[mode, 4, 8]
     return run - (65 + 250 + STAR + 30 + STAR + 30 + 250.125 + 65)
 

@@ -107,7 +107,7 @@ class Cluster:
             whole(shards, "shards"),
         )
         arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
-        # Whatever is wrong with them is said here, not when the cluster is run.
+        # Errors in them are raised here, not when the cluster is run.
         self._simulation = _native.Simulation(*arguments)
 
     @property
