@@ -122,7 +122,7 @@ class Cluster:
         """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
 
         Raises:
-            Deadlock: where programs wait and nothing can happen any more; it says who waits for what.
+            Deadlock: where programs wait and nothing can happen any more; it says what each program waits for.
             HandlerTrap: where that is because a handler failed.
             HandlerFailure: where the programs came to their end, and a handler failed that is not allowed to.
             RunError: where a call failed and the program did not handle it.
