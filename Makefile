@@ -95,8 +95,8 @@ $(MUTANTS):
 	$(CARGO) install --quiet --root target/tools --locked --version 27.1.0 cargo-mutants
 
 .PHONY: mutants
-mutants: check-tools $(MUTANTS) ## see whether tests notice changes of the code: of FILE='a.rs b.rs', or of SAMPLE places by SEED
-	$(PYTHON) tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) --tests='$(TESTS)' $(FILE)
+mutants: setup $(MUTANTS) ## see whether tests notice changes of the code: of FILE='a.rs b.rs', or of SAMPLE places by SEED
+	$(BIN)/python tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) --tests='$(TESTS)' $(FILE)
 
 .PHONY: lint
 lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation without a warning

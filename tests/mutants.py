@@ -1,4 +1,6 @@
-"""Changes the code in one place at a time, and says which changes no test of the same crate notices.
+"""Changes the code in one place at a time, and says which changes no test notices.
+
+Each change is tried with the tests of its crate; what these miss, with the tests through Python that are named below.
 
     make mutants FILE='crates/hpu/src/decode.rs crates/fabric/src/switch.rs'    every change of these files
     make mutants SAMPLE=100 SEED=7                                              about so many, from everywhere else
@@ -14,6 +16,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +37,28 @@ NOT_SAMPLED = (
     "crates/nic/src/spin/receive/mod.rs",
     "crates/portals/src/target.rs",
 )
+
+# Tests through Python, the quickest first, by where the change is.
+THROUGH_PYTHON = {
+    "crates/apps/src/tsp/": ("test_salesman.py",),
+    "crates/apps/": ("test_count.py", "test_cardinality.py"),
+    "crates/bench/src/line_rate/": ("test_line_rate.py", "test_verdicts.py", "test_locks.py"),
+    "crates/bench/": ("test_channel_bench.py", "test_interfaces.py", "test_bench.py", "test_load.py"),
+    "crates/": (
+        "test_recording.py",
+        "test_cluster.py",
+        "test_portals.py",
+        "test_channels.py",
+        "test_interfaces.py",
+        "test_arguments.py",
+        "test_handlers.py",
+        "test_faults.py",
+        "test_mixed.py",
+        "test_trace.py",
+        "test_cli.py",
+        "test_run.py",
+    ),
+}
 
 
 def main() -> int:
@@ -92,7 +117,7 @@ def main() -> int:
             running.send_signal(signal.SIGINT)
             running.wait()
             print("make mutants: stopped; what follows is what was tested until then")
-    return _report(folder / "mutants.out/outcomes.json")
+    return _report(folder / "mutants.out", tree, environment)
 
 
 def _copy(tree: Path) -> None:
@@ -116,24 +141,67 @@ def _copy(tree: Path) -> None:
             copy.write_bytes(content)
 
 
-def _report(path: Path) -> int:
-    outcomes = json.loads(path.read_text())["outcomes"]
+def _passes_through_python(files: tuple[str, ...], tree: Path, environment: dict[str, str]) -> bool:
+    """Whether the extension module of the tree builds, and tests through Python pass with it."""
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "nicety-python", "--profile", "mutants"]
+    if subprocess.run(build, cwd=tree, env=environment, check=False).returncode:
+        return False
+    built = Path(environment["CARGO_TARGET_DIR"]) / "mutants/lib_native.so"
+    shutil.copy(built, tree / "python/nicety/_native.abi3.so")
+    # The package of the tree, not the installed one.
+    own = environment | {"PYTHONPATH": str(tree / "python")}
+    tests = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "logical", "--dist", "loadgroup"]
+    command = [*tests, *(f"tests/{file}" for file in files)]
+    return subprocess.run(command, cwd=tree, env=own, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def _noticed_through_python(changes: dict[str, Path], tree: Path, environment: dict[str, str]) -> set[str]:
+    """Those of the changes, by name, with which a test through Python fails."""
+    groups = {
+        name: next(files for begin, files in THROUGH_PYTHON.items() if name.startswith(begin)) for name in changes
+    }
+    for files in set(groups.values()):
+        if not _passes_through_python(files, tree, environment):
+            sys.exit(f"make mutants: {', '.join(files)} do not pass without any change")
+    noticed = set()
+    for name, change in changes.items():
+        patch = ["patch", "--quiet", "--strip=0", f"--input={change}"]
+        subprocess.run(patch, cwd=tree, check=True)
+        if not _passes_through_python(groups[name], tree, environment):
+            noticed.add(name)
+        subprocess.run([*patch, "--reverse"], cwd=tree, check=True)
+        print(f"{'noticed through Python' if name in noticed else 'not noticed'}: {name}", flush=True)
+    return noticed
+
+
+def _report(folder: Path, tree: Path, environment: dict[str, str]) -> int:
+    outcomes = json.loads((folder / "outcomes.json").read_text())["outcomes"]
     tested = [each for each in outcomes if each["scenario"] != "Baseline"]
     if not tested:
         print("make mutants: nothing was tested; see target/mutants/mutants.out/log", file=sys.stderr)
         return 1
     explained = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
-    survived = [each["scenario"]["Mutant"] for each in tested if each["summary"] == "MissedMutant"]
-    unexplained = 0
-    for mutant in survived:
-        # Lines move; what is replaced by what in which function stays.
-        name = re.sub(r":\d+:\d+: ", ": ", mutant["name"])
-        why = explained.get(name)
-        unexplained += why is None
-        print(f"{'survives ' if why is None else 'explained'}  {mutant['name']}{'' if why is None else f': {why}'}")
+    missed = {
+        each["scenario"]["Mutant"]["name"]: folder / each["diff_path"]
+        for each in tested
+        if each["summary"] == "MissedMutant"
+    }
+    # Lines move; what is replaced by what in which function stays.
+    reasons = {name: explained.get(re.sub(r":\d+:\d+: ", ": ", name)) for name in missed}
+    open_ones = {name: change for name, change in missed.items() if reasons[name] is None}
+    noticed = _noticed_through_python(open_ones, tree, environment)
+    survivors = [name for name in open_ones if name not in noticed]
+    for name, why in reasons.items():
+        if why is not None:
+            print(f"explained: {name}: {why}")
+    for name in survivors:
+        print(f"survives: {name}")
     caught = sum(each["summary"] in {"CaughtMutant", "Timeout"} for each in tested)
-    print(f"{caught} caught, {len(survived) - unexplained} explained, {unexplained} survive, of {len(tested)}")
-    return 1 if unexplained else 0
+    print(
+        f"{caught} caught, {len(noticed)} noticed through Python, {len(missed) - len(open_ones)} explained, "
+        f"{len(survivors)} survive, of {len(tested)}"
+    )
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":
