@@ -141,18 +141,19 @@ def _copy(tree: Path) -> None:
             copy.write_bytes(content)
 
 
-def _passes_through_python(files: tuple[str, ...], tree: Path, environment: dict[str, str]) -> bool:
-    """Whether the extension module of the tree builds, and tests through Python pass with it."""
+def _failure_through_python(files: tuple[str, ...], tree: Path, environment: dict[str, str]) -> str | None:
+    """What fails where the extension module of the tree is built, and tests through Python are run with it."""
     build = ["cargo", "build", "--quiet", "--locked", "--package", "nicety-python", "--profile", "mutants"]
     if subprocess.run(build, cwd=tree, env=environment, check=False).returncode:
-        return False
+        return "the extension module does not build"
     built = Path(environment["CARGO_TARGET_DIR"]) / "mutants/lib_native.so"
     shutil.copy(built, tree / "python/nicety/_native.abi3.so")
     # The package of the tree, not the installed one.
     own = environment | {"PYTHONPATH": str(tree / "python")}
     tests = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "logical", "--dist", "loadgroup"]
     command = [*tests, *(f"tests/{file}" for file in files)]
-    return subprocess.run(command, cwd=tree, env=own, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    done = subprocess.run(command, cwd=tree, env=own, stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout if done.returncode else None
 
 
 def _noticed_through_python(changes: dict[str, Path], tree: Path, environment: dict[str, str]) -> set[str]:
@@ -161,13 +162,14 @@ def _noticed_through_python(changes: dict[str, Path], tree: Path, environment: d
         name: next(files for begin, files in THROUGH_PYTHON.items() if name.startswith(begin)) for name in changes
     }
     for files in set(groups.values()):
-        if not _passes_through_python(files, tree, environment):
-            sys.exit(f"make mutants: {', '.join(files)} do not pass without any change")
+        failure = _failure_through_python(files, tree, environment)
+        if failure is not None:
+            sys.exit(f"{failure}\nmake mutants: {', '.join(files)} do not pass without any change")
     noticed = set()
     for name, change in changes.items():
         patch = ["patch", "--quiet", "--strip=0", f"--input={change}"]
         subprocess.run(patch, cwd=tree, check=True)
-        if not _passes_through_python(groups[name], tree, environment):
+        if _failure_through_python(groups[name], tree, environment) is not None:
             noticed.add(name)
         subprocess.run([*patch, "--reverse"], cwd=tree, check=True)
         print(f"{'noticed through Python' if name in noticed else 'not noticed'}: {name}", flush=True)

@@ -261,10 +261,9 @@ def test_a_command_like_no_other_gets_none(nicety: Callable) -> None:
 
 
 def test_shells_complete_commands_and_options(nicety: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The tests' own shell, which there may not be.
-    monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")
-    script = nicety("--show-completion")
-    assert script.status == 0
+    # The shell that it asks about is the one that runs it: `exit` keeps it there.
+    in_bash = ["bash", "-c", f"{sys.executable} -m nicety --show-completion; exit $?"]
+    script = subprocess.run(in_bash, capture_output=True, text=True, check=True)
     assert "_NICETY_COMPLETE=complete_bash" in script.stdout
     assert "--install-completion" in nicety("--help").stdout
     # The script's request when Tab is pressed.
