@@ -41,6 +41,7 @@ NOT_SAMPLED = (
 # Tests through Python, the quickest first, by where the change is.
 THROUGH_PYTHON = {
     "crates/apps/src/tsp/": ("test_salesman.py",),
+    "crates/bench/src/pcsa.rs": ("test_cardinality.py",),
     "crates/apps/": ("test_count.py", "test_cardinality.py"),
     "crates/bench/src/line_rate/": ("test_line_rate.py", "test_verdicts.py", "test_locks.py"),
     "crates/bench/": ("test_channel_bench.py", "test_interfaces.py", "test_bench.py", "test_load.py"),

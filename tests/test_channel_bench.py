@@ -19,6 +19,12 @@ def measure(benchmark: Any = "channel-latency", **options: Any) -> Any:
     return package.bench_channels(benchmark, **{"sizes": 56, **options})
 
 
+def test_progress_counts_rows() -> None:
+    seen: list[tuple[int, int]] = []
+    measure(sizes=[8, 16, 56], iterations=1, progress=lambda *at: seen.append(at))
+    assert seen == [(done, 12) for done in range(13)]
+
+
 def by_kind(report: Any, value: str) -> dict[tuple[str, str], float]:
     return {(row["mode"], row["direction"]): row[value] for row in report["rows"]}
 

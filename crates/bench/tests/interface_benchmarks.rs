@@ -150,6 +150,7 @@ fn every_process_gets_its_share() {
     for row in &rows {
         assert!(row.verified && row.jain_index > 0.98 && row.jain_index <= 1.0 + 1e-9, "{row:?}");
         assert!(row.process_min_bytes_per_s <= row.process_mean_bytes_per_s);
+        assert!(row.process_mean_bytes_per_s <= row.process_max_bytes_per_s * (1.0 + 1e-9));
         assert!(row.bandwidth_bytes_per_s < 198.5e6);
     }
     assert!(rows[2].bandwidth_bytes_per_s > 190e6, "{:?}", rows[2]);

@@ -75,6 +75,7 @@ fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
         // Links and buses are full duplex.
         let bandwidth = |pattern| row(&patterned(Benchmark::Bandwidth, mode, 1 << 16, pattern));
         let (pair, both) = (bandwidth("pair"), bandwidth("bidirectional"));
+        assert!(pair.window.is_some_and(|messages| messages > 1) && pair.window == both.window);
         let ratio = both.bandwidth_bytes_per_s.unwrap() / pair.bandwidth_bytes_per_s.unwrap();
         assert!((1.95..=2.0).contains(&ratio), "{mode}: {ratio}");
         let ways: f64 = both.flows.unwrap().iter().map(|flow| flow.bandwidth_bytes_per_s.unwrap()).sum();

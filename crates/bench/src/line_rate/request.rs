@@ -290,13 +290,16 @@ mod tests {
     }
 
     #[test]
-    fn a_user_header_fits_in_a_message_of_several_packets() {
+    fn what_is_given_fits_in_messages_and_states() {
         let request = |header: usize| Request {
             user_header: vec![0; header],
             message_packets: Some(2),
             ..Request::new(&["spin-discrete"], &[64])
         };
         assert!(request(100).resolve().is_ok());
+        let with_state =
+            |bytes| Request { state: vec![1; bytes], state_bytes: Some(64), ..request(0) }.resolve();
+        assert!(with_state(64).is_ok() && with_state(65).is_err());
         let error = request(129).resolve().err().unwrap().to_string();
         assert!(error.contains("129 bytes") && error.contains("only 128"), "{error}");
     }
