@@ -143,7 +143,7 @@ def _copy(tree: Path) -> None:
 
 
 def _failure_through_python(files: tuple[str, ...], tree: Path, environment: dict[str, str]) -> str | None:
-    """What fails where the extension module of the tree is built, and tests through Python are run with it."""
+    """The failure of tests through Python, with the extension module built from the tree; None if they pass."""
     build = ["cargo", "build", "--quiet", "--locked", "--package", "nicety-python", "--profile", "mutants"]
     if subprocess.run(build, cwd=tree, env=environment, check=False).returncode:
         return "the extension module does not build"

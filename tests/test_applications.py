@@ -156,7 +156,7 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
     assert (report.hpu_memory_bytes, report.hpu_memory_most_bytes) == (0, 716800 + 16)
 
 
-def test_what_is_no_application_or_memory() -> None:
+def test_invalid_applications_and_memory_are_refused() -> None:
     async def main(host: nicety.Host) -> None:
         wrong: Any = 7
         for call, text in [

@@ -232,7 +232,7 @@ def test_wrong_types_are_the_users_mistake(tmp_path: Path, monkeypatch: pytest.M
     assert seen > 1500
 
 
-def test_what_is_checked_can_be_read() -> None:
+def test_checked_arguments_can_be_read() -> None:
     """A type that only type checkers import would fail the first call."""
     found = 0
     for module in pkgutil.walk_packages(package.__path__, "nicety."):

@@ -67,7 +67,7 @@ def test_stages_add_up_to_the_latency(report: Report) -> None:
 
 
 @pytest.mark.parametrize("nic", CARDS)
-def test_what_is_below_what(report: Report, nic: str) -> None:
+def test_order_of_modes(report: Report, nic: str) -> None:
     assert latency(report, nic, "spin-store", 8) < latency(report, nic, "portals4", 8)
     assert latency(report, nic, "spin-stream", 8) < latency(report, nic, "portals4", 8)
     assert latency(report, nic, "portals4", 8) < latency(report, nic, "rdma", 8)
@@ -181,7 +181,7 @@ def test_progress_counts_rows() -> None:
         ({"handlers": "gone.c"}, ["gone.c", "no such file"]),
     ],
 )
-def test_what_is_refused(options: dict, words: list[str]) -> None:
+def test_invalid_options_are_refused(options: dict, words: list[str]) -> None:
     with pytest.raises(package.InputError) as caught:
         package.run_benchmark("latency", **{"nics": ["spin-discrete"], "sizes": [8], **options})
     for word in words:

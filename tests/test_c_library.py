@@ -76,7 +76,7 @@ def test_integers_and_text_are_printed_as_the_standard_says(tmp_path: Path) -> N
     assert printed(tmp_path, body, "#include <stdint.h>").decode().splitlines() == wanted
 
 
-def test_what_is_no_conversion_is_printed_as_it_stands(tmp_path: Path) -> None:
+def test_unknown_conversions_are_printed_unchanged(tmp_path: Path) -> None:
     body = 'const char *volatile odd = "100%! %y %-5q| %a %Lg %d %"; printf(odd, 1.5L, 7);'
     assert printed(tmp_path, body) == b"100%! %y %-5q| %a %Lg 7 %"
 
@@ -140,7 +140,7 @@ def test_printing_costs_cycles(tmp_path: Path) -> None:
     assert none + 50 < text < number < double
 
 
-def test_what_went_wrong_has_a_number_and_a_name(tmp_path: Path) -> None:
+def test_errors_have_a_number_and_a_name(tmp_path: Path) -> None:
     before = "#include <errno.h>\n#include <stdlib.h>\n#include <string.h>\n#include <limits.h>"
     body = """char *end;
     errno = 0;

@@ -69,7 +69,7 @@ def test_json_csv_and_a_picture(nicety: Callable[..., Any], tmp_path: Path) -> N
         (["--nic", "nfp-4000", "--set", "memory.cls.size=4 KiB"], "microengine 0, context 0: "),
     ],
 )
-def test_what_cannot_be_is_refused(nicety: Callable[..., Any], arguments: list[str], text: str) -> None:
+def test_invalid_options_are_refused(nicety: Callable[..., Any], arguments: list[str], text: str) -> None:
     done = nicety("bench", "pcsa", *arguments)
     assert done.status == (1 if "microengine 0" in text else 2)
     assert text in done.stderr, done.stderr

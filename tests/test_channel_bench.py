@@ -153,7 +153,9 @@ def test_the_command_line(nicety: Callable[..., Any], tmp_path: Path) -> None:
         (["channel-bandwidth", "--plot", "a.txt"], ["--plot a.txt", ".png"]),
     ],
 )
-def test_what_cannot_be_measured(nicety: Callable[..., Any], arguments: list[str], parts: list[str]) -> None:
+def test_impossible_measurements_are_refused(
+    nicety: Callable[..., Any], arguments: list[str], parts: list[str]
+) -> None:
     done = nicety("bench", arguments[0], "--nic", "nfp-4000", *arguments[1:])
     assert done.status == 2
     assert done.stdout == ""

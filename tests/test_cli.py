@@ -79,7 +79,7 @@ def test_version(nicety: Callable) -> None:
         (["hpu", "run", "gone.elf", "--max-cycles", "0"], "--max-cycles"),
     ],
 )
-def test_what_is_the_users_mistake(nicety: Callable, command: list[str], message: str) -> None:
+def test_mistakes_of_the_user(nicety: Callable, command: list[str], message: str) -> None:
     result = nicety(*command)
     assert result.status == 2
     assert message in result.stderr

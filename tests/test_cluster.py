@@ -280,7 +280,7 @@ def test_foreign_awaitables_are_refused() -> None:
         cluster().run(crossed)
 
 
-def test_what_is_no_program() -> None:
+def test_invalid_programs_are_refused() -> None:
     def plain(host: nicety.Host) -> None:
         return None
 

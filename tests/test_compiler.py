@@ -175,7 +175,7 @@ def test_the_runtime_agrees_under_qemu(tmp_path: Path, tool: Callable[[str], str
 
 
 @pytest.mark.parametrize("defines", [[], ["FLOATING"]])
-def test_what_compilers_turn_into_calls_and_tables(defines: list[str]) -> None:
+def test_calls_and_tables_made_by_compilers(defines: list[str]) -> None:
     report, written = run(compile_handlers([PROGRAMS / "language.c"], defines=defines).elf)
     assert report["trap"] is None
     assert report["exit_code"] == 42
@@ -250,7 +250,7 @@ def test_a_program_is_compiled_once(handlers: Path, no_compiler: Callable[[], No
     assert second.path == first.path
 
 
-def test_what_shapes_the_program_is_in_the_key(handlers: Path) -> None:
+def test_the_key_has_all_inputs_of_the_program(handlers: Path) -> None:
     plain = compile_handlers([handlers]).elf
     assert compile_handlers([handlers], defines=["STEP=2"]).elf != plain
     assert compile_handlers([handlers], isa="rv32ima_zicsr").elf != plain
@@ -538,7 +538,7 @@ def test_an_assertion_that_fails_names_its_line(tmp_path: Path) -> None:
     assert (report["trap"], report["exit_code"]) == (None, 0)
 
 
-def test_what_is_not_called_is_not_in_a_program(handlers: Path) -> None:
+def test_uncalled_functions_are_not_in_a_program(handlers: Path) -> None:
     symbols = read_symbols(compile_handlers([handlers]).elf).functions
     assert not symbols & {"qsort", "strtok", "sqrt", "rand"}
 

@@ -168,7 +168,7 @@ def test_more_sketches_than_addresses_are_told_of(nicety: Callable[..., Any], wr
 
 @examples(15)
 @given(st.lists(st.sampled_from(v4(40)), min_size=1, max_size=60), st.integers(0, 200))
-def test_what_a_capture_is_cut_to_is_counted(
+def test_truncated_captures_are_counted(
     tmp_path_factory: pytest.TempPathFactory, sources: list[Address], end: int
 ) -> None:
     whole = pcap(sources)
@@ -213,7 +213,7 @@ def test_a_damaged_capture_is_printed_as_far_as_it_is_whole(
         (pcap(v4(1)), ["--nic", "spin-discrete"], "a card of design portals has no microengines"),
     ],
 )
-def test_what_cannot_be_counted_is_refused(
+def test_invalid_captures_are_refused(
     nicety: Callable[..., Any], write: Callable[..., Path], contents: bytes, arguments: list[str], text: str
 ) -> None:
     done = nicety("pcsa", write(contents), *arguments)

@@ -63,7 +63,7 @@ def test_a_run_without_faults_has_no_reports_of_links() -> None:
     assert run.nodes[0].portals.transport.retransmitted == run.nodes[1].portals.transport.acknowledgements == 0
 
 
-def test_what_fails_is_named() -> None:
+def test_failures_are_named() -> None:
     cluster = Cluster(3, "spin-discrete", topology="star", set=RELIABLE, faults={"fail": "hosts.1@0us"})
     with pytest.raises(RunError, match=r"^hosts\.1 is down from 0 ns on; 1 message was not delivered") as raised:
         cluster.run(_message)

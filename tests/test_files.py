@@ -40,7 +40,7 @@ def test_a_damaged_program_is_compiled_again(cache: Path, tmp_path: Path, damage
     assert again.path.read_bytes() == first.elf
 
 
-def test_what_a_crash_leaves_in_the_cache_is_made_again(cache: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_crash_in_the_cache_are_made_again(cache: Path, tmp_path: Path) -> None:
     """Any file of the cache may be empty, short, full of zeros or too long, and nothing comes of it."""
     first = compile_handlers([tmp_path / "handler.c"])
     whole = {path: path.read_bytes() for path in cache.rglob("*") if path.is_file() and "zig" not in path.parts}
@@ -73,7 +73,7 @@ def test_a_damaged_file_of_the_library_is_written_again(cache: Path) -> None:
     assert library_source("kv.c").read_text() == text
 
 
-def test_what_is_kept_is_found_or_is_damaged(tmp_path: Path) -> None:
+def test_kept_files_are_found_or_damaged(tmp_path: Path) -> None:
     path = _cache.keep(tmp_path / "a", b"content", ".o")
     assert (_cache.kept(path), _cache.find(tmp_path / "a", ".o")) == (b"content", path)
     path.write_bytes(b"conten")

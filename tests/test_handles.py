@@ -62,7 +62,7 @@ def test_a_handle_is_made_once() -> None:
     ],
 )
 @pytest.mark.parametrize("nic", CARDS.values())
-def test_what_is_behind_a_handle_is_named_where_it_is_asked_of_the_host(nic: str, name: str, instead: str) -> None:
+def test_calls_asked_of_the_host_name_their_handle(nic: str, name: str, instead: str) -> None:
     error = asked(nic, name)
     assert isinstance(error, AttributeError)
     assert str(error) == f"a Host has no {name!r}{instead}"

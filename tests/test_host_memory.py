@@ -66,12 +66,12 @@ def test_a_cache_is_as_large_as_the_spec_has_it() -> None:
     assert node.host_memory_read_bytes == 128 * KIB
     one_by_one, _ = times(program, **{"host.line_fills": 1, "host.memory_latency": "10 ns"})
     assert one_by_one[0] == 10_240
-    # With many lines under way it is the bandwidth: 64 KiB at 150 GiB/s behind the first latency.
+    # With many lines in flight it is the bandwidth: 64 KiB at 150 GiB/s behind the first latency.
     wide, _ = times(program, **{"host.line_fills": 1024})
     assert wide[0] == pytest.approx(51 + 64 * KIB / (150 * 1.024**3), abs=0.001)
 
 
-def test_what_the_card_writes_is_not_in_the_cache() -> None:
+def test_writes_of_the_card_are_not_in_the_cache() -> None:
     async def sender(host: nicety.Host) -> None:
         out = host.alloc(KIB)
         await host.barrier()
@@ -117,7 +117,7 @@ def test_noise_delays_it_too() -> None:
         (lambda host, a, _: host.copy(a, bytes(64)), "made by host.alloc"),
     ],
 )
-def test_what_is_refused(call: Callable[..., Awaitable[None]], words: str) -> None:
+def test_invalid_arguments_are_refused(call: Callable[..., Awaitable[None]], words: str) -> None:
     async def main(host: nicety.Host) -> None:
         await call(host, host.alloc(64), host.alloc(64))
 

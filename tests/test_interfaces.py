@@ -65,7 +65,7 @@ def test_processes_exchange_messages_in_every_way() -> None:
     assert node.kernel.calls == 8 * 5
 
 
-def test_what_is_not_ones_own_is_refused() -> None:
+def test_objects_of_another_process_are_refused() -> None:
     async def main(host: nicety.Host) -> None:
         if host.rank == 1:
             return

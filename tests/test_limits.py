@@ -1,4 +1,4 @@
-"""What use cases say that they take of a card: no less, and no more."""
+"""Use cases take of a card what they say: no less, and no more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cases(which: dict[str, UseCase]) -> pytest.MarkDecorator:
 
 
 def needs_of(case: UseCase, mode: str) -> dict[str, int]:
-    """What a use case says that it takes, at most."""
+    """The most that a use case says it takes."""
     (card,) = driver._cards(["spin-discrete"], [])
     found: dict[str, int] = {}
     for point in case.points():
@@ -69,7 +69,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @cases(CASES)
-def test_what_a_use_case_takes(monkeypatch: pytest.MonkeyPatch, case: UseCase, mode: str) -> None:
+def test_a_use_case_takes_its_stated_resources(monkeypatch: pytest.MonkeyPatch, case: UseCase, mode: str) -> None:
     needs = needs_of(case, mode)
     del needs["host.memory"]
     run(case, mode, *(f"{key}={needed}" for key, needed in needs.items()))
@@ -83,7 +83,7 @@ def test_what_a_use_case_takes(monkeypatch: pytest.MonkeyPatch, case: UseCase, m
 
 
 @cases(MEMORY)
-def test_what_a_use_case_takes_of_memory(monkeypatch: pytest.MonkeyPatch, case: UseCase, mode: str) -> None:
+def test_a_use_case_takes_its_stated_memory(monkeypatch: pytest.MonkeyPatch, case: UseCase, mode: str) -> None:
     needed = needs_of(case, mode)["host.memory"]
     run(case, mode, f"host.memory={needed} B")
     with pytest.raises(package.InputError, match=f"set host.memory to {needed} B or more"):
@@ -112,7 +112,9 @@ def test_a_list_has_room_for_every_gap() -> None:
         (["matching", "--sizes", "4Mi", "--set", "host.memory=1MiB"], ["4202496 bytes", "host.memory", "1048576"]),
     ],
 )
-def test_what_is_refused_before_anything_runs(nicety: Callable, command: Sequence[str], words: Sequence[str]) -> None:
+def test_invalid_options_are_refused_before_a_run(
+    nicety: Callable, command: Sequence[str], words: Sequence[str]
+) -> None:
     result = nicety("bench", command[0], "--nic", "spin-discrete", *command[1:])
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

@@ -309,7 +309,7 @@ def test_text_json_and_files(nicety: Callable, tmp_path: Path) -> None:
         (["mine.c", "--nic", "no-card"], ["no-card"]),
     ],
 )
-def test_what_is_refused(nicety: Callable, tmp_path: Path, options: list[str], words: list[str]) -> None:
+def test_invalid_options_are_refused(nicety: Callable, tmp_path: Path, options: list[str], words: list[str]) -> None:
     write(tmp_path, "__handler int payload_handler(const ptl_payload_t p, void *state) { return SUCCESS; }")
     write(tmp_path, "int no_handler(void) { return 1; }", "empty.c")
     nic = [] if "--nic" in options else ["--nic", "spin-discrete"]

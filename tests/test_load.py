@@ -126,7 +126,7 @@ def test_no_noise_and_a_pair_are_what_there_is_without_a_word() -> None:
         ({"noise": "1ms,25us,rank=7"}, ["rank 7", "ranks 0 to 1"]),
     ],
 )
-def test_what_is_refused(nicety: Callable, arguments: dict[str, str], words: list[str]) -> None:
+def test_invalid_options_are_refused(nicety: Callable, arguments: dict[str, str], words: list[str]) -> None:
     with pytest.raises(package.InputError) as caught:
         rows(modes=["rdma"], **arguments)
     options = [part for name, value in arguments.items() for part in (f"--{name}", value)]

@@ -100,7 +100,7 @@ def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("order", ["__ATOMIC_RELAXED", "__ATOMIC_ACQUIRE"])
-def test_what_a_handler_publishes_is_seen_soon(tmp_path: Path, order: str) -> None:
+def test_published_stores_are_seen_soon(tmp_path: Path, order: str) -> None:
     """Three handlers wait for a word that one writes behind some work, and none changes it by an atomic operation."""
     (tmp_path / "publish.c").write_text(
         "#include <nicety.h>\ntypedef struct { uint32_t ready, sum; } state_t;\n"

@@ -60,7 +60,7 @@ def test_a_long_message() -> None:
     assert found["host", "expected", 16384] == pytest.approx(host, abs=0.003)
 
 
-def test_what_computing_hides() -> None:
+def test_computing_hides_a_share() -> None:
     case = Overlap(sizes=[1024, 64 << 10, 1 << 20], eager_bytes=4096)
     found = figures(case, "overlap_ratio")
     assert all(0 <= ratio <= 1 for ratio in found.values())
@@ -80,7 +80,7 @@ def test_the_overlap_is_a_share() -> None:
     assert overlap_ratio(1000, 900) == 1
 
 
-def test_what_goes_through_host_memory() -> None:
+def test_traffic_of_host_memory() -> None:
     case = Matching(sizes=[4096, 64 << 10], eager_bytes=4096, arrivals=["expected"])
     written = figures(case, "host_memory_written_bytes")
     assert written["host", "expected", 4096] == 2 * written["spin", "expected", 4096] == 8192
@@ -225,7 +225,9 @@ def test_the_command(nicety: Callable) -> None:
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
     ],
 )
-def test_what_is_refused_before_anything_runs(nicety: Callable, options: Sequence[str], words: Sequence[str]) -> None:
+def test_invalid_options_are_refused_before_a_run(
+    nicety: Callable, options: Sequence[str], words: Sequence[str]
+) -> None:
     result = nicety("bench", "matching", "--nic", "spin-discrete", *options)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

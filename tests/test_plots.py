@@ -252,7 +252,7 @@ def test_transfers_at_once_are_no_engines() -> None:
     assert labels == ["node 0: DMA", "node 0: DMA, also in flight (1)", "node 0: DMA, also in flight (2)"]
 
 
-def test_what_cannot_be_drawn() -> None:
+def test_impossible_pictures_are_refused() -> None:
     with pytest.raises(package.InputError, match="a picture's name ends with"):
         ping_pong().plot("picture.gif")
     with pytest.raises(package.InputError, match="recording='everything'"):

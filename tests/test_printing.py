@@ -90,7 +90,7 @@ def test_lines_of_handlers_are_bounded_and_escaped(tmp_path: Path, capfd: pytest
     ]
 
 
-def test_what_printing_costs(tmp_path: Path) -> None:
+def test_printing_costs_cycles(tmp_path: Path) -> None:
     # A line of 42 bytes and one digit: 60 and 20 a byte.
     one, two = (run_printing(tmp_path, lines).nodes[1].portals.handler_cycles for lines in (1, 2))
     text = b"0 \x1b[31m\xc2\x9b\xe2\x80\xae\xef\xbf\xbd 8\n[0 ns node 0 HPU 0] mine\n"

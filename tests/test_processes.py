@@ -172,7 +172,7 @@ def test_waiting_for_a_process_that_never_ends_is_a_deadlock(program: nicety.Pro
         ),
     ],
 )
-def test_what_cannot_be_started(program: nicety.Processes, start: dict[str, Any], message: str) -> None:
+def test_impossible_starts_are_refused(program: nicety.Processes, start: dict[str, Any], message: str) -> None:
     async def main(host: nicety.Host) -> None:
         host.channels.start(program, "sleeper", microengine=0, context=1, args=(0,))
         given = {"name": "sum", "microengine": start.get("microengine", 0 if "context" in start else 1), **start}
@@ -287,7 +287,7 @@ def test_runs_do_not_depend_on_shards(program: nicety.Processes) -> None:
     assert run(1).time_ps == run(2).time_ps
 
 
-def test_what_forwards_messages_between_ranks_keeps_its_microengines(program: nicety.Processes) -> None:
+def test_messages_between_ranks_keep_their_microengines(program: nicety.Processes) -> None:
     async def main(host: nicety.Host) -> int:
         # Until the first message they are free for any process.
         assert await host.channels.start(program, "sum", microengine=59, args=(0x8000_0000, 1)).finished() == 0

@@ -61,7 +61,7 @@ def test_times_are_those_of_the_reader(spelling: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["64", "KiB", "64 ns", "1/3 B", "", "-1 B"])
-def test_what_no_spec_has(text: str) -> None:
+def test_quantities_that_no_spec_has(text: str) -> None:
     with pytest.raises(ValueError, match=r"unit|whole"):
         size_bytes(text)
 

@@ -56,7 +56,7 @@ def test_lists(text: str, expected: list[int]) -> None:
         ("0..4Gi", f"more than {MAX_COUNT} numbers"),
     ],
 )
-def test_what_is_refused(text: str, message: str) -> None:
+def test_invalid_ranges_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_ranges(text, "--sizes")
     assert message in str(caught.value)

@@ -61,7 +61,7 @@ def test_an_unawaited_receive_is_no_deadlock() -> None:
     nicety.Cluster(2, "spin-discrete").run(main)
 
 
-def test_what_is_wrong_with_a_posted_receive_is_told() -> None:
+def test_errors_of_a_posted_receive_are_reported() -> None:
     async def twice(host: nicety.Host) -> None:
         pending = await host.post_recv(host.alloc(8), source=1)
         await host.barrier()

@@ -208,7 +208,7 @@ def test_resources(sink: nicety.Run) -> None:
     assert set(nested["resource"]) == {"HPU"}
 
 
-def test_what_a_handler_sends_names_its_cause() -> None:
+def test_messages_of_handlers_name_their_cause() -> None:
     handlers = nicety.Handlers(library_source("pingpong_stream.c"))
     # pingpong_t: match bits of the reply, reply target, bytes in a packet, and the length so far.
     state = struct.pack("<QIIQ", 2, 0, 4096, 0)

@@ -69,7 +69,7 @@ def test_a_line_rate_check_tells_of_refusals(nicety: Callable, tmp_path: Path) -
     assert f"# 1024, 4096 B: {times} PtlHandlerPutFromDevice refused: PTL_ARG_INVALID, swallow.c:3\n" in result.stdout
 
 
-def test_what_is_refused_beyond_host_memory(nicety: Callable, tmp_path: Path) -> None:
+def test_accesses_beyond_host_memory_are_refused(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "far.c").write_text(
         "#include <nicety.h>\n"
         "__handler int payload_handler(const ptl_payload_t p, void *state) {\n"

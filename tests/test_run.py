@@ -251,7 +251,7 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         ),
     ],
 )
-def test_what_goes_wrong(program: Callable, text: str, status: int, stderr: list[str]) -> None:
+def test_failing_programs_are_reported(program: Callable, text: str, status: int, stderr: list[str]) -> None:
     result = program(text, "--json")
     assert result.status == status
     if status == 1:
@@ -295,7 +295,7 @@ def test_files_that_are_none(nicety: Callable, tmp_path: Path) -> None:
         (["--csv", "x", "--trace", "x"], "--trace x: --csv writes there already; name another file"),
     ],
 )
-def test_what_is_refused_before_anything_runs(program: Callable, options: list[str], message: str) -> None:
+def test_invalid_options_are_refused_before_a_run(program: Callable, options: list[str], message: str) -> None:
     result = program("async def main(host):\n    print('it runs')\n", *options)
     assert (result.status, result.stdout) == (2, "")
     assert message in result.stderr
@@ -400,7 +400,7 @@ async def main(host):
 """
 
 
-def test_what_fails_on_a_card_fails_the_run(program: Callable, tmp_path: Path) -> None:
+def test_failures_on_a_card_fail_the_run(program: Callable, tmp_path: Path) -> None:
     handler = "__handler int payload_handler(const ptl_payload_t p, void *state) { return FAIL; }"
     (tmp_path / "refusing.c").write_text(f"#include <nicety.h>\n{handler}\n")
     ended = program(QUIET, "--json")

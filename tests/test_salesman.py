@@ -194,7 +194,7 @@ def test_without_opencl_a_graphics_processor_is_refused(
         (["--set", "memory.cls.size=1 KiB"], "the distances of 30 cities take 1864 bytes, and CLS has 1024"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_options_are_refused(
     nicety: Callable[..., Any], write: Callable[..., Path], arguments: list[str], text: str
 ) -> None:
     done = nicety("tsp", write(some(30)), "--restarts", "3", *arguments)
@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_the_file_before(write: Callable[..., Path], tmp_path
     assert not (tmp_path / "state.json.new").is_symlink()
 
 
-def test_what_is_no_problem_is_refused(nicety: Callable[..., Any], tmp_path: Path) -> None:
+def test_invalid_problems_are_refused(nicety: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "bad.tsp"
     for contents, text in [
         (

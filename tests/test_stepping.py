@@ -396,7 +396,7 @@ def test_a_call_that_fails_is_raised_where_it_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError])
-def test_what_is_no_failure_ends_the_run_at_once(kind: type[BaseException]) -> None:
+def test_exits_end_the_run_at_once(kind: type[BaseException]) -> None:
     async def leaves(host: nicety.Host) -> None:
         await host.compute(ns=1)
         raise kind
@@ -442,7 +442,7 @@ def test_finally_blocks_run_when_a_run_fails() -> None:
     assert closed == ["main", "thread", "other thread"]
 
 
-def test_what_clean_up_raises_hides_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_clean_up_hide_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda each: raised.append(each.exc_value))
 

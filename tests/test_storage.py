@@ -45,7 +45,7 @@ def test_a_write_is_four_messages() -> None:
     assert found["spin", "write", 8] < found["host", "write", 8]
 
 
-def test_what_writes_move_through_host_memory() -> None:
+def test_host_memory_traffic_of_writes() -> None:
     case = Storage(sizes=[64 << 10], operations=["write"], requests=1)
     read, written = (figures(case, f"host_memory_{way}_bytes") for way in ("read", "written"))
     # The client's block, the old one, and the parity; the block, and the parity.
@@ -127,7 +127,9 @@ def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, operation: st
         (["--set", "hpu.memory=16 KiB"], ["HPU memory", "16384", "hpu.memory"]),
     ],
 )
-def test_what_is_refused_before_anything_runs(nicety: Callable, options: Sequence[str], words: Sequence[str]) -> None:
+def test_invalid_options_are_refused_before_a_run(
+    nicety: Callable, options: Sequence[str], words: Sequence[str]
+) -> None:
     result = nicety("bench", "storage", "--nic", "spin-discrete", *options)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

@@ -85,7 +85,7 @@ def test_every_claim_is_measured_and_nothing_else() -> None:
             run_study(study(*wrong))
 
 
-def test_what_is_met_is_counted_apart() -> None:
+def test_met_claims_are_counted_by_kind() -> None:
     """A number that went into the card is no prediction, and what the source gives no number for is not judged."""
     findings = [
         judge(claim(id="a"), Ours(50.0)),
@@ -144,7 +144,7 @@ def spin(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
     return {finding["id"]: dict(finding) for finding in measured[0]["claims"]}
 
 
-def test_what_the_cards_are_made_of_comes_out(spin: dict[str, dict]) -> None:
+def test_inputs_of_the_cards_come_out(spin: dict[str, dict]) -> None:
     inputs = [finding for finding in spin.values() if finding["kind"] == "input"]
     assert len(inputs) == 11
     assert all(finding["met"] and finding["deviation"] == 0 for finding in inputs)
@@ -158,7 +158,7 @@ def test_consequences_to_the_byte_and_to_the_cycle(spin: dict[str, dict]) -> Non
     assert all(spin[name]["met"] for name in ("break-even", "any-size", "full-packets"))
 
 
-def test_what_is_off_is_said_and_explained(spin: dict[str, dict]) -> None:
+def test_deviations_are_shown_and_explained(spin: dict[str, dict]) -> None:
     off = {name for name, finding in spin.items() if finding["met"] is False}
     assert off == {"broadcast-rdma", "broadcast-portals4", "storage", "memory"}
     assert all(spin[name]["explanation"] for name in off)
@@ -166,7 +166,7 @@ def test_what_is_off_is_said_and_explained(spin: dict[str, dict]) -> None:
     assert met == {"store-single", "store-multi"}
 
 
-def test_what_the_paper_has_no_number_for_is_shown(spin: dict[str, dict]) -> None:
+def test_claims_without_a_number_are_shown(spin: dict[str, dict]) -> None:
     shown = {name: finding for name, finding in spin.items() if finding["test"] == "shown"}
     assert {finding["section"] for finding in shown.values()} >= {"Ping-pong", "Broadcast", "Accumulate", "Storage"}
     assert all(finding["met"] is None and finding["ours_text"] != "nothing" for finding in shown.values())

@@ -22,14 +22,14 @@ def claims(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
     return {finding["id"]: dict(finding) for finding in measured[0]["claims"]}
 
 
-def test_what_was_calibrated_comes_out(claims: dict[str, dict]) -> None:
+def test_calibrated_claims_come_out(claims: dict[str, dict]) -> None:
     calibrated = [finding for finding in claims.values() if finding["kind"] == "calibrated"]
     assert {finding["section"] for finding in calibrated} == {"Calibrated"}
     assert len(calibrated) == 5
     assert [finding["id"] for finding in calibrated if not finding["met"]] == []
 
 
-def test_what_is_off_is_explained(claims: dict[str, dict]) -> None:
+def test_deviations_are_explained(claims: dict[str, dict]) -> None:
     off = {finding["id"] for finding in claims.values() if finding["met"] is False}
     # Nothing was fitted to these.
     assert {claims[name]["section"] for name in off} <= {"Bulk messages", "Cardinality"}

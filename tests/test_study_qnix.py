@@ -20,13 +20,13 @@ def claims(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
     return {finding["id"]: dict(finding) for finding in measured[0]["claims"]}
 
 
-def test_what_was_calibrated_comes_out(claims: dict[str, dict]) -> None:
+def test_calibrated_claims_come_out(claims: dict[str, dict]) -> None:
     calibrated = [finding for finding in claims.values() if finding["kind"] == "calibrated"]
     assert len(calibrated) == 6
     assert [finding["id"] for finding in calibrated if not finding["met"]] == []
 
 
-def test_what_is_off_is_explained(claims: dict[str, dict]) -> None:
+def test_deviations_are_explained(claims: dict[str, dict]) -> None:
     off = {finding["id"] for finding in claims.values() if not finding["met"]}
     assert off == {"copy-page", "translate-most", "crossover", "latency", "bandwidth"}
     assert all(claims[name]["explanation"] for name in off)
@@ -59,7 +59,7 @@ def test_the_empty_message_is_compared_part_by_part(
     assert float(rows["In all"][1]) == rung + float(rows["noticing it"][1])
 
 
-def test_what_the_control_program_does_for_a_packet_costs_bandwidth(
+def test_the_control_programs_work_for_a_packet_costs_bandwidth(
     measured: tuple[StudyReport, list[Measured]], claims: dict[str, dict]
 ) -> None:
     table = next(table for table in measured[0]["tables"] if table["title"].startswith("Bandwidth by DMA"))

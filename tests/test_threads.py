@@ -148,7 +148,7 @@ def test_a_deadlock_names_the_threads() -> None:
         assert part in text
 
 
-def test_what_is_no_coroutine() -> None:
+def test_threads_that_are_no_coroutines_are_refused() -> None:
     async def main(host: nicety.Host) -> None:
         with pytest.raises(nicety.InputError, match=r"gather takes coroutines, as in .* not function"):
             await host.gather(main)  # type: ignore[arg-type]
@@ -194,7 +194,7 @@ def test_the_same_seed_is_the_same_run_in_any_number_of_shards() -> None:
     assert run(1).time_ps == run(2).time_ps
 
 
-def test_what_has_ended_is_forgotten() -> None:
+def test_ended_threads_are_forgotten() -> None:
     """A program may have any number of threads, one after another: nothing of them is kept, or searched."""
 
     class Big:

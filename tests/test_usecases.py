@@ -73,7 +73,7 @@ def test_a_broadcast_to_three_takes_two_steps() -> None:
 
 
 @pytest.mark.parametrize("nic", CARDS)
-def test_what_a_broadcast_gains(nic: str) -> None:
+def test_gains_of_a_broadcast(nic: str) -> None:
     found = figures(Broadcast(nodes=[2, 5, 16, 33], sizes=[8, 65536]), nics=[nic])
     for size in (8, 65536):
         for mode in MODES:
@@ -86,7 +86,7 @@ def test_what_a_broadcast_gains(nic: str) -> None:
     assert found["spin-store", 16, 65536] == pytest.approx(found["portals4", 16, 65536], rel=0.05)
 
 
-def test_what_a_broadcast_moves_through_host_memory() -> None:
+def test_host_memory_traffic_of_a_broadcast() -> None:
     case = Broadcast(nodes=[8], sizes=[65536])
     read, written = (figures(case, f"host_memory_{way}_bytes") for way in ("read", "written"))
     for mode in MODES:
@@ -283,9 +283,9 @@ def test_handlers_with_a_mistake(
     assert "nicety: spin-discrete, mode spin, " in result.stderr
 
 
-def test_what_is_compared_is_compared() -> None:
+def test_require_equal() -> None:
     right = np.arange(100, dtype=np.float32)
-    require_equal(right.copy(), right, "nobody has")
+    require_equal(right.copy(), right, "rank 2 has")
     wrong = right.copy()
     wrong[7] = 8
     with pytest.raises(package.RunError, match=r"rank 1 has a wrong byte at offset 30: 0x00 .* 0xe0; 2 of 400 bytes"):
@@ -393,7 +393,9 @@ def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*BROADCAST, "--csv", "no/such.csv"], ["--csv", "no folder"]),
     ],
 )
-def test_what_is_refused_before_anything_runs(nicety: Callable, command: Sequence[str], words: Sequence[str]) -> None:
+def test_invalid_options_are_refused_before_a_run(
+    nicety: Callable, command: Sequence[str], words: Sequence[str]
+) -> None:
     result = nicety("bench", *command)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

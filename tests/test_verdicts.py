@@ -166,7 +166,7 @@ async def main(host):
 
 
 @pytest.mark.parametrize("wrong", ["traps", ["fail", "no"], 7, [7]])
-def test_what_cannot_be_allowed(wrong: Any) -> None:
+def test_invalid_allowances_are_refused(wrong: Any) -> None:
     with pytest.raises(package.InputError, match="allow"):
         allowed(wrong)
     with pytest.raises(package.InputError, match="allow"):

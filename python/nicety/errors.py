@@ -5,7 +5,7 @@
   RunError          the run itself failed; exit status 1
     TimedOut        a call had a timeout, and its other end did not come in time
     Deadlock        a program waits and nothing can happen any more
-    HandlerTrap     a handler or process faulted, or used up its cycles
+    HandlerTrap     a handler or process trapped, or used up its cycles
       HandlerFailure  the run came to its end, and a handler failed in it that was not allowed to
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 

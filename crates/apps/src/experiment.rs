@@ -5,7 +5,7 @@ use nicety_fabric::{Port, Symbol};
 use nicety_host::{Cpus, Memory, MemoryError};
 use nicety_hpu::LoadError;
 use nicety_kernel::{Config, Either, RunError, Sim, World, race};
-use nicety_nic::nfp::{Card, ChannelError, Fault, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError};
+use nicety_nic::nfp::{Card, ChannelError, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError, Trapped};
 use nicety_types::Recorder;
 use std::cell::RefCell;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum ExperimentError {
     /// The program does not fit, or has no such function.
     Program(ProgramError),
     /// A process trapped.
-    Fault(Fault),
+    Trapped(Trapped),
     /// A process ended that should not have: its microengine and context, and what it returned.
     Ended(usize, usize, u32),
     /// The data do not fit a memory of the card.
@@ -40,7 +40,7 @@ impl fmt::Display for ExperimentError {
         match self {
             ExperimentError::Input(text) => f.write_str(text),
             ExperimentError::Program(error) => error.fmt(f),
-            ExperimentError::Fault(error) => error.fmt(f),
+            ExperimentError::Trapped(error) => error.fmt(f),
             ExperimentError::Ended(core, context, value) => write!(
                 f,
                 "microengine {core}, context {context}: the process ended too early, with {}",
@@ -68,9 +68,9 @@ impl From<LoadError> for ExperimentError {
     }
 }
 
-impl From<Fault> for ExperimentError {
-    fn from(error: Fault) -> ExperimentError {
-        ExperimentError::Fault(error)
+impl From<Trapped> for ExperimentError {
+    fn from(error: Trapped) -> ExperimentError {
+        ExperimentError::Trapped(error)
     }
 }
 
@@ -101,7 +101,7 @@ impl From<ExperimentError> for Error {
             ExperimentError::Run(_) | ExperimentError::Ended(..) | ExperimentError::Channel(_) => {
                 Error::Program(text)
             }
-            ExperimentError::Fault(_) => Error::HandlerTrap(text),
+            ExperimentError::Trapped(_) => Error::HandlerTrap(text),
             ExperimentError::Input(_)
             | ExperimentError::Program(_)
             | ExperimentError::Memory(_)
@@ -220,7 +220,7 @@ impl Bench {
         let nfp = self.card.processor();
         let failure = || {
             places.iter().find_map(|&(core, context)| match nfp.outcome(core, context)? {
-                Outcome::Trapped(trap) => Some(ExperimentError::Fault(Fault { core, context, trap })),
+                Outcome::Trapped(trap) => Some(ExperimentError::Trapped(Trapped { core, context, trap })),
                 Outcome::Returned(0) => None,
                 Outcome::Returned(value) => Some(ExperimentError::Ended(core, context, value)),
             })

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern() {
+    fn invalid_patterns_are_refused() {
         for (text, why) in [
             ("", "no such pattern"),
             ("ring", "no such pattern"),
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read(senders in 1..u32::MAX) {
+        fn parsing_inverts_printing(senders in 1..u32::MAX) {
             let pattern = Pattern::Incast(senders);
             prop_assert_eq!(pattern.to_string().parse::<Pattern>().unwrap(), pattern);
         }

@@ -64,7 +64,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
-    /// Who answers, for example rdma or spin-stream; all modes of the card if left out.
+    /// Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
     #[serde(default)]
     #[schemars(extend("metavar" = "M[,N]", "example" = "rdma"))]
     pub modes: Option<Vec<String>>,
@@ -79,7 +79,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(max = MOST_ITERATIONS), extend("default" = DEFAULT_WARMUP))]
     pub warmup: Option<u64>,
-    /// Messages under way at once; not for latency.
+    /// Messages in flight at once; not for latency.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_WINDOW), extend("default" = DEFAULT_WINDOW))]
     pub window: Option<u64>,
@@ -217,7 +217,7 @@ impl Request {
             );
         }
         if self.benchmark == Benchmark::Latency && self.window.is_some() {
-            return wrong("--window: not for latency, which has one message under way at a time".into());
+            return wrong("--window: not for latency, which has one message in flight at a time".into());
         }
         for (name, value) in [("--iterations", self.iterations), ("--window", self.window)] {
             if value == Some(0) {

@@ -269,7 +269,7 @@ fn fixed_noise_takes_what_it_says() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_requests_are_refused() {
     let error = |request: Request| measure(&request).unwrap_err().to_string();
     let base = || request(Benchmark::Latency, "rdma", 8);
     let pair = Request { topology: Some("pair".into()), pattern: "incast:4".into(), ..base() };

@@ -108,7 +108,7 @@ fn plain_is_what_a_card_has_without_a_word() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_buses_are_refused() {
     let error =
         latency("spin-discrete", "rdma", &[8], &["bus.kind=pcie", "bus.pcie.generation=6"]).unwrap_err();
     assert!(error.to_string().contains("generation 6 sends flits"), "{error}");

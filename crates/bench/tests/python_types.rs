@@ -26,7 +26,7 @@ fn pythons_types_are_those_of_rust() {
 }
 
 #[test]
-fn what_a_schema_says_becomes_a_type() {
+fn a_schema_becomes_a_type() {
     let schema = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     for (text, expected) in [
         (r##"{"$ref": "#/$defs/Row"}"##, "Row"),
@@ -105,7 +105,7 @@ fn argument(name: &str, schema: &Value) -> String {
     .to_owned()
 }
 
-/// What an argument's type does not say.
+/// The facts of an argument that are not in its type.
 fn option(schema: &Value) -> String {
     let mut made = Vec::new();
     if schema["items"]["format"] == "uint8" {

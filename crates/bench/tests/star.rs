@@ -176,7 +176,7 @@ fn all_to_all_is_the_same_in_any_number_of_shards() {
 }
 
 #[test]
-fn what_cannot_be_joined_says_what_to_write() {
+fn impossible_combinations_name_a_remedy() {
     let refused = |nodes, overrides: &[&str]| match star(nodes, 1, overrides) {
         Err(Error::Input(text)) => text,
         Err(other) => panic!("{other}"),

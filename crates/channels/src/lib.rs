@@ -59,7 +59,7 @@
 //! side, so the sender withdraws it and learns the outcome: timed out, or received after all. Both ends
 //! always agree. Once both have come, a transfer runs to its end, which the limit of retries bounds.
 //!
-//! # What never happens
+//! # Guarantees
 //! A manager never waits for an end that has not come, so a blocked channel blocks no other, with one manager as
 //! with eight. A channel is served by one manager at a time. `tests/explore.rs` visits every state of small
 //! configurations, in every order in which things can happen, and checks that no run goes on for ever, that none
@@ -119,7 +119,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is not here
+//! # Limits
 //! Selection among sends; several hosts of one card; scattered memory on the card.
 
 mod card;

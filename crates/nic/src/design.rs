@@ -8,7 +8,7 @@
 use crate::NodeSpec;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts::transport::Undelivered;
-use crate::programs::{Fault, Log, RefusedCommand};
+use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory, MemoryError};
 use nicety_hpu::Core;
@@ -162,7 +162,7 @@ pub trait Card: Any {
     }
 
     /// Failures of programs on it.
-    fn faults(&self) -> Vec<Fault> {
+    fn failures(&self) -> Vec<ProgramFailure> {
         Vec::new()
     }
 

@@ -23,6 +23,6 @@ pub use design::{
     stages,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-pub use programs::{Fault, FaultKind, LINES_KEPT, Log, LogLine, Logged, RefusedCommand};
+pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand};
 pub use sections::{NodeSpec, read_bus, read_node};
 pub use spin::SpinSpec;

@@ -74,7 +74,7 @@ pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
 /// The kinds of failures of a handler, a process or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum FailureKind {
     /// It trapped: an invalid access or instruction, or the cycle limit, stopped it.
     Trap,
     /// It returned a failure, or an invalid return code.
@@ -85,26 +85,27 @@ pub enum FaultKind {
     Refused,
 }
 
-impl FaultKind {
+impl FailureKind {
     /// All of them.
-    pub const ALL: [FaultKind; 4] = [FaultKind::Trap, FaultKind::Fail, FaultKind::Budget, FaultKind::Refused];
+    pub const ALL: [FailureKind; 4] =
+        [FailureKind::Trap, FailureKind::Fail, FailureKind::Budget, FailureKind::Refused];
 
     /// The name in reports and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            FaultKind::Trap => "trap",
-            FaultKind::Fail => "fail",
-            FaultKind::Budget => "budget",
-            FaultKind::Refused => "refused",
+            FailureKind::Trap => "trap",
+            FailureKind::Fail => "fail",
+            FailureKind::Budget => "budget",
+            FailureKind::Refused => "refused",
         }
     }
 }
 
 /// A failed handler, or several that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ProgramFailure {
     /// The kind of failure.
-    pub kind: FaultKind,
+    pub kind: FailureKind,
     /// Time of the first one.
     pub time: Time,
     /// Node.

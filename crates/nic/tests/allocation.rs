@@ -81,7 +81,7 @@ fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: 
         b.count(b.ct, WARM_UP + MEASURED).await.unwrap();
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     made.get()
 }
 

@@ -74,7 +74,7 @@ fn a_state_is_shared_by_those_that_name_it_and_by_no_others() {
         }
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn no_handler_reaches_a_state_that_is_not_its_own() {
             assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
         });
         rig.run();
-        let text = rig.faults()[0].text.clone();
+        let text = rig.failures()[0].text.clone();
         assert!(text.contains(&format!("load of 4 bytes from {address:#x} outside")), "{text}");
         assert!(text.contains("the state (16 bytes at 0x14000010)"), "{text}");
     }
@@ -129,7 +129,7 @@ fn a_stack_holds_nothing_of_another_application() {
             assert_eq!(word(&b.read(&memory), 0) & 0xffff_f000, expected);
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
     }
 }
 
@@ -266,8 +266,8 @@ fn a_budget_for_a_run_stops_that_run() {
     rig.run();
     let text = "payload handler stopped: the budget of application 'looping' is used up, 5000 cycles for a run, at pc \
                 0x1d000000";
-    let faults: Vec<_> = rig.faults().into_iter().map(|fault| (fault.text, fault.times)).collect();
-    assert_eq!(faults, [(text.to_owned(), 2)]);
+    let failures: Vec<_> = rig.failures().into_iter().map(|failure| (failure.text, failure.times)).collect();
+    assert_eq!(failures, [(text.to_owned(), 2)]);
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
         assert_eq!((looping.handlers.runs, looping.handlers.cycles, looping.refused), (2, 5000, 1));
     });
     rig.run();
-    let faults = rig.faults();
-    assert_eq!(faults.len(), 2);
-    assert!(faults[1].text.contains("is used up, 5000 cycles in all, at pc"), "{}", faults[1].text);
+    let failures = rig.failures();
+    assert_eq!(failures.len(), 2);
+    assert!(failures[1].text.contains("is used up, 5000 cycles in all, at pc"), "{}", failures[1].text);
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn runs_that_wait_when_the_budget_ends_are_refused() {
         assert_eq!((looping.handlers.runs, looping.handlers.cycles, looping.refused), (1, 5000, 2));
     });
     rig.run();
-    assert_eq!(rig.faults().len(), 1, "refused runs leave no faults of their own");
+    assert_eq!(rig.failures().len(), 1, "refused runs leave no failures of their own");
 }
 
 #[test]
@@ -458,5 +458,5 @@ fn a_host_writes_and_reads_what_its_handlers_have() {
         assert!(gone.to_string().starts_with("there is no HPU memory 7"), "{gone}");
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }

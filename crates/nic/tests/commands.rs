@@ -4,7 +4,7 @@ use crate::support::code::{Code, echo, number, payload, program_for, put, result
 use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{CallError, Handlers, Printed};
-use nicety_nic::{Fault, LINES_KEPT, RefusedCommand};
+use nicety_nic::{LINES_KEPT, ProgramFailure, RefusedCommand};
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ fn host_memory() -> Vec<u8> {
 struct Ran {
     memory: Vec<u8>,
     state: Vec<u8>,
-    faults: Vec<Fault>,
+    failures: Vec<ProgramFailure>,
     refused: Vec<RefusedCommand>,
     fail: FailType,
 }
@@ -70,7 +70,7 @@ fn run_handlers(
     Ran {
         state: memory[..256].to_vec(),
         memory,
-        faults: rig.faults(),
+        failures: rig.failures(),
         refused: rig.nodes[1].card.refused_commands(),
         fail,
     }
@@ -122,7 +122,7 @@ fn dma_to_host() {
     assert_eq!(ran.memory[256..264], pattern(256, 9)[..8]);
     assert_eq!(ran.memory[264..512], host_memory()[264..512]);
     assert_eq!(ran.memory[512..768], pattern(256, 9));
-    assert_eq!((ran.fail, ran.faults), (FailType::Ok, vec![]));
+    assert_eq!((ran.fail, ran.failures), (FailType::Ok, vec![]));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn dma_from_host() {
     assert_eq!(ran.state[136..144], host_memory()[256..264]);
     // A handler need not wait.
     let body = Code::enter().then(&from_host(256, 136, 8, Some(128))).command(number::DMA_FROM_HOST);
-    assert_eq!(run(&[], body, &[]).faults, []);
+    assert_eq!(run(&[], body, &[]).failures, []);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
         assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
     });
     rig.run();
-    let text = &rig.faults()[0].text;
+    let text = &rig.failures()[0].text;
     assert!(text.contains("still running at its limit of 1000000 cycles"), "{text}");
     let printed = 1_000_000_u64.div_ceil(105);
     assert_eq!(rig.log().len() as u64, LINES_KEPT);
@@ -293,7 +293,7 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
 }
 
 #[test]
-fn what_is_out_of_range_is_refused() {
+fn arguments_out_of_range_are_refused() {
     // The entry has 1 KiB of host memory.
     let cases = [
         (to_host(0, 1020, 8, None), number::DMA_TO_HOST, result::SEGV),
@@ -328,7 +328,7 @@ fn what_is_out_of_range_is_refused() {
     for (i, (arguments, number, result)) in cases.into_iter().enumerate() {
         let ran = run(&[], Code::enter().then(&arguments.timed(number, 0)), &state);
         assert_eq!(waited(&ran.state, 0).1, result, "case {i}, command {number:#x}");
-        assert_eq!(ran.faults, []);
+        assert_eq!(ran.failures, []);
         let name = match number {
             number::DMA_TO_HOST => "PtlHandlerDMAToHostB",
             number::DMA_FROM_HOST => "PtlHandlerDMAFromHostB",
@@ -369,7 +369,7 @@ fn too_many_transfers_are_refused_and_handles_used_again() {
         [(0, result::OK), (0, result::OK), (0, result::NO_SPACE), (0, result::OK)]
     );
     assert_eq!([128, 132, 136, 140].map(|at| word(&ran.state, at)), [0, 1, 0xffff_ffff, 1]);
-    assert_eq!(ran.faults, []);
+    assert_eq!(ran.failures, []);
     assert_eq!(ran.refused(), [("PtlHandlerDMAFromHostNB", "PTL_NO_SPACE", 1)]);
 }
 
@@ -396,14 +396,14 @@ fn handlers_have_host_memory_of_their_own() {
         let region = Some((own.address(), own.len()));
         let handlers = Some(b.card.attach(&payload(body), &[9; 32], region).unwrap());
         b.append(Me { handlers, ..entry(&memory, 5) }).await.unwrap();
-        assert!(b.event(EventKind::Put).await.fail.is_ok(), "{:?}", b.card.faults());
+        assert!(b.event(EventKind::Put).await.fail.is_ok(), "{:?}", b.card.failures());
         assert_eq!(b.read(&memory)[..8], [3; 8]);
         assert_eq!((&b.read(&own)[..8], &b.read(&own)[8..]), (&[9; 8][..], &[3; 24][..]));
         let outside = b.card.attach(&payload(Code::enter().returns(0)), &[], Some((own.address(), 33)));
         assert!(matches!(outside, Err(CallError::Memory(_))));
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn a_handler_fires_a_triggered_put() {
         b.triggered_put(b.request(&answer, 9), b.ct, 1).await.unwrap();
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -505,7 +505,7 @@ fn a_put_from_host_memory_fetches_any_size() {
         b.append_with(entry(&memory, 5), &payload(body.returns(0)), &put(9, 0, 16, false)).await.unwrap();
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -527,7 +527,7 @@ fn handlers_count_their_sends() {
         assert_eq!(b.sim.now(), after(250_000 + 33_560 + 30_000 + 2_000 + 160 + 250_000));
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(
         }
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     (seen.take(), rig.nodes[1].card.statistics().dropped_total())
 }
 
@@ -147,7 +147,7 @@ fn with_flow_control_a_message_without_a_context_disables_its_entry() {
         let what = || "an event".to_string();
         let event = b.card.eq_wait(&b.cpus, &mut path, eq, |_| true, what).await.unwrap();
         assert_eq!((event.kind, event.fail), (EventKind::Put, FailType::Ok));
-        assert_eq!(word(&b.read(&memory), 0), 1, "flow control was triggered while it was under way");
+        assert_eq!(word(&b.read(&memory), 0), 1, "flow control was triggered while it was in flight");
         let event = b.card.eq_wait(&b.cpus, &mut path, eq, |_| true, what).await.unwrap();
         assert_eq!(event.kind, EventKind::PtDisabled);
         let enabling = b.card.pt_enable(&b.cpus, &mut path, CONTROLLED, true).await;

@@ -201,7 +201,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
                 // At this very instant every byte is in place.
                 let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
                 assert_eq!(event.match_bits, k as u64, "messages complete in order");
-                assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.faults());
+                assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.failures());
                 assert!(node.read(&memories[k]) == expected, "message {k} of {} B", expected.len());
                 node.parts();
                 note.borrow_mut().push((event.match_bits, node.sim.now(), node.path.get()));
@@ -209,7 +209,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
         });
     }
     let summary = rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     for (rank, node) in rig.nodes.iter().enumerate() {
         let statistics = node.card.statistics();
         assert_eq!(statistics.matched, traffic.messages[1 - rank].len() as u64);
@@ -286,7 +286,7 @@ fn echoes_one_way_come_back_whatever_the_limits() {
             b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
         assert_eq!(rig.nodes[1].card.handler_statistics().runs, 40);
     }
 }
@@ -317,7 +317,7 @@ fn an_event_is_never_seen_before_the_bytes_of_its_message() {
 }
 
 #[test]
-fn what_was_seen_stays_in_its_order_however_late_it_is_noticed() {
+fn packets_seen_keep_their_order_however_late_they_are_noticed() {
     // A program that polls late sees the path of the message, and its own delay in no part of it.
     let mut rig = Rig::new(&[]);
     rig.program(0, async |a| {

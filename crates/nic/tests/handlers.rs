@@ -3,7 +3,7 @@
 use crate::support::code::{Code, echo, number, payload, program, put, result, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic::Fault;
+use nicety_nic::ProgramFailure;
 use nicety_nic::spin::stages;
 use nicety_nic::spin::{CallError, Handlers, map};
 use nicety_portals::{Event, EventKind, FailType};
@@ -40,7 +40,7 @@ struct Delivered {
     event: Event,
     memory: Vec<u8>,
     texts: Vec<String>,
-    faults: Vec<Fault>,
+    failures: Vec<ProgramFailure>,
     rig: Rig,
 }
 
@@ -65,7 +65,7 @@ fn deliver(overrides: &[&str], handlers: &Handlers, bytes: &[u8], room: usize) -
     });
     rig.run();
     let (event, memory) = result.take().unwrap();
-    Delivered { event, memory, texts: rig.texts(), faults: rig.faults(), rig }
+    Delivered { event, memory, texts: rig.texts(), failures: rig.failures(), rig }
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn header_then_payload_then_completion() {
             vec![0xee; 20_000],
             "handlers that store nothing leave memory as it was"
         );
-        assert_eq!(delivered.faults, []);
+        assert_eq!(delivered.failures, []);
         assert_eq!(delivered.rig.nodes[1].card.handler_statistics().runs, packets as u64 + 2);
     }
 }
 
 #[test]
-fn what_a_header_handler_returns_decides_about_the_data() {
+fn a_header_handlers_result_decides_about_the_data() {
     let bytes = pattern(9000, 2);
     let (kept, untouched) = (bytes.clone(), vec![0xee; 9000]);
     let all = ["header", "payload", "payload", "payload", "completion"];
@@ -115,7 +115,7 @@ fn what_a_header_handler_returns_decides_about_the_data() {
         assert_eq!(delivered.texts, texts, "{value}");
         assert!(delivered.memory == *memory, "{value}");
         assert_eq!((delivered.event.fail, delivered.event.mlength), (fail, mlength), "{value}");
-        assert_eq!(delivered.faults.len(), usize::from(!fail.is_ok()));
+        assert_eq!(delivered.failures.len(), usize::from(!fail.is_ok()));
         let text = match value {
             -1 => "header handler returned FAIL",
             -2 => "header handler returned SEGV",
@@ -123,14 +123,14 @@ fn what_a_header_handler_returns_decides_about_the_data() {
             77 => "header handler returned 77, which is none of PROCESS_DATA, PROCEED, DROP, FAIL or SEGV",
             _ => continue,
         };
-        assert_eq!(delivered.faults[0].text, text);
-        assert_eq!((delivered.faults[0].node.0, delivered.faults[0].hpu), (1, Some(0)));
+        assert_eq!(delivered.failures[0].text, text);
+        assert_eq!((delivered.failures[0].node.0, delivered.failures[0].hpu), (1, Some(0)));
         assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 1);
     }
 }
 
 #[test]
-fn what_payload_and_completion_handlers_return() {
+fn results_of_payload_and_completion_handlers() {
     for (value, mlength, text) in [
         (0, 100, ""),
         (6, 0, ""),
@@ -146,7 +146,7 @@ fn what_payload_and_completion_handlers_return() {
         assert_eq!(delivered.texts, texts, "{value}");
         assert_eq!(delivered.event.fail.is_ok(), !failed);
         assert_eq!(delivered.event.mlength, mlength, "{value}");
-        assert_eq!(delivered.faults.iter().map(|f| f.text.as_str()).collect::<String>(), text);
+        assert_eq!(delivered.failures.iter().map(|f| f.text.as_str()).collect::<String>(), text);
     }
     for (value, text) in [
         (0, ""),
@@ -158,7 +158,7 @@ fn what_payload_and_completion_handlers_return() {
         let delivered = deliver(&[], &handlers, &pattern(100, 2), 100);
         assert_eq!(delivered.memory, pattern(100, 2), "the data was deposited before");
         assert_eq!(delivered.event.fail.is_ok(), text.is_empty(), "{value}");
-        assert_eq!(delivered.faults.iter().map(|f| f.text.as_str()).collect::<String>(), text);
+        assert_eq!(delivered.failures.iter().map(|f| f.text.as_str()).collect::<String>(), text);
     }
 }
 
@@ -270,8 +270,8 @@ fn one_of_each_kind(bad: &Code) -> [(&'static str, Handlers); 3] {
 }
 
 #[test]
-fn what_a_handler_must_not_do_fails_its_message() {
-    let faults = [
+fn invalid_accesses_of_a_handler_fail_its_message() {
+    let failures = [
         (
             Code::new().with(&[lw(A0, 0, ZERO)]),
             "load of 4 bytes from 0x0 outside its memory (a null pointer?)",
@@ -302,14 +302,16 @@ fn what_a_handler_must_not_do_fails_its_message() {
             "store of 4 bytes to 0x10 outside",
         ),
     ];
-    for (bad, text) in &faults {
+    for (bad, text) in &failures {
         for (kind, handlers) in one_of_each_kind(bad) {
             let delivered = deliver(&["hpu.cycle_limit=1000"], &handlers, &pattern(100, 7), 100);
-            let [fault] = &delivered.faults[..] else { panic!("{kind}, {text}: {:?}", delivered.faults) };
-            assert!(fault.text.starts_with(&format!("{kind} stopped: ")), "{}", fault.text);
-            assert!(fault.text.contains(text), "{kind}: {} instead of {text}", fault.text);
-            assert!(fault.text.contains("pc 0x1d0000"), "{}", fault.text);
-            assert_eq!((fault.node.0, fault.hpu), (1, Some(0)));
+            let [failure] = &delivered.failures[..] else {
+                panic!("{kind}, {text}: {:?}", delivered.failures)
+            };
+            assert!(failure.text.starts_with(&format!("{kind} stopped: ")), "{}", failure.text);
+            assert!(failure.text.contains(text), "{kind}: {} instead of {text}", failure.text);
+            assert!(failure.text.contains("pc 0x1d0000"), "{}", failure.text);
+            assert_eq!((failure.node.0, failure.hpu), (1, Some(0)));
             assert_eq!((delivered.event.fail, delivered.event.mlength), (FailType::HandlerError, 0));
             assert!(!delivered.texts.contains(&"completion".to_string()), "{kind}");
         }
@@ -330,18 +332,18 @@ fn a_failed_handler_counts_as_a_failure() {
         assert_eq!(b.count(b.ct, 1).await, Err(CallError::Failures { failures: 1, first: None }));
     });
     rig.run();
-    let faults: Vec<_> = rig.faults().into_iter().map(|fault| (fault.text, fault.times)).collect();
-    assert_eq!(faults, [("payload handler returned FAIL".to_owned(), 1)]);
+    let failures: Vec<_> = rig.failures().into_iter().map(|failure| (failure.text, failure.times)).collect();
+    assert_eq!(failures, [("payload handler returned FAIL".to_owned(), 1)]);
 }
 
 #[test]
-fn a_fault_that_comes_again_is_counted() {
+fn a_failure_that_comes_again_is_counted() {
     // Five packets come within 410 ns. A handler takes 1.6 us, so that all are ready before the first fails.
     let bad = payload(Code::new().spin(1000).returns(result::FAIL));
     let delivered = deliver(&["hpu.cores=4"], &bad, &pattern(5 * 4096, 8), 5 * 4096);
-    let faults: Vec<_> =
-        delivered.faults.into_iter().map(|fault| (fault.text, fault.times, fault.hpu)).collect();
-    assert_eq!(faults, [("payload handler returned FAIL".to_owned(), 5, Some(0))]);
+    let failures: Vec<_> =
+        delivered.failures.into_iter().map(|failure| (failure.text, failure.times, failure.hpu)).collect();
+    assert_eq!(failures, [("payload handler returned FAIL".to_owned(), 5, Some(0))]);
     assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 5);
 }
 
@@ -439,7 +441,7 @@ fn handlers_on_many_cores_count_exactly() {
         let delivered =
             deliver(&["packet.payload=8 B", "match.further=0 ns"], &handlers, &pattern(8 * 300, 1), 8 * 300);
         assert_eq!(word(&delivered.memory, 0), 300, "{name}");
-        assert_eq!(delivered.faults, []);
+        assert_eq!(delivered.failures, []);
     }
 }
 
@@ -546,7 +548,7 @@ fn phantom_payloads_take_the_same_time() {
             }
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
         let traffic = rig.nodes.each_ref().map(|node| node.memory.traffic());
         (end.take().unwrap(), traffic)
     };
@@ -576,7 +578,7 @@ fn a_handler_cannot_touch_a_phantom() {
             assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
         });
         rig.run();
-        rig.faults()[0].text.clone()
+        rig.failures()[0].text.clone()
     };
     let text = touch(Code::new().with(&[lw(T0, 0, A0), lw(T0, 8, T0)]), false);
     assert!(text.starts_with("payload handler stopped: the payload is phantom, 64 bytes long"), "{text}");

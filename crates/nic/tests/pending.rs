@@ -63,7 +63,7 @@ fn the_host_hears_of_the_message_that_ends_without_pending_and_of_none_before() 
             assert_eq!(b.card.statistics().matched, 4);
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
     }
 }
 
@@ -131,5 +131,5 @@ fn a_message_that_fails_ends_what_was_pending() {
         assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
     });
     rig.run();
-    assert_eq!(rig.faults().len(), 1);
+    assert_eq!(rig.failures().len(), 1);
 }

@@ -68,7 +68,7 @@ fn a_message_that_never_comes_whole_is_under_way() {
         b.start().await;
     });
     rig.run();
-    assert_eq!(outcomes(&target), [("under way", false)]);
+    assert_eq!(outcomes(&target), [("in flight", false)]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn ask(
         *note.borrow_mut() = b.read(&memory);
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     let (ps, parts, mine) = result.take().unwrap();
     Asked { ps, parts, mine, theirs: theirs.take() }
 }
@@ -253,11 +253,11 @@ fn triggered_gets_and_atomics_start_on_the_card() {
         assert_eq!(b.read(&sum), 42u64.to_le_bytes());
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
-fn what_is_refused_is_told() {
+fn refusals_are_reported() {
     let mut rig = Rig::new(&[]);
     rig.program(0, async |a| {
         let memory = a.alloc(&[0; 8]);
@@ -357,11 +357,11 @@ fn a_handler_gets_into_host_memory() {
         assert_eq!(b.read(&memory)[16..24], pattern(64, 6)[24..32]);
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
-fn what_a_handler_cannot_get() {
+fn invalid_gets_of_a_handler_fail() {
     // Bytes, options, target, result.
     for (length, options, target, expected) in [
         (8, 0, 0, result::OK),
@@ -390,10 +390,10 @@ fn what_a_handler_cannot_get() {
             }
         });
         rig.run();
-        let faults: Vec<_> = rig.faults().into_iter().map(|fault| fault.text).collect();
+        let failures: Vec<_> = rig.failures().into_iter().map(|failure| failure.text).collect();
         match expected {
-            result::OK => assert_eq!(faults, ["a handler's get of 8 bytes failed: PTL_NI_DROPPED"]),
-            _ => assert_eq!(faults, [""; 0]),
+            result::OK => assert_eq!(failures, ["a handler's get of 8 bytes failed: PTL_NI_DROPPED"]),
+            _ => assert_eq!(failures, [""; 0]),
         }
     }
 }
@@ -462,7 +462,7 @@ fn header_handlers_see_what_a_message_asks_for() {
             assert_eq!(word(&seen, 8), payload, "type {number}");
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
     }
 }
 
@@ -488,7 +488,7 @@ fn a_header_handler_drops_a_get_and_its_initiator_is_told() {
         assert_eq!(b.read(&memory), [7; 64]);
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -508,6 +508,6 @@ fn a_completion_handler_that_fails_after_the_reply_fails_the_targets_event_only(
         assert_eq!(b.event(EventKind::Get).await.fail, FailType::HandlerError);
     });
     rig.run();
-    assert_eq!(rig.faults().len(), 1);
+    assert_eq!(rig.failures().len(), 1);
     assert_eq!(rig.nodes[0].card.statistics().dropped_total(), 0);
 }

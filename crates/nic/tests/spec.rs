@@ -42,7 +42,7 @@ fn cards_with_programs_name_their_instruction_set() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_to_write() {
+fn errors_name_their_place_and_a_remedy() {
     for (text, expected) in [
         ("link.latncy=1 ns", &["link.latncy", "latency"][..]),
         ("lnk.latency=1 ns", &["lnk", "link"]),

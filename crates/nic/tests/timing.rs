@@ -68,7 +68,7 @@ where
     });
     rig.program(1, answer);
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     result.take().pop().unwrap()
 }
 

@@ -142,7 +142,7 @@ fn a_full_window_waits_for_acknowledgements() {
 }
 
 #[test]
-fn what_cannot_be_delivered_fails_at_its_initiator() {
+fn an_undeliverable_message_fails_at_its_initiator() {
     // Sent from 315 ns on, again after 10 and 20 us, and given up after 40 more, counted from when the last of three
     // packets is sent again, two times 82.32 ns after the first. The event crosses the bus.
     let failure = NodeFailure { node: Place::Host(1), at: START };
@@ -302,7 +302,7 @@ proptest! {
             Ok(_) | Err(RunError::Deadlock { .. }) => {}
             Err(error) => prop_assert!(false, "{}", error),
         }
-        prop_assert_eq!(rig.faults(), []);
+        prop_assert_eq!(rig.failures(), []);
         let lost: u64 = rig.network.statistics().faults.iter().map(|link| link.lost + link.corrupted).sum();
         let unusable: Vec<Unusable> = rig.nodes.iter().map(|node| node.card.unusable()).collect();
         if rates.are_zero() {

@@ -136,7 +136,7 @@ fn a_completion_handler_starts_when_the_transfers_are_done() {
     let started = READY + 7 * 400 + FETCH;
     assert_eq!(rig.log()[0].time, after(started + 4 * 400));
     assert_eq!(seen.memory[..8], pattern(512, 2)[16..24], "the bytes were in the state by then");
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn bytes_for_the_stack_of_a_handler_that_has_ended_go_nowhere() {
     assert_eq!((word(&seen.memory, 0), word(&seen.memory, 4)), (77, 77));
     // The message of the first waited nevertheless.
     assert_eq!(seen.events[0], (after(READY + 7 * 400 + FETCH + EVENT), FailType::Ok));
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn bytes_without_contents_fail_the_message_of_a_handler_that_has_ended() {
         assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
     });
     rig.run();
-    let text = &rig.faults()[0].text;
+    let text = &rig.failures()[0].text;
     assert!(
         text.starts_with("payload handler stopped: the 8 bytes of host memory that it fetched are phantom"),
         "{text}"

@@ -56,7 +56,7 @@ fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
         *note.borrow_mut() = Some((seen, b.read(&memory), queued));
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     result.take().unwrap()
 }
 
@@ -126,7 +126,7 @@ fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
         }
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     rig.texts()
 }
 
@@ -190,7 +190,7 @@ fn a_handler_that_spins_on_a_parked_one_lets_it_go_on() {
         }
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_reservation_does_not_outlast_a_yield() {
             assert_eq!(word(&b.read(&memory), 4), stored);
         });
         rig.run();
-        assert_eq!(rig.faults(), []);
+        assert_eq!(rig.failures(), []);
     }
 }
 
@@ -258,7 +258,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
         }
     });
     rig.run();
-    assert_eq!(rig.faults(), []);
+    assert_eq!(rig.failures(), []);
     (rig.nodes[1].card.handler_statistics(), end.get())
 }
 

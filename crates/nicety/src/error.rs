@@ -2,7 +2,7 @@
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic::CardError;
-use nicety_nic::Fault;
+use nicety_nic::ProgramFailure;
 use nicety_nic::nfp::ChannelError;
 use nicety_nic::qnix::QnixError;
 use nicety_nic::spin::{CallError, HandlerError};
@@ -165,17 +165,17 @@ impl From<nicety_host::MemoryError> for Error {
 const FAULTS_TOLD: usize = 8;
 
 /// The first failures, a line each, and how many more there are. Equal ones of several nodes share a line.
-pub fn fault_lines(faults: &[Fault]) -> String {
-    let mut different: Vec<(&Fault, u64, u64)> = Vec::new();
-    for fault in faults {
-        match different.iter_mut().find(|(known, ..)| known.text == fault.text) {
-            Some((_, times, nodes)) => (*times, *nodes) = (*times + fault.times, *nodes + 1),
-            None => different.push((fault, fault.times, 1)),
+pub fn failure_lines(failures: &[ProgramFailure]) -> String {
+    let mut different: Vec<(&ProgramFailure, u64, u64)> = Vec::new();
+    for failure in failures {
+        match different.iter_mut().find(|(known, ..)| known.text == failure.text) {
+            Some((_, times, nodes)) => (*times, *nodes) = (*times + failure.times, *nodes + 1),
+            None => different.push((failure, failure.times, 1)),
         }
     }
-    let line = |&(fault, times, nodes): &(&Fault, u64, u64)| {
-        let Fault { time, node, text, .. } = fault;
-        let hpu = fault.hpu.map_or_else(String::new, |hpu| format!(" HPU {hpu}"));
+    let line = |&(failure, times, nodes): &(&ProgramFailure, u64, u64)| {
+        let ProgramFailure { time, node, text, .. } = failure;
+        let hpu = failure.hpu.map_or_else(String::new, |hpu| format!(" HPU {hpu}"));
         let all = match (times, nodes) {
             (1, _) => String::new(),
             (times, 1) => format!(" ({times} times)"),
@@ -201,30 +201,30 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicety_nic::FaultKind;
+    use nicety_nic::FailureKind;
     use nicety_types::{NodeId, Time};
 
     #[test]
     fn equal_faults_share_a_line() {
-        let fault = |node, hpu, text: &str, times| Fault {
-            kind: FaultKind::Trap,
+        let failure = |node, hpu, text: &str, times| ProgramFailure {
+            kind: FailureKind::Trap,
             time: Time::from_ps(1500),
             node: NodeId(node),
             hpu,
             text: text.to_owned(),
             times,
         };
-        let faults = [
-            fault(1, Some(3), "a", 1),
-            fault(1, None, "b", 1),
-            fault(2, Some(0), "a", 4),
-            fault(2, None, "c", 64),
+        let failures = [
+            failure(1, Some(3), "a", 1),
+            failure(1, None, "b", 1),
+            failure(2, Some(0), "a", 4),
+            failure(2, None, "c", 64),
         ];
         assert_eq!(
-            fault_lines(&faults),
+            failure_lines(&failures),
             "[1.5 ns node 1 HPU 3] a (5 times, on 2 nodes)\n[1.5 ns node 1] b\n[1.5 ns node 2] c (64 times)"
         );
-        let different: Vec<Fault> = (0..11).map(|i| fault(1, None, &i.to_string(), 1)).collect();
-        assert!(fault_lines(&different).ends_with("[1.5 ns node 1] 7\nand 3 more"));
+        let different: Vec<ProgramFailure> = (0..11).map(|i| failure(1, None, &i.to_string(), 1)).collect();
+        assert!(failure_lines(&different).ends_with("[1.5 ns node 1] 7\nand 3 more"));
     }
 }

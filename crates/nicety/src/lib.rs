@@ -48,7 +48,7 @@ pub use cluster::{
     PortStatistics, Run, SwitchStatistics, Topology,
 };
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
-pub use error::{Error, fault_lines, from_json};
+pub use error::{Error, failure_lines, from_json};
 pub use host::{
     Alternative, Buffer, Channel, Channels, Device, Host, PendingRecv, Portals, Received, Thread, Vni,
     VniProcess,
@@ -67,7 +67,8 @@ pub use nicety_nic::spin::{
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::{
-    CardReport, CardSpec, Design, Fault, FaultKind, Log, LogLine, Logged, RefusedCommand, nfp, qnix, spin,
+    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, nfp,
+    qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

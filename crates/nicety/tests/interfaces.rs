@@ -59,7 +59,7 @@ fn send_and_recv_work_with_receives_before_and_after() {
 }
 
 #[test]
-fn what_send_and_recv_refuse() {
+fn send_and_recv_refuse_invalid_arguments() {
     let mut refusing = cluster(2, &[]);
     refusing.program(0, async |host: Host| {
         let buffer = host.alloc(64)?;

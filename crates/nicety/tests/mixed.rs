@@ -176,7 +176,7 @@ fn errors_say_which_card_a_rank_has_where_cards_differ() {
 }
 
 #[test]
-fn what_is_of_one_design_is_found_on_every_card_that_has_it() {
+fn handles_of_a_design_work_on_every_card_of_it() {
     let config = ClusterConfig::of(vec![card("spin-discrete", &[]), card("spin-integrated", &[])]);
     let (_, run) = ping_pong(8, config);
     assert!(run.nodes.iter().all(|node| node.of::<spin::Report>().portals.matched == 1));

@@ -75,7 +75,7 @@
 //! refused with [`Error::EqFull`], so what was let in is never lost. A card that may be short of handler
 //! contexts asks with [`Interface::arrive_if`].
 //!
-//! # What is not here
+//! # Limits
 //! Non-matching interfaces, scattered memory (`PTL_IOVEC`) and long double.
 //!
 //! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.

@@ -1,4 +1,4 @@
-"""What calls cost a program in Python, against the same program in Rust: CPU time of both, in one run.
+"""The cost of calls of a program in Python, against the same program in Rust: CPU time of both, in one run.
 
 `python crates/python/benches/calls.py`; `--all-to-all 1024` measures that, too.
 """

@@ -10,7 +10,7 @@ create_exception!(nicety, InputError, Error, "What the user gave is wrong.");
 create_exception!(nicety, RunError, Error, "A run failed.");
 create_exception!(nicety, TimedOut, RunError, "The other end of a call did not come in time.");
 create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
-create_exception!(nicety, HandlerTrap, RunError, "A handler faulted, or used up its cycles.");
+create_exception!(nicety, HandlerTrap, RunError, "A handler trapped, or used up its cycles.");
 
 /// The exception for an error of nicety.
 pub fn raised(error: &nicety::Error) -> PyErr {

@@ -30,10 +30,10 @@ fn refused_command(refused: &nicety::RefusedCommand) -> Value {
     })
 }
 
-fn fault(fault: &nicety::Fault) -> String {
-    match fault.times {
-        1 => fault.text.clone(),
-        times => format!("{} ({times} times)", fault.text),
+fn failure(failure: &nicety::ProgramFailure) -> String {
+    match failure.times {
+        1 => failure.text.clone(),
+        times => format!("{} ({times} times)", failure.text),
     }
 }
 
@@ -184,7 +184,7 @@ pub fn report(run: &Run) -> String {
             "host_memory_read_bytes": node.memory.read,
             "host_memory_written_bytes": node.memory.written,
             "kernel": kernel(of_nfp().or_else(of_qnix).unwrap_or_default()),
-            "failures": node.faults.iter().map(fault).collect::<Vec<_>>(),
+            "failures": node.failures.iter().map(failure).collect::<Vec<_>>(),
             "refused_commands": node.refused_commands.iter().map(refused_command).collect::<Vec<_>>(),
             "card": card(node),
         })

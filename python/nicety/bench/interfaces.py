@@ -142,4 +142,4 @@ def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
         most = {row["processes"]: row["process_max_bytes_per_s"] / 1e6 for row in shares}
         curves.append(Curve(f"{nic}: the least that one gets", least, colour=number))
         curves.append(Curve(f"{nic}: the most", most, colour=number, style=1))
-    return figure_of(curves, title="What each of many processes gets", x="Processes", y="Bandwidth (MB/s)")
+    return figure_of(curves, title="Bandwidth of each of many processes", x="Processes", y="Bandwidth (MB/s)")

@@ -1,4 +1,4 @@
-"""What all benchmarks do that run programs on cards: compile what the plan names, measure, and write a timeline."""
+"""The common part of benchmarks that run programs on cards: compile what the plan names, measure, write a timeline."""
 
 from __future__ import annotations
 

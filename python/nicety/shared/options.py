@@ -22,7 +22,7 @@ from nicety.shared.checks import U64, Faults, Names, Numbers, Overrides, Place, 
 
 @dataclass(frozen=True)
 class Option:
-    """What the type of an argument does not say of it.
+    """Facts of an argument that are not in its type.
 
     Attributes:
         default: its value where it is left out, if it is one value always.
@@ -60,7 +60,7 @@ class Argument:
 
     @property
     def each(self) -> str:
-        """What one of several is called."""
+        """The name of one of several."""
         if self.option.each is not None:
             return self.option.each
         if self.name == "nics":
@@ -116,14 +116,14 @@ def _argument(name: str, hint: Any, described: str) -> Argument:
 
 
 def _texts(docstring: str) -> dict[str, str]:
-    """What a docstring says of each attribute."""
+    """The documentation of each attribute in a docstring."""
     _, _, attributes = docstring.partition("\n    Attributes:\n")
     items = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", attributes, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in items}
 
 
 def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a request is given, as in JSON: None is as good as nothing.
+    """The given arguments of a request, as in JSON: None is as good as nothing.
 
     Raises:
         InputError: a value of another type, or a number out of range.

@@ -80,7 +80,7 @@ class DatatypeOptions(TypedDict, total=False):
 
 
 class MatchingOptions(TypedDict, total=False):
-    """A message with a tag: who matches it, and who gets its bytes.
+    """A message with a tag: its matching, and fetching its bytes.
 
     Attributes:
         sizes: Bytes of a message.

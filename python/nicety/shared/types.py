@@ -325,7 +325,7 @@ class LineRateRow(TypedDict):
         sustains_line_rate: Whether the card sustains the line rate for ever.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
             card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of
-            them has too much to do and there are too few places for the packets under way; or `waiting`.
+            them has too much to do and there are too few places for the packets in flight; or `waiting`.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -994,9 +994,9 @@ class LineRateOptions(TypedDict, total=False):
         packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
             carry.
         seed: Of every random stream: the same seed gives the same report to the last byte.
-        state: What the handlers' state begins with, as in 0100ff; zeros follow.
+        state: First bytes of the handlers' state, as in 0100ff; zeros follow.
         state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
-        user_header: What every message begins with; the rest is random.
+        user_header: First bytes of every message; the rest is random.
     """
 
     handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
@@ -1023,7 +1023,7 @@ class MessagesOptions(TypedDict, total=False):
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
         iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
             than 64 KiB.
-        modes: Who answers, for example rdma or spin-stream; all modes of the card if left out.
+        modes: Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
             host.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
@@ -1034,7 +1034,7 @@ class MessagesOptions(TypedDict, total=False):
         topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
             Default: what is needed.
         warmup: Round trips or windows before these.
-        window: Messages under way at once; not for latency.
+        window: Messages in flight at once; not for latency.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]

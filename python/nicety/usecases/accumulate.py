@@ -1,6 +1,6 @@
 """Accumulate: an arriving array of complex numbers is multiplied into one in host memory, element by element.
 
-| mode | who multiplies |
+| mode | the multiplication is done by |
 |---|---|
 | `rdma` | the host's CPU, which goes through both arrays once the message is in host memory |
 | `spin` | payload handlers, which fetch their part of the array from host memory, and write the products back |

@@ -1,6 +1,6 @@
 """Broadcast: the bytes of rank 0 to every other rank, along a binomial tree.
 
-| mode | who sends the bytes on |
+| mode | the bytes are forwarded by |
 |---|---|
 | `rdma` | the host's CPU: it notices the message and posts a put to each child, o each |
 | `portals4` | the card, by triggered puts that were set up beforehand, once the message is in host memory |

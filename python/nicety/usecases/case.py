@@ -89,7 +89,7 @@ class Trial:
 
     Attributes:
         card: the card.
-        mode: who does the work.
+        mode: the part that does the work.
         point: the parameters.
         handlers: the mode's handlers, where it has any.
         seed: of this run.
@@ -142,7 +142,7 @@ class UseCase(ABC):
         name: as on the command line.
         title: as above tables and pictures.
         meaning: what the figure is, in a line.
-        modes: who does the work, in the order of tables.
+        modes: the parts that can do the work, in the order of tables.
         axis: the parameter that a table has a line for, and a picture its horizontal axis.
         figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or one of its own.
         sources: the handlers in the library that a mode runs.
@@ -212,7 +212,7 @@ def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str
     Args:
         found: what the run left.
         expected: what it should have left, of the same type and length.
-        what: who has it, for the message, as in `rank 3 received`.
+        what: the place where it was found, for the message, as in `rank 3 received`.
 
     Raises:
         RunError: with the first wrong byte.

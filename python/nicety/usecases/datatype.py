@@ -1,6 +1,6 @@
 """Strided and scattered receive: the blocks of a message go to places of their own in host memory.
 
-| mode | who scatters |
+| mode | the blocks are scattered by |
 |---|---|
 | `rdma` | the host's CPU, which copies block by block once the message is in host memory |
 | `spin` | payload handlers, which write every piece of a packet where it belongs |

@@ -1,6 +1,6 @@
 """A key-value store: clients insert into a hash table in a server's memory, change values there, and look keys up.
 
-| mode | who keeps the table |
+| mode | the table is kept by |
 |---|---|
 | `host` | the server's CPU: it notices a request, hashes the key, goes through buckets, and posts the reply |
 | `spin` | handlers: they do so from the card, by DMA, several requests at a time |
@@ -11,8 +11,8 @@
 | `update` | other values for keys that it has inserted before, drawn with replacement |
 | `lookup` | keys, half of which were never inserted |
 
-A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time under
-way; all insert, and then all do what is measured, where that is another operation. The time is a client's from its post
+A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time in
+flight; all insert, and then all do what is measured, where that is another operation. The time is a client's from its post
 until it has noticed the reply. A key for which the table has no bucket is refused, and counted.
 """
 

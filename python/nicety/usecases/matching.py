@@ -1,6 +1,6 @@
-"""Message matching: who finds the receive of a message, and who gets the bytes of a long one.
+"""Message matching: finding the receive of a message, and fetching the bytes of a long one.
 
-| mode | who matches, and posts the get of a long message |
+| mode | messages are matched, and the gets of long ones posted, by |
 |---|---|
 | `host` | the receiving host's CPU, while its program waits; a short message is copied to where it belongs |
 | `spin` | the card, and a header handler: the CPU may compute meanwhile |

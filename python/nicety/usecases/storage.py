@@ -4,7 +4,7 @@ A write changes the parity by the difference between the old contents and the ne
 the difference to the parity server, which XORs it into the parity and acknowledges; then the data server tells the
 client.
 
-| mode | who does a server's work |
+| mode | a server's work is done by |
 |---|---|
 | `host` | its CPU: it notices a message, XORs in memory, and posts the next message |
 | `spin` | handlers, packet by packet: read the old bytes, write the new ones, send the difference from the card |
@@ -183,7 +183,7 @@ class _Write:
 class _Plan:
     """The initial contents of the servers, and what the client does.
 
-    Writes of a round go to different servers and are under way together.
+    Writes of a round go to different servers and are in flight together.
     """
 
     operation: str

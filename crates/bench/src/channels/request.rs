@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_to_write() {
+    fn invalid_requests_are_refused_with_a_remedy() {
         let text = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
         let latency = |sizes: &[u64]| {
             let sizes = sizes.to_vec();

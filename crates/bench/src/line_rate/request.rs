@@ -82,10 +82,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(max = MOST_STATE), extend("metavar" = "SIZE"))]
     pub state_bytes: Option<u64>,
-    /// What the handlers' state begins with, as in 0100ff; zeros follow.
+    /// First bytes of the handlers' state, as in 0100ff; zeros follow.
     #[serde(default)]
     pub state: Vec<u8>,
-    /// What every message begins with; the rest is random.
+    /// First bytes of every message; the rest is random.
     #[serde(default)]
     pub user_header: Vec<u8>,
     /// Bytes of host memory that only handlers use.
@@ -281,7 +281,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_need_not_be_said() {
+    fn defaults_of_a_request() {
         let request = Request::from_json(r#"{"nics": ["spin-discrete"], "packet_sizes": [64]}"#).unwrap();
         assert_eq!(request, Request::new(&["spin-discrete"], &[64]));
         assert!(request.resolve().is_ok());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_fits_in_messages_and_states() {
+    fn given_bytes_fit_in_messages_and_states() {
         let request = |header: usize| Request {
             user_header: vec![0; header],
             message_packets: Some(2),

@@ -6,7 +6,8 @@ use super::row::{Load, Measured, RefusedRow};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FaultKind, Handlers, fault_lines,
+    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FailureKind, Handlers,
+    failure_lines,
 };
 use nicety_nic::SpinSpec;
 use nicety_nic::spin::Generated;
@@ -51,9 +52,9 @@ impl Rig<'_> {
         let card = cluster.host(1).portals()?.card().clone();
         card.on_stop(stop);
         let run = cluster.run();
-        let faults = card.faults();
-        if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Trap | FaultKind::Budget)) {
-            return Err(Error::HandlerTrap(fault_lines(&faults)));
+        let failures = card.failures();
+        if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
+            return Err(Error::HandlerTrap(failure_lines(&failures)));
         }
         let run = run?;
         let spec = self.card.spec.of::<SpinSpec>()?;

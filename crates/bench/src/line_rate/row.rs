@@ -158,7 +158,7 @@ pub struct Row {
     pub sustains_line_rate: bool,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
     /// host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too much to do
-    /// and there are too few places for the packets under way; or `waiting`.
+    /// and there are too few places for the packets in flight; or `waiting`.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -479,7 +479,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_limits() {
+    fn the_limit_is_named() {
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
         assert_eq!(limit(&idle, false, true, 1.0), None);
         assert_eq!(limit(&idle, false, false, 0.9), Some("waiting"));

@@ -1,6 +1,6 @@
 //! A PCI bus between host and card, transaction by transaction.
 //!
-//! # What is modelled
+//! # The model
 //! One set of wires for both directions. The initiator of a transfer, the host or the card, is granted the
 //! bus for one transaction: an address phase, the clocks until data come and between them, data phases of 4
 //! or 8 bytes, and the turnaround. Concurrent initiators take turns, since each requests its next transaction

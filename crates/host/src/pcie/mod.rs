@@ -1,6 +1,6 @@
 //! A PCI Express link between host and card, TLP by TLP.
 //!
-//! # What is modelled
+//! # The model
 //! Every TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and,
 //! if enabled, ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions
 //! at the RCB and MPS. A read waits for a tag and a credit; TLPs wait for credits, which return when the far

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
-use crate::programs::Fault;
+use crate::programs::ProgramFailure;
 use crate::sections::NodeSpec;
 use crate::text::{LISTED, counted};
 use nicety_host::KernelCounters;
@@ -156,8 +156,8 @@ impl design::Card for ProcessTable {
         })
     }
 
-    fn faults(&self) -> Vec<Fault> {
-        ProcessTable::faults(self)
+    fn failures(&self) -> Vec<ProgramFailure> {
+        ProcessTable::failures(self)
     }
 
     fn unusable(&self) -> u64 {

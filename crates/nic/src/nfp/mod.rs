@@ -88,7 +88,7 @@ use std::rc::Rc;
 
 /// A process trapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct Trapped {
     /// Its microengine.
     pub core: usize,
     /// Its context.
@@ -97,13 +97,13 @@ pub struct Fault {
     pub trap: Box<Trap>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Trapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "microengine {}, context {}: {}", self.core, self.context, self.trap)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for Trapped {}
 
 /// The microengines of a card and their memories.
 pub struct Nfp {
@@ -255,7 +255,7 @@ impl Nfp {
     ///
     /// # Errors
     /// When it trapped.
-    pub async fn finished(&self, core: usize, context: usize) -> Result<u32, Fault> {
+    pub async fn finished(&self, core: usize, context: usize) -> Result<u32, Trapped> {
         let waiting = || {
             let what = self.doing(core, context);
             format!("the end of microengine {core}, context {context}, which {what}")
@@ -263,7 +263,7 @@ impl Nfp {
         describe(waiting, self.ended.wait_until(|| self.outcome(core, context).is_some())).await;
         match self.outcome(core, context).expect("just seen") {
             Outcome::Returned(value) => Ok(value),
-            Outcome::Trapped(trap) => Err(Fault { core, context, trap }),
+            Outcome::Trapped(trap) => Err(Trapped { core, context, trap }),
         }
     }
 

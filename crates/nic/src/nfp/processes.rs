@@ -5,7 +5,7 @@ use super::{
     PortCounters, Program, ProgramError, QueueCounters,
 };
 use crate::CardError;
-use crate::programs::{Fault, FaultKind};
+use crate::programs::{FailureKind, ProgramFailure};
 use nicety_kernel::Sim;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -136,7 +136,7 @@ pub struct ProcessTable {
     /// By microengine and context.
     started: RefCell<Vec<Vec<Option<Started>>>>,
     count: RefCell<usize>,
-    faults: Rc<RefCell<Vec<Fault>>>,
+    failures: Rc<RefCell<Vec<ProgramFailure>>>,
 }
 
 impl ProcessTable {
@@ -158,7 +158,7 @@ impl ProcessTable {
             loaded: RefCell::new((0..cores).map(|_| None).collect()),
             started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
             count: RefCell::new(0),
-            faults: Rc::default(),
+            failures: Rc::default(),
             nfp,
             card,
         }
@@ -280,16 +280,16 @@ impl ProcessTable {
 
     /// Reports a process that traps.
     fn watch(&self, microengine: usize, context: usize, name: &str) {
-        let (sim, nfp, faults) = (self.sim.clone(), self.nfp.clone(), self.faults.clone());
+        let (sim, nfp, failures) = (self.sim.clone(), self.nfp.clone(), self.failures.clone());
         let name = name.to_owned();
         self.sim.spawn(async move {
-            if let Err(fault) = nfp.finished(microengine, context).await {
-                faults.borrow_mut().push(Fault {
-                    kind: FaultKind::Trap,
+            if let Err(failure) = nfp.finished(microengine, context).await {
+                failures.borrow_mut().push(ProgramFailure {
+                    kind: FailureKind::Trap,
                     time: sim.now(),
                     node: sim.node(),
                     hpu: None,
-                    text: trapped(&name, microengine, context, &fault.trap.to_string()),
+                    text: trapped(&name, microengine, context, &failure.trap.to_string()),
                     times: 1,
                 });
             }
@@ -313,8 +313,8 @@ impl ProcessTable {
         };
         match self.nfp.finished(microengine, context).await {
             Ok(value) => Ok(value),
-            Err(fault) => {
-                let text = trapped(&name, microengine, context, &fault.trap.to_string());
+            Err(failure) => {
+                let text = trapped(&name, microengine, context, &failure.trap.to_string());
                 Err(CardError::Trapped(text))
             }
         }
@@ -360,8 +360,8 @@ impl ProcessTable {
     }
 
     /// Processes that trapped.
-    pub fn faults(&self) -> Vec<Fault> {
-        self.faults.borrow().clone()
+    pub fn failures(&self) -> Vec<ProgramFailure> {
+        self.failures.borrow().clone()
     }
 
     /// The state of each process that was started last on its context, for deadlock hints.

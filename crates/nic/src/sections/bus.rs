@@ -128,7 +128,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         s.refuse("address_bits", &format!("addresses have no {bits} bits"), "write 32 or 64");
     }
     spec.ecrc = s.flag_or("ecrc", false, "an end-to-end CRC in every TLP");
-    spec.tags = s.count_or("tags", 1..=768, 256, "read requests that the card may have under way");
+    spec.tags = s.count_or("tags", 1..=768, 256, "read requests that the card may have in flight");
 
     let ps = |duration: Duration| format!("{} ps", duration.ps());
     let crossing = ps(latency);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_to_write() {
+    fn impossible_values_are_refused_with_a_remedy() {
         let flits = refused(&["bus.kind=pcie", "bus.pcie.generation=6"]);
         assert!(flits.contains("generation 6 sends flits"), "{flits}");
         assert!(flits.contains("write 1 to 5"), "{flits}");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_pci_bus_is_is_refused() {
+    fn impossible_pci_buses_are_refused() {
         for (text, expected) in [
             ("bus.pci.width=16", ["no PCI bus has 16 bits", "write 32 or 64"]),
             ("bus.pci.burst=100 B", ["a burst is not 100 B", "write a power of two"]),

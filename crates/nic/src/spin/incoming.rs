@@ -35,7 +35,7 @@ impl DerefMut for Arrived {
 }
 
 /// The outcome of a message still in progress.
-pub(super) const UNDER_WAY: &str = "under way";
+pub(super) const IN_FLIGHT: &str = "in flight";
 
 /// The outcome of a message in tables.
 pub(super) fn outcome(fail: FailType) -> &'static str {

@@ -54,7 +54,7 @@ pub use transmit::generate::Generated;
 
 use crate::parts::Dma;
 use crate::parts::transport::{TransportStatistics, Undelivered, Wire};
-use crate::programs::{Fault, FaultKind, Log, RefusedCommand};
+use crate::programs::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use deposit::reply::Atomics;
 use handlers::contention::Contention;
 use handlers::hpus::Hpus;
@@ -91,7 +91,7 @@ pub struct Busy {
 }
 
 /// Most different failures that a card keeps; further ones are counted by kind.
-const FAULTS_KEPT: usize = 100;
+const FAILURES_KEPT: usize = 100;
 
 /// One node's card.
 pub struct Card {
@@ -129,7 +129,7 @@ pub struct Card {
     messages: Cell<u64>,
     /// Whether the card generates packets, and drops those received.
     discards: Cell<bool>,
-    faults: RefCell<Vec<Fault>>,
+    failures: RefCell<Vec<ProgramFailure>>,
     /// Set when a handler is stopped.
     alarm: RefCell<Option<Arc<AtomicBool>>>,
     refusals: Refusals,
@@ -178,7 +178,7 @@ impl Card {
             posting: Signal::new(sim),
             messages: Cell::new(0),
             discards: Cell::new(false),
-            faults: RefCell::default(),
+            failures: RefCell::default(),
             alarm: RefCell::default(),
             refusals: Refusals::default(),
             contention: Contention::default(),
@@ -256,8 +256,8 @@ impl Card {
     }
 
     /// Failed handlers, for the first hundred reasons; failures for other reasons are counted by kind.
-    pub fn faults(&self) -> Vec<Fault> {
-        self.faults.borrow().clone()
+    pub fn failures(&self) -> Vec<ProgramFailure> {
+        self.failures.borrow().clone()
     }
 
     /// Sets `alarm` as soon as a handler is stopped by a trap or by its application's budget: that may be what ends

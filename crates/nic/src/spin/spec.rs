@@ -35,7 +35,7 @@ pub struct SpinSpec {
     pub match_command: Duration,
     /// Computing an atomic operation, between reading host memory and writing it back.
     pub atomic: Duration,
-    /// Messages under way that are answered by a reply.
+    /// Messages in flight that are answered by a reply.
     pub replies: u32,
     /// How much of everything the Portals interface has.
     pub limits: Limits,
@@ -216,7 +216,7 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         core: Core { isa, costs, misaligned },
         isa: isa_text,
         memory: size("memory", 64 << 20, "HPU memory, of all applications together"),
-        contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be under way")
+        contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be in flight")
             as u32,
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
@@ -228,7 +228,7 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         printf,
         printf_byte,
         cycle_limit: s.count("cycle_limit", 1..=1 << 40, "cycles after which a handler is stopped"),
-        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have under way")
+        dma_handles: s.count("dma_handles", 1..=1024, "DMA transfers that a handler may have in flight")
             as u32,
     }
 }

@@ -5,7 +5,7 @@ use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_nic::nfp::{Outcome, Program, map, number};
 
-fn fault(words: &[u32], arguments: &[u32]) -> String {
+fn failure(words: &[u32], arguments: &[u32]) -> String {
     let mut rig = Rig::running(&spec(&[]), words, &[(0, 1)], arguments);
     rig.run();
     match rig.nfp.outcome(0, 0) {
@@ -37,7 +37,7 @@ fn accesses_outside_are_told() {
             "stack overflow",
         ),
     ] {
-        let text_is = fault(&words, &[argument]);
+        let text_is = failure(&words, &[argument]);
         assert!(text_is.contains(text), "'{text}' is not in: {text_is}");
     }
     let call = |number: u32, len| vec![addi(A2, ZERO, len), addi(A7, ZERO, number as i32), ecall(), ret()];
@@ -55,19 +55,19 @@ fn accesses_outside_are_told() {
         (call(number::SIGNAL, 16), [0, 0], "nfp_signal: there is no such signal"),
         (call(0x123, 0), [0, 0], "ecall with a7 = 291, which is no known call; nfp.h"),
     ] {
-        let text_is = fault(&words, &arguments);
+        let text_is = failure(&words, &arguments);
         assert!(text_is.contains(text), "'{text}' is not in: {text_is}");
     }
 }
 
 #[test]
 fn there_is_no_division() {
-    let text = fault(&[mul(A0, A0, A0), divu(A0, A0, A0)], &[3]);
+    let text = failure(&[mul(A0, A0, A0), divu(A0, A0, A0)], &[3]);
     assert!(text.contains("it needs extension m, which the isa does not name"), "{text}");
 }
 
 #[test]
-fn a_fault_stops_its_context_alone() {
+fn a_failure_stops_its_context_alone() {
     let spec = spec(&[]);
     let words = [beq(A0, ZERO, 8), ret(), lw(A0, 0, ZERO)];
     let mut rig = Rig::new(&spec);
@@ -188,7 +188,7 @@ fn programs_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_spec_is_told() {
+fn errors_of_a_spec_are_reported() {
     for (text, expected) in [
         ("hpu.contexts=9", &["hpu.contexts", "8"][..]),
         ("hpu.contexts=0", &["hpu.contexts", "1"]),

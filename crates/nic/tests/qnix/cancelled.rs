@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(crate::support::random::cases(24))]
 
     #[test]
-    fn what_a_dropped_call_held_is_free_again(steps in steps()) {
+    fn a_dropped_call_frees_its_resources(steps in steps()) {
         let mut rig = Rig::new(2, &[]);
         rig.process(0, 0, move |user| program(user, steps));
         rig.run();
@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_failed_call_held_is_free_again() {
+fn a_failed_call_frees_its_resources() {
     let mut rig = Rig::new(2, &[]);
     rig.process(0, 0, async move |user| {
         let own = user.open().await.unwrap();

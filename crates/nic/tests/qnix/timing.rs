@@ -214,7 +214,7 @@ fn period(overrides: &[&str]) -> f64 {
 }
 
 #[test]
-fn what_the_program_does_for_a_packet_adds_to_its_time_on_the_link() {
+fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
     // 4128 B x 5, then a poll of the link after one of other sources has ended, and the header. Programming of
     // channels and doorbells come in between at times.
     let link = 4128.0 * 5.0;

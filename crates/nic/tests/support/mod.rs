@@ -11,7 +11,7 @@ use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::SpinSpec;
 use nicety_nic::spin::{CallError, Card, Handlers};
-use nicety_nic::{Fault, LogLine, Logged};
+use nicety_nic::{LogLine, Logged, ProgramFailure};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Request,
@@ -139,11 +139,11 @@ impl Rig {
     #[track_caller]
     pub fn run(&mut self) -> Summary {
         let outcome = self.world.run();
-        outcome.unwrap_or_else(|error| panic!("{error}; faults: {:?}", self.faults()))
+        outcome.unwrap_or_else(|error| panic!("{error}; failures: {:?}", self.failures()))
     }
 
-    pub fn faults(&self) -> Vec<Fault> {
-        self.nodes.iter().flat_map(|node| node.card.faults()).collect()
+    pub fn failures(&self) -> Vec<ProgramFailure> {
+        self.nodes.iter().flat_map(|node| node.card.failures()).collect()
     }
 
     pub fn log(&self) -> Vec<LogLine> {

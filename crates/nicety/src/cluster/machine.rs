@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_much_is_told_once_and_before_it_has() {
+    fn a_large_cluster_is_announced_once_and_early() {
         let large = || Some(Memory { resident: RESIDENT.get(), available: 16 << 30 });
         let build = |hosts: u32, each: u64, free: u64| {
             RESIDENT.set(0);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_fit_is_refused_while_little_is_built() {
+    fn a_cluster_that_will_not_fit_is_refused_early() {
         let gauge = |hosts: u32| Gauge::with(hosts, "a card", small, tell);
         let build_after = |once: u64, hosts: u32, each: u64, free: u64| {
             RESIDENT.set(0);

@@ -19,7 +19,7 @@ pub use verdict::{Allowed, Failure};
 
 use crate::Error;
 use crate::cards::Card as LoadedCard;
-use crate::error::{END_OF_TIME, fault_lines};
+use crate::error::{END_OF_TIME, failure_lines};
 use crate::host::{Failed, Host, HostParts};
 use crate::record::Recording;
 use machine::Gauge;
@@ -27,7 +27,7 @@ use mix::Mix;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, World};
-use nicety_nic::{Card, CardReport, Design, Fault, Log, Logged, RefusedCommand, Seat, SpinSpec};
+use nicety_nic::{Card, CardReport, Design, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec};
 use nicety_types::{Level, NodeId, Recorder, Time};
 use std::future::Future;
 use std::rc::Rc;
@@ -125,7 +125,7 @@ pub struct NodeReport {
     /// Bytes that went through host memory.
     pub memory: Traffic,
     /// Traps and failures of handlers and processes.
-    pub faults: Vec<Fault>,
+    pub failures: Vec<ProgramFailure>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
     /// Messages that found no cycles left in their application's budget: the application, and their number.
@@ -342,13 +342,13 @@ impl Cluster {
                 (self.log)(&Logged::LeftOut { node: NodeId(rank), lines });
             }
         }
-        let faults: Vec<Fault> = self.cards.iter().flat_map(|card| card.faults()).collect();
+        let failures: Vec<ProgramFailure> = self.cards.iter().flat_map(|card| card.failures()).collect();
         if let Err(RunError::Interrupted { .. }) = outcome {
             return Err(Error::Interrupted);
         }
         let undelivered = undelivered::undelivered(&self.network, &self.cards);
         if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
-            return Err(self.explain_failure(rank, error, &faults, undelivered));
+            return Err(self.explain_failure(rank, error, &failures, undelivered));
         }
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
@@ -370,11 +370,11 @@ impl Cluster {
                     ),
                 })
             }
-            Err(RunError::TimeLimit { .. }) if faults.is_empty() && undelivered.is_none() => {
+            Err(RunError::TimeLimit { .. }) if failures.is_empty() && undelivered.is_none() => {
                 Err(Error::Program(END_OF_TIME.to_owned()))
             }
-            Err(error) if !faults.is_empty() => {
-                Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", fault_lines(&faults))))
+            Err(error) if !failures.is_empty() => {
+                Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", failure_lines(&failures))))
             }
             Err(error) => Err(match undelivered {
                 Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
@@ -397,22 +397,22 @@ impl Cluster {
         &self,
         rank: u32,
         error: Error,
-        faults: &[Fault],
+        failures: &[ProgramFailure],
         undelivered: Option<String>,
     ) -> Error {
         let rank = self.mix.label(rank);
-        let because = |text: &str| match faults {
+        let because = |text: &str| match failures {
             [] => format!("{rank}: {text}"),
-            faults => format!("{}\nso that {rank} failed: {text}", fault_lines(faults)),
+            failures => format!("{}\nso that {rank} failed: {text}", failure_lines(failures)),
         };
         match error {
-            Error::Program(text) if faults.is_empty() => match undelivered {
+            Error::Program(text) if failures.is_empty() => match undelivered {
                 Some(cause) => Error::Undelivered(format!("{cause}\nso that {rank} failed: {text}")),
                 None => Error::Program(because(&text) + &self.fault_notes()),
             },
             Error::Program(text) => Error::HandlerTrap(because(&text)),
             Error::Input(text) => Error::Input(because(&text)),
-            Error::TimedOut(text) if faults.is_empty() => Error::TimedOut(because(&text)),
+            Error::TimedOut(text) if failures.is_empty() => Error::TimedOut(because(&text)),
             Error::TimedOut(text) => Error::HandlerTrap(because(&text)),
             other => other,
         }
@@ -423,7 +423,7 @@ fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> N
     NodeReport {
         nic,
         memory: memory.traffic(),
-        faults: card.faults(),
+        failures: card.failures(),
         refused_commands: card.refused_commands(),
         unserved: card.unserved(),
         card: card.report(),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_noise() {
+    fn invalid_noise_is_refused() {
         for (text, why) in [
             ("", "no duration; write PERIOD,DURATION"),
             ("1ms", "no duration"),

@@ -2,13 +2,13 @@
 
 use super::NodeReport;
 use crate::Error;
-use crate::error::fault_lines;
-use nicety_nic::{Fault, FaultKind};
+use crate::error::failure_lines;
+use nicety_nic::{FailureKind, ProgramFailure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
 
-/// Most failures that a text lists, beside those of `fault_lines`.
+/// Most failures that a text lists, beside those of `failure_lines`.
 const LISTED: usize = 8;
 
 /// Failures of handlers and processes that do not fail the run. None by default: a run in which a handler trapped,
@@ -24,12 +24,12 @@ impl Allowed {
 
     /// Adds the kinds of another set.
     #[must_use]
-    pub const fn with(self, kind: FaultKind) -> Allowed {
+    pub const fn with(self, kind: FailureKind) -> Allowed {
         Allowed { kinds: self.kinds | 1 << kind as u8 }
     }
 
     /// Whether failures of this kind are allowed.
-    pub const fn has(self, kind: FaultKind) -> bool {
+    pub const fn has(self, kind: FailureKind) -> bool {
         self.kinds >> kind as u8 & 1 != 0
     }
 }
@@ -43,9 +43,9 @@ impl FromStr for Allowed {
             return Ok(Allowed::ALL);
         }
         text.split(',').filter(|name| !name.is_empty()).try_fold(Allowed::default(), |allowed, name| {
-            let kind = FaultKind::ALL.into_iter().find(|kind| kind.name() == name);
+            let kind = FailureKind::ALL.into_iter().find(|kind| kind.name() == name);
             let kind = kind.ok_or_else(|| {
-                let names: Vec<_> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+                let names: Vec<_> = FailureKind::ALL.iter().map(|kind| kind.name()).collect();
                 Error::Input(format!(
                     "there is no failure {name:?} to allow; there are {}, and all of them are 'all'",
                     names.join(", ")
@@ -64,34 +64,38 @@ pub struct Failure {
     /// `trap`, `fail`, `budget` or `refused`.
     #[serde(serialize_with = "name")]
     #[schemars(with = "String")]
-    pub kind: FaultKind,
+    pub kind: FailureKind,
     /// Description, and place in the source.
     pub text: String,
     /// Number of times.
     pub times: u64,
 }
 
-fn name<S: serde::Serializer>(kind: &FaultKind, to: S) -> Result<S::Ok, S::Error> {
+fn name<S: serde::Serializer>(kind: &FailureKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(kind.name())
 }
 
 /// The failures on a node: of its programs, refused commands, and messages without budget.
 pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
-    let fault =
-        |fault: &Fault| Failure { rank, kind: fault.kind, text: fault.text.clone(), times: fault.times };
+    let own = |failure: &ProgramFailure| Failure {
+        rank,
+        kind: failure.kind,
+        text: failure.text.clone(),
+        times: failure.times,
+    };
     let refused = node.refused_commands.iter().map(|refused| Failure {
         rank,
-        kind: FaultKind::Refused,
+        kind: FailureKind::Refused,
         text: format!("{} refused: {}, {}", refused.command, refused.code, refused.place),
         times: refused.times,
     });
     let unserved = node.unserved.iter().map(|(application, times)| Failure {
         rank,
-        kind: FaultKind::Budget,
+        kind: FailureKind::Budget,
         text: format!("messages refused: the budget of application '{application}' is used up"),
         times: *times,
     });
-    node.faults.iter().map(fault).chain(refused).chain(unserved).collect()
+    node.failures.iter().map(own).chain(refused).chain(unserved).collect()
 }
 
 /// Fails a completed run for these nodes' failures; `label` is the label of a rank in texts.
@@ -108,19 +112,20 @@ pub(crate) fn check(
     if failed.is_empty() {
         return Ok(());
     }
-    let faults: Vec<Fault> = nodes
+    let failures: Vec<ProgramFailure> = nodes
         .iter()
-        .flat_map(|node| &node.faults)
-        .filter(|fault| !allowed.has(fault.kind))
+        .flat_map(|node| &node.failures)
+        .filter(|failure| !allowed.has(failure.kind))
         .cloned()
         .collect();
-    let told = |failure: &&Failure| faults.iter().all(|fault| fault.text != failure.text);
-    let others: Vec<&Failure> = failed.iter().filter(told).collect();
+    let other = |failure: &&Failure| failures.iter().all(|own| own.text != failure.text);
+    let others: Vec<&Failure> = failed.iter().filter(other).collect();
     let line = |failure: &&Failure| match failure.times {
         1 => format!("{}: {}", label(failure.rank), failure.text),
         times => format!("{}: {} ({times} times)", label(failure.rank), failure.text),
     };
-    let mut lines: Vec<String> = (!faults.is_empty()).then(|| fault_lines(&faults)).into_iter().collect();
+    let mut lines: Vec<String> =
+        (!failures.is_empty()).then(|| failure_lines(&failures)).into_iter().collect();
     lines.extend(others.iter().take(LISTED).map(line));
     if let more @ 1.. = others.len().saturating_sub(LISTED) {
         lines.push(format!("and {more} more"));
@@ -134,13 +139,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allowed_has_names() {
+    fn allowed_failures_have_names() {
         let of = |text: &str| text.parse::<Allowed>();
         assert_eq!(of(""), Ok(Allowed::default()));
         let some = of("fail,refused").unwrap();
-        let found: Vec<_> = FaultKind::ALL.into_iter().filter(|&kind| some.has(kind)).collect();
-        assert_eq!(found, [FaultKind::Fail, FaultKind::Refused]);
-        assert!(FaultKind::ALL.into_iter().all(|kind| of("all").unwrap().has(kind)));
+        let found: Vec<_> = FailureKind::ALL.into_iter().filter(|&kind| some.has(kind)).collect();
+        assert_eq!(found, [FailureKind::Fail, FailureKind::Refused]);
+        assert!(FailureKind::ALL.into_iter().all(|kind| of("all").unwrap().has(kind)));
         let error = of("fail,traps").unwrap_err().to_string();
         assert_eq!(
             error,

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_place() {
         for (text, wrong) in [
             ("loss=2", "faults: loss: 2 is no rate; write a number from 0 to 1, such as 1e-3"),
             ("loss=-0.1", "loss: -0.1 is no rate"),

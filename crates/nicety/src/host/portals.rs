@@ -3,7 +3,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use crate::error::fault_lines;
+use crate::error::failure_lines;
 use nicety_nic::spin::{self, Appending, CallError, HandlerNames, Handlers};
 use nicety_portals::{
     AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, Limits, List, Md, MdHandle,
@@ -246,7 +246,7 @@ impl Portals {
     /// its siblings).
     ///
     /// # Errors
-    /// When the rank is not valid. Other refusals are among the card's faults.
+    /// When the rank is not valid. Other refusals are among the card's failures.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
@@ -398,12 +398,12 @@ impl Portals {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
         let value = self.host.timed("wait for a counter", wait).await;
-        let faults = self.card.faults();
+        let reported = self.card.failures();
         match value {
-            Err(CallError::Failures { failures, .. }) if !faults.is_empty() => {
+            Err(CallError::Failures { failures, .. }) if !reported.is_empty() => {
                 Err(Error::HandlerTrap(format!(
                     "{}\nso that {failures} of the operations that rank {} waited for failed",
-                    fault_lines(&faults),
+                    failure_lines(&reported),
                     self.host.rank()
                 )))
             }

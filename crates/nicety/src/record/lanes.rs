@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_lies_inside() {
+    fn nested_uses_lie_inside() {
         let times = [(0, 10), (0, 4), (4, 10), (5, 5), (9, 12), (10, 11)];
         assert_eq!(lanes(Resource::PROGRAM, &times), [0, 0, 0, 0, 1, 0]);
     }

@@ -172,7 +172,7 @@ fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
         matched: arrived.and_then(|row| row.matched),
         completed: completed.map(Path::at),
         noticed: arrived.and_then(|row| row.noticed),
-        outcome: arrived.map_or("under way", |row| row.outcome),
+        outcome: arrived.map_or("in flight", |row| row.outcome),
         stages: completed.and_then(|path| Some(path.since(&sent.base)?.collect())),
     }
 }

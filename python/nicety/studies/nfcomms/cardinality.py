@@ -203,6 +203,6 @@ def cardinality(options: Options) -> Measured:
                 "its sender, as with pause frames",
             ),
         ],
-        figures={"contexts": ("What contexts do for eight updates", figure)},
+        figures={"contexts": ("Eight updates on several contexts", figure)},
         data={"contexts": contexts_report(_EIGHT)},
     )

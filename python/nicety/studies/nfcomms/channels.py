@@ -161,7 +161,7 @@ def direct_messages(options: Options) -> Measured:
                     *([name, *(of(row, name) for row in columns)] for name in stages),
                     ["In all", *(fixed(row["latency_ns"] / 1000, 3) for row in columns)],
                 ],
-                note="Until whoever called on the host is out of the call; indirect is the paper's word for in bulk",
+                note="Until the call on the host has returned; indirect is the paper's word for in bulk",
             )
         ],
         data={"channel-latency": _latency(options)},

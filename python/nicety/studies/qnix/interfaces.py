@@ -167,7 +167,7 @@ def copy_or_translate(options: Options) -> Measured:
         tables=[
             Table(
                 section="Copy or translate",
-                title="What a CPU of the host spends on a message (us)",
+                title="CPU time of the host for a message (us)",
                 rows=[
                     ["Message", "Pages", "Copy", "Lock and translate"],
                     *(

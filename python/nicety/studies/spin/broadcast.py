@@ -149,7 +149,7 @@ def broadcast(options: Options) -> Measured:
                 for size in _SIZES
                 for nic in (DISCRETE, INTEGRATED)
             },
-            "broadcast-parts": ("What a level of a broadcast of 8 B is made of", parts_figure),
+            "broadcast-parts": ("Parts of a level of a broadcast of 8 B", parts_figure),
         },
         data={f"broadcast-{size}": report for size, report in measured.items()},
     )
@@ -246,5 +246,5 @@ def _changes_table(changed: dict[str, _Times]) -> Table:
         rows=[["Changed", "store, 8 B", "stream, 8 B", "store, 64 KiB", "stream, 64 KiB"], *body],
         note="L + 2o is what the authors' simulator charges RDMA, without bus and matching; 18 ns is the most that it "
         "takes off what its CPU model spends; 5 switches are the longest way in the tree; 2.5 us is what LogGOPSim "
-        "takes for the network's latency L where nobody gives one",
+        "takes for the network's latency L where none is given",
     )

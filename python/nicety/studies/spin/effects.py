@@ -112,7 +112,7 @@ def noise(options: Options) -> Measured:
         without = quiet[DISCRETE, row["mode"], SMALL]["latency_ns"]
         pong[_OF_MODES[row["mode"]]] = _Delay(row["latency_ns"] - without, row["max_ns"] - without)
         share[_OF_MODES[row["mode"]]] = 100 * (row["latency_ns"] / without - 1)
-    delays = {"ping-pong of 8 B; who answers": pong, **{case.title: _delays(case, options) for case in _cases()}}
+    delays = {"ping-pong of 8 B; the responder": pong, **{case.title: _delays(case, options) for case in _cases()}}
 
     worst = {column: delay.worst for column, delay in pong.items()}
 
@@ -140,7 +140,7 @@ def noise(options: Options) -> Measured:
             ),
         },
         tables=[_noise_table(delays)],
-        figures={"noise": ("Whom noise on one host delays", figure)},
+        figures={"noise": ("Delays by noise on one host", figure)},
         data={"noise": answers},
     )
 
@@ -153,7 +153,7 @@ def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
         section="Noise",
         title="Delay by noise of 5 us every 20 us on one host, discrete (ns)",
         rows=[
-            ["What, and the host", *(f"{column}, {what}" for column in _COLUMNS for what in ("mean", "worst"))],
+            ["Operation; the host", *(f"{column}, {what}" for column in _COLUMNS for what in ("mean", "worst"))],
             *(
                 [title, *(cell for column in _COLUMNS for cell in cells(found.get(column)))]
                 for title, found in delays.items()
@@ -178,7 +178,7 @@ def host_memory(options: Options) -> Measured:
     sizes = sizes_of(options)
     saves = all(pong("spin-stream", size) < pong("rdma", size) for size in sizes)
     moved = {
-        "ping-pong of 64 KiB, who answers": {_OF_MODES[mode]: pong(mode, LARGE) for mode in MODES},
+        "ping-pong of 64 KiB, responder": {_OF_MODES[mode]: pong(mode, LARGE) for mode in MODES},
         **_moved(options),
     }
     less = {title: found["sPIN"] / found["CPU"] for title, found in moved.items()}
@@ -215,7 +215,7 @@ def host_memory(options: Options) -> Measured:
             "memory": Ours(
                 saves and all(share < 1 for share in less.values()),
                 f"less by: {saved}",
-                "a rendezvous and a read take the same bytes from memory to memory whoever drives them",
+                "a rendezvous and a read take the same bytes from memory to memory in every mode",
             ),
         },
         tables=[
@@ -223,7 +223,7 @@ def host_memory(options: Options) -> Measured:
                 section="Host memory",
                 title="Read from and written to host memory, bytes a byte of payload, discrete",
                 rows=[
-                    ["What", *columns],
+                    ["Operation", *columns],
                     *(
                         [title, *(fixed(found[column], 2) if column in found else "-" for column in columns)]
                         for title, found in moved.items()
@@ -234,8 +234,8 @@ def host_memory(options: Options) -> Measured:
             )
         ],
         figures={
-            "host-memory-pong": ("What a pong moves through the answering host's memory", pong_figure),
-            "host-memory": ("What use cases move through the memories of all hosts", figure),
+            "host-memory-pong": ("Traffic of a pong in the responder's memory", pong_figure),
+            "host-memory": ("Traffic of use cases in the memories of all hosts", figure),
         },
     )
 

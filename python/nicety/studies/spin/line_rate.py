@@ -71,9 +71,7 @@ def _line_rate(handler: Path, options: Options) -> Measured:
             Curve("the longest handler that keeps up at any size", level(any_size), 1, 1, marked=False),
             Curve("the longest that keeps up with 4 KiB packets", level(full), 2, 1, marked=False),
         ]
-        return figure_of(
-            curves, title="What a handler may take of a packet's time", x="Packet size (B)", y="Handler time (ns)"
-        )
+        return figure_of(curves, title="Time for a handler between packets", x="Packet size (B)", y="Handler time (ns)")
 
     return Measured(
         {

@@ -189,7 +189,7 @@ def matching(options: Options) -> Measured:
         },
         figures={
             "matching": ("Messages whose receive is posted before", lambda: _figure(report)),
-            "overlap": (f"What computing hides of a message, up to {_size(last)}", lambda: _figure(overlap)),
+            "overlap": (f"Share of a message that computing hides, up to {_size(last)}", lambda: _figure(overlap)),
         },
         data={"matching": report, "overlap": overlap},
     )

@@ -131,7 +131,7 @@ pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
         dma_errors,
         channels: count("channels", "channels that are open at a time"),
         targets: count("targets", "targets that processes of the card may register"),
-        threads: count("threads", "calls of the host's threads that are under way at a time"),
+        threads: count("threads", "calls of the host's threads that may be pending at a time"),
         message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
     }
 }

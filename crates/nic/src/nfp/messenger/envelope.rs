@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_decoded_is_what_was_encoded(bytes in prop::collection::vec(any::<u8>(), 0..60), kind in 0..6u8) {
+        fn decoding_inverts_encoding(bytes in prop::collection::vec(any::<u8>(), 0..60), kind in 0..6u8) {
             let mut bytes = bytes;
             if let Some(at) = bytes.get_mut(4..8) {
                 at.copy_from_slice(&[kind, 0, 0, 0]);

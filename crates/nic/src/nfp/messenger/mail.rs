@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_may_not_say_is_refused() {
+    fn envelopes_out_of_turn_are_refused() {
         let mut mail = Mail::new(0, 3);
         for rank in [0, 3, u32::MAX] {
             assert_eq!(mail.arrived(envelope(Kind::Eager, rank, 1), PATH), Came::Refused, "{rank}");

@@ -17,7 +17,7 @@
 use crate::spin::incoming::Arrived;
 use crate::spin::stages;
 use crate::spin::transmit::{HostPart, Report};
-use crate::spin::{Card, FaultKind};
+use crate::spin::{Card, FailureKind};
 use nicety_kernel::{Pool, Signal, Sim};
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
 use nicety_types::{MessageId, Path, Payload, Resource, Starter};
@@ -172,7 +172,7 @@ impl Card {
         self.recorder.message_completed(message, &seen, crate::spin::incoming::outcome(reply.fail));
         if reply.of_card && !reply.fail.is_ok() {
             let text = format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail);
-            self.fault(FaultKind::Refused, None, text);
+            self.report_failure(FailureKind::Refused, None, text);
         }
     }
 }

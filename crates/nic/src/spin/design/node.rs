@@ -4,7 +4,7 @@ use crate::design::{self, CardError, CardReport, Design, OfDesign};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts::transport::Undelivered;
 use crate::spin::design::{DESIGN, Report};
-use crate::spin::{CallError, Card, Fault, RefusedCommand};
+use crate::spin::{CallError, Card, ProgramFailure, RefusedCommand};
 use nicety_host::Cpus;
 use std::rc::Rc;
 
@@ -47,8 +47,8 @@ impl design::Card for Node {
         })
     }
 
-    fn faults(&self) -> Vec<Fault> {
-        self.card.faults()
+    fn failures(&self) -> Vec<ProgramFailure> {
+        self.card.failures()
     }
 
     fn undelivered(&self) -> Vec<Undelivered> {

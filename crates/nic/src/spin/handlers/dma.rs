@@ -13,7 +13,7 @@ use crate::spin::incoming::Incoming;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
 use crate::spin::stages;
-use crate::spin::{Card, FaultKind};
+use crate::spin::{Card, FailureKind};
 use nicety_hpu::{AddressSpace, Region, TrapKind};
 use nicety_portals::FailType;
 use nicety_types::{Path, Payload, Resource, Stage};
@@ -70,7 +70,7 @@ impl Card {
                 transfers.set(place, Transfer::Done(arriving));
             }
             Transfer::Left(left) => self.transferred_later(&left, arriving, path),
-            Transfer::Free | Transfer::Done(_) => unreachable!("it was under way"),
+            Transfer::Free | Transfer::Done(_) => unreachable!("it was in flight"),
         }
         transfers.changed.notify_all();
     }
@@ -229,7 +229,7 @@ impl Card {
             && let Err(len) = attachment.bring(local, bytes)
         {
             let text = format!("{} stopped: {}", kind.name(), phantom_memory(len));
-            self.fault(FaultKind::Trap, Some(core), text);
+            self.report_failure(FailureKind::Trap, Some(core), text);
             let mut table = self.incoming.borrow_mut();
             let fail = &mut table.get(place).fail;
             if fail.is_ok() {

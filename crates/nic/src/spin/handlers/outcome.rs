@@ -4,7 +4,7 @@ use crate::spin::handlers::fate::Run;
 use crate::spin::incoming::{Arrived, Fate};
 use crate::spin::programs::program::Kind;
 use crate::spin::stages;
-use crate::spin::{Card, FAULTS_KEPT, Fault, FaultKind};
+use crate::spin::{Card, FAILURES_KEPT, FailureKind, ProgramFailure};
 use nicety_portals::FailType;
 use nicety_types::Path;
 use std::rc::Rc;
@@ -73,11 +73,19 @@ impl Card {
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
-                self.fault(FaultKind::Trap, Some(index), format!("{} stopped: {why}", kind.name()));
+                self.report_failure(
+                    FailureKind::Trap,
+                    Some(index),
+                    format!("{} stopped: {why}", kind.name()),
+                );
                 return self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             Ended::OutOfBudget(why) => {
-                self.fault(FaultKind::Budget, Some(index), format!("{} stopped: {why}", kind.name()));
+                self.report_failure(
+                    FailureKind::Budget,
+                    Some(index),
+                    format!("{} stopped: {why}", kind.name()),
+                );
                 return self.failed(place, kind, packet, path, FailType::HandlerBudget);
             }
         };
@@ -106,7 +114,11 @@ impl Card {
             }
             (_, returned::FAIL | returned::SEGV) => {
                 let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
-                self.fault(FaultKind::Fail, Some(index), format!("{} returned {word}", kind.name()));
+                self.report_failure(
+                    FailureKind::Fail,
+                    Some(index),
+                    format!("{} returned {word}", kind.name()),
+                );
                 self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             (_, value) => {
@@ -115,8 +127,8 @@ impl Card {
                     Kind::Payload => "SUCCESS, DROP, FAIL or SEGV",
                     Kind::Completion => "SUCCESS, FAIL or SEGV",
                 };
-                self.fault(
-                    FaultKind::Fail,
+                self.report_failure(
+                    FailureKind::Fail,
                     Some(index),
                     format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
                 );
@@ -180,20 +192,27 @@ impl Card {
     }
 
     /// Keeps a failure for the run's report; equal ones are counted.
-    pub(in crate::spin) fn fault(&self, kind: FaultKind, hpu: Option<usize>, text: String) {
-        if let (FaultKind::Trap | FaultKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
+    pub(in crate::spin) fn report_failure(&self, kind: FailureKind, hpu: Option<usize>, text: String) {
+        if let (FailureKind::Trap | FailureKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
             alarm.store(true, Ordering::Relaxed);
         }
-        let mut faults = self.faults.borrow_mut();
-        let known = faults.iter().any(|fault| fault.text == text);
-        let text = match known || faults.len() < FAULTS_KEPT {
+        let mut failures = self.failures.borrow_mut();
+        let known = failures.iter().any(|failure| failure.text == text);
+        let text = match known || failures.len() < FAILURES_KEPT {
             true => text,
             false => format!("further handlers failed for other reasons ({})", kind.name()),
         };
-        match faults.iter_mut().find(|fault| fault.text == text) {
+        match failures.iter_mut().find(|failure| failure.text == text) {
             Some(same) => same.times += 1,
             None => {
-                faults.push(Fault { kind, time: self.sim.now(), node: self.node, hpu, text, times: 1 });
+                failures.push(ProgramFailure {
+                    kind,
+                    time: self.sim.now(),
+                    node: self.node,
+                    hpu,
+                    text,
+                    times: 1,
+                });
             }
         }
     }

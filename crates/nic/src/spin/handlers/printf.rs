@@ -302,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversion_is_printed_as_it_stands() {
+    fn unknown_conversions_are_printed_unchanged() {
         assert_eq!(printed("100%! %y %-5q| %", &[]), "100%! %y %-5q| %");
         assert_eq!(printed("%f", &[0]), "%f");
     }
 
     #[test]
-    fn a_string_outside_the_memory_is_a_fault() {
+    fn a_string_outside_the_memory_fails() {
         let mut memory = *b"%s\0\0\x00\x00\x00\x00";
         let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
         assert!(matches!(format(&space, BASE, BASE + 4), Err(TrapKind::OutOfRegion { address: 0, .. })));

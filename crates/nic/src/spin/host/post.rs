@@ -6,7 +6,7 @@
 
 use crate::spin::stages;
 use crate::spin::transmit::{Bytes, HostPart, Leaving, Report};
-use crate::spin::{CallError, Card, FaultKind};
+use crate::spin::{CallError, Card, FailureKind};
 use nicety_host::{Cpus, Notice, Transfer};
 use nicety_kernel::describe;
 use nicety_portals::{
@@ -107,7 +107,7 @@ impl Card {
     /// Returns when it has been posted.
     ///
     /// # Errors
-    /// When the rank is not valid. A refusal by the card, when the command reaches it, is among its faults.
+    /// When the rank is not valid. A refusal by the card, when the command reaches it, is among its failures.
     pub async fn post_triggered(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -347,7 +347,7 @@ impl Card {
         Ok(result?)
     }
 
-    /// Posts a command without a reply: a refusal is among the card's faults.
+    /// Posts a command without a reply: a refusal is among the card's failures.
     async fn tell(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -363,7 +363,11 @@ impl Card {
             let mut result = Ok(());
             card.with_effects(path, |interface, effects| result = act(interface, effects));
             if let Err(error) = result {
-                card.fault(FaultKind::Refused, None, format!("the card refused a {what}: {error}"));
+                card.report_failure(
+                    FailureKind::Refused,
+                    None,
+                    format!("the card refused a {what}: {error}"),
+                );
             }
         });
     }

@@ -12,7 +12,7 @@ use crate::messages::{Arrival, Wanted};
 use crate::spin::host::match_bits::{LONG, MESSAGES, number_of, tag_of};
 use crate::spin::host::view::Seen;
 use crate::spin::resources;
-use crate::spin::{CallError, Card, FaultKind};
+use crate::spin::{CallError, Card, FailureKind};
 use nicety_host::Allocation;
 use nicety_kernel::{Pool, Sim};
 use nicety_portals::{
@@ -218,7 +218,7 @@ impl Card {
             "a message of {bytes} bytes from rank {from}, tag {tag}, came to rank {to} before its receive and is lost: {why}"
         );
         self.interface.borrow_mut().pt_disable(MESSAGES).expect("the entry is the library's");
-        self.fault(FaultKind::Refused, None, text.clone());
+        self.report_failure(FailureKind::Refused, None, text.clone());
         unexpected.lost.borrow_mut().get_or_insert(CallError::MessageLost { text });
         self.view.changed.notify_all();
     }

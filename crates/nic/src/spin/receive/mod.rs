@@ -8,7 +8,7 @@ pub(super) mod contexts;
 pub(super) mod intake;
 
 use crate::spin::Card;
-use crate::spin::incoming::{Arrived, Fate, Incoming, UNDER_WAY, outcome};
+use crate::spin::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
 use crate::spin::stages;
 use nicety_fabric::Parcel;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
@@ -101,7 +101,7 @@ impl Card {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
         self.recorder.packet_settled(message, packet.offset, now);
-        self.recorder.message_matched(message, now, UNDER_WAY);
+        self.recorder.message_matched(message, now, IN_FLIGHT);
         self.port.free_slot(message.source);
         let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
             interface.arrive(&header, effects);
@@ -197,7 +197,7 @@ impl Card {
         if let Some(attachment) = &attachment {
             self.contexts.take(attachment.application());
         }
-        let outcome = if delivery.is_some() || reply.is_some() { UNDER_WAY } else { "dropped" };
+        let outcome = if delivery.is_some() || reply.is_some() { IN_FLIGHT } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.after_match();
         self.incoming.borrow_mut().insert(Incoming {

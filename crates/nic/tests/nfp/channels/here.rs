@@ -136,7 +136,7 @@ fn a_thread_that_slept_is_woken() {
 }
 
 #[test]
-fn what_has_no_room_is_told_at_both_ends() {
+fn a_message_without_room_fails_at_both_ends() {
     let (mut host, messenger) = alone();
     let (out, back) = (buffer(&host, &pattern(4096)), buffer(&host, &[0; 4096]));
     let theirs = messenger.clone();
@@ -165,7 +165,7 @@ fn what_has_no_room_is_told_at_both_ends() {
 
 /// As with any other host, only a window of messages waits; receives free its places.
 #[test]
-fn what_waits_is_bounded() {
+fn waiting_messages_are_bounded() {
     let (mut host, messenger) = alone();
     let (out, back) = (buffer(&host, &[7; 8]), buffer(&host, &[0; 8]));
     let (sent, theirs) = (Rc::new(Cell::new(0)), messenger.clone());

@@ -171,7 +171,7 @@ fn a_host_that_does_not_receive_delays_its_sender_only() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_arguments_are_refused() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&["limits.message=4096 B"]), 1);
     let sender = a.clone();
     a.sim.spawn_program("sender", async move {

@@ -46,7 +46,7 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
             to_card: sent.by == Starter::Host,
             indirect: sent.kind == "indirect",
             bytes: sent.bytes,
-            outcome: arrived.map_or("under way", |row| row.outcome),
+            outcome: arrived.map_or("in flight", |row| row.outcome),
             posted: sent.base.at(),
             came: arrived.and_then(|row| row.matched),
             completed: completed.map(|path| path.at()),
@@ -214,7 +214,7 @@ fn bulk_is_one_message_whatever_its_lists() {
 
 /// Messages without a receiver have an outcome and no latency.
 #[test]
-fn what_fails_is_recorded_as_such() {
+fn failed_messages_are_recorded_as_such() {
     let mut host = Host::recorded(&[]);
     host.one_script(&[
         Step::Register(TARGET),
