@@ -153,9 +153,7 @@ def test_the_command_line(nicety: Callable[..., Any], tmp_path: Path) -> None:
         (["channel-bandwidth", "--plot", "a.txt"], ["--plot a.txt", ".png"]),
     ],
 )
-def test_impossible_measurements_are_refused(
-    nicety: Callable[..., Any], arguments: list[str], parts: list[str]
-) -> None:
+def test_impossible_benchmarks_are_refused(nicety: Callable[..., Any], arguments: list[str], parts: list[str]) -> None:
     done = nicety("bench", arguments[0], "--nic", "nfp-4000", *arguments[1:])
     assert done.status == 2
     assert done.stdout == ""

@@ -225,9 +225,7 @@ def test_the_command(nicety: Callable) -> None:
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
     ],
 )
-def test_invalid_options_are_refused_before_a_run(
-    nicety: Callable, options: Sequence[str], words: Sequence[str]
-) -> None:
+def test_invalid_options_are_refused(nicety: Callable, options: Sequence[str], words: Sequence[str]) -> None:
     result = nicety("bench", "matching", "--nic", "spin-discrete", *options)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

@@ -295,7 +295,7 @@ def test_files_that_are_none(nicety: Callable, tmp_path: Path) -> None:
         (["--csv", "x", "--trace", "x"], "--trace x: --csv writes there already; name another file"),
     ],
 )
-def test_invalid_options_are_refused_before_a_run(program: Callable, options: list[str], message: str) -> None:
+def test_invalid_options_are_refused(program: Callable, options: list[str], message: str) -> None:
     result = program("async def main(host):\n    print('it runs')\n", *options)
     assert (result.status, result.stdout) == (2, "")
     assert message in result.stderr

@@ -127,9 +127,7 @@ def test_handlers_with_a_mistake(nicety: Callable, tmp_path: Path, operation: st
         (["--set", "hpu.memory=16 KiB"], ["HPU memory", "16384", "hpu.memory"]),
     ],
 )
-def test_invalid_options_are_refused_before_a_run(
-    nicety: Callable, options: Sequence[str], words: Sequence[str]
-) -> None:
+def test_invalid_options_are_refused(nicety: Callable, options: Sequence[str], words: Sequence[str]) -> None:
     result = nicety("bench", "storage", "--nic", "spin-discrete", *options)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

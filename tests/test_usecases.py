@@ -393,9 +393,7 @@ def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*BROADCAST, "--csv", "no/such.csv"], ["--csv", "no folder"]),
     ],
 )
-def test_invalid_options_are_refused_before_a_run(
-    nicety: Callable, command: Sequence[str], words: Sequence[str]
-) -> None:
+def test_invalid_options_are_refused(nicety: Callable, command: Sequence[str], words: Sequence[str]) -> None:
     result = nicety("bench", *command)
     assert (result.status, result.stdout) == (2, "")
     assert [word for word in words if word not in result.stderr] == []

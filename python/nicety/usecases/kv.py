@@ -12,8 +12,8 @@
 | `lookup` | keys, half of which were never inserted |
 
 A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time in
-flight; all insert, and then all do what is measured, where that is another operation. The time is a client's from its post
-until it has noticed the reply. A key for which the table has no bucket is refused, and counted.
+flight; all insert, and then all do what is measured, where that is another operation. The time is a client's from its
+post until it has noticed the reply. A key for which the table has no bucket is refused, and counted.
 """
 
 from __future__ import annotations
