@@ -60,7 +60,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
         Ok(())
     });
     let run = cluster.run().unwrap();
-    assert_eq!(run.recording.messages.len(), 4);
+    assert_eq!(run.recording.message_count(), 4);
     // Its own stages have columns, beside those that every node has, and other designs' have none.
     let columns = run.recording.messages_table().schema();
     for (column, there) in [("ring_queued_ps", true), ("link_ps", true), ("match_ps", false)] {
@@ -132,7 +132,7 @@ fn a_recording_has_its_stages_and_opens_as_a_timeline() {
     cluster.program(1, |host| async move { host.recv(&host.alloc(9000)?, None, None).await.map(|_| ()) });
     let recording = cluster.run().unwrap().recording;
     let (messages, stages) = recording.breakdown();
-    assert_eq!((messages, recording.messages.len(), recording.packets.len()), (1, 1, 3));
+    assert_eq!((messages, recording.message_count(), recording.packets.len()), (1, 1, 3));
     assert!(stages.iter().any(|stage| stage.stage.name() == "fetch"));
     assert!(!recording.timeline(Default::default()).is_empty());
 }

@@ -29,7 +29,7 @@ fn a_benchmark_hands_over_its_first_point() {
         let recordings = recordings.into_inner();
         assert_eq!(recordings.len(), 1);
         assert_eq!(recordings[0].level, Level::Everything);
-        let messages = &recordings[0].messages;
+        let messages: Vec<_> = recordings[0].messages().collect();
         assert_eq!(
             messages.iter().map(|m| (m.id.source.0, m.bytes)).collect::<Vec<_>>(),
             [(0, 8), (0, 8), (1, 8), (1, 8)]

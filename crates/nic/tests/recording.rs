@@ -15,7 +15,7 @@ fn recorder() -> Recorder {
 
 /// The outcome of each arrived message, and whether it is complete.
 fn outcomes(recorder: &Recorder) -> Vec<(&'static str, bool)> {
-    recorder.take().arrived.iter().map(|row| (row.outcome, row.completed.is_some())).collect()
+    recorder.take().messages.arrived().map(|row| (row.outcome, row.completed.is_some())).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn messages_to_match_entries_say_how_they_ended() {
     });
     rig.run();
     assert_eq!(outcomes(&target), [("ok", true), ("handler error", true), ("dropped", false)]);
-    let sent = sender.take().sent;
+    let sent: Vec<_> = sender.take().messages.sent().collect();
     let sent: Vec<_> = sent.iter().map(|row| (row.kind, row.by.name(), row.bytes, row.target)).collect();
     assert_eq!(sent, [("put", "host", 8, NodeId(1)); 3]);
 }
@@ -93,5 +93,5 @@ fn messages_of_qnix_end_with_the_doorbell_of_their_receive() {
     });
     rig.run();
     assert_eq!(outcomes(&target), [("received", true), ("truncated", true)]);
-    assert_eq!(sender.take().sent.len(), 2);
+    assert_eq!(sender.take().messages.sent().len(), 2);
 }

@@ -128,7 +128,7 @@ fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     late(0, found);
     late(8, found + 51_000 + 1193);
     let ran = late(2048, found + 4 * 51_000);
-    let recorded = &ran.recording.messages[0];
+    let recorded = &ran.recording.messages().next().unwrap();
     let [wait] = waits(&ran)[..] else { panic!("one message waited") };
     assert_eq!((wait.message, Some(wait.start)), (Some(recorded.id), recorded.matched));
     assert_eq!(wait.end.ps(), LATE.ps() + 65_000 + 250_000 + 250_000);
@@ -143,8 +143,7 @@ fn a_longer_message_that_came_first_waits_at_its_sender() {
     let asked = 65_000 + 250_000 + 33_400 + 30_000;
     let ran = late(4096, found + asked + 500_000 + 81_920 + 33_400 + 2_000 + 63_898 + 250_000 + 65_000);
     // All of the message crossed the link twice, and the host's memory at the receiver once.
-    let mut sent: Vec<_> =
-        ran.recording.messages.iter().map(|m| (m.posted, m.kind, m.bytes, m.outcome)).collect();
+    let mut sent: Vec<_> = ran.recording.messages().map(|m| (m.posted, m.kind, m.bytes, m.outcome)).collect();
     sent.sort_unstable();
     let sent: Vec<_> = sent.into_iter().map(|(_, kind, bytes, outcome)| (kind, bytes, outcome)).collect();
     assert_eq!(sent, [("put", 4096, "ok"), ("ack", 0, "ok"), ("get", 0, "ok"), ("reply", 4096, "ok")]);
@@ -495,9 +494,9 @@ fn check(traffic: &Traffic, more: &[&str], faults: &Faults) -> Result<(), TestCa
         Ok(ran) => {
             let again = carry_out(traffic, more, faults.clone()).unwrap();
             prop_assert_eq!((ran.end, ran.events), (again.end, again.events));
-            let rows = |ran: &Run| format!("{:?}", ran.recording.messages);
+            let rows = |ran: &Run| format!("{:?}", ran.recording.messages().collect::<Vec<_>>());
             prop_assert_eq!(rows(&ran), rows(&again));
-            for message in &ran.recording.messages {
+            for message in ran.recording.messages() {
                 let (Some(stages), Some(completed)) = (&message.stages, message.completed) else { continue };
                 let sum = stages.iter().map(|(_, time)| *time).sum::<Duration>();
                 prop_assert_eq!(sum, completed.since(message.posted));

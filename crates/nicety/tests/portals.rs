@@ -253,7 +253,7 @@ fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
 
 /// Every row's stages add up to its latency.
 fn rows_add_up(run: &Run) {
-    for message in &run.recording.messages {
+    for message in run.recording.messages() {
         let (Some(completed), Some(stages)) = (message.completed, &message.stages) else {
             panic!("{} {:?} did not complete: {}", message.kind, message.id, message.outcome)
         };

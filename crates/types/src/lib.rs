@@ -23,8 +23,8 @@ pub use path::{Account, Path};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};
 pub use rate::{Frequency, Gap};
 pub use record::{
-    Arrived, HandlerRun, LeftOut, Level, NodeRecords, PacketArrived, PacketSent, Recorder, Sent, Slice,
-    Starter,
+    Arrived, HandlerRun, LeftOut, Level, MessageRows, NodeRecords, PacketArrived, PacketSent, Recorder, Sent,
+    Slice, Starter,
 };
 pub use resource::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
 pub use stage::{DeclaredStage, Stage};

@@ -109,6 +109,11 @@ impl Path {
         Path { origin, at: origin, parts: Parts::Unknown }
     }
 
+    /// Whether it records no stages.
+    pub fn is_clock(&self) -> bool {
+        self.parts == Parts::Unknown
+    }
+
     /// When the path begins.
     pub const fn origin(&self) -> Time {
         self.origin

@@ -55,7 +55,7 @@ class Cluster:
             `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
             what a timeline is drawn from. It costs no virtual time.
         recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
-            others. A message takes about 1200 bytes, a packet 300, everything else 120.
+            others. A message takes about 200 bytes, a packet 300, everything else 120.
         shards: over how many shards the nodes are spread; results do not depend on it.
         faults: what goes wrong in the network: a line such as `loss=1e-3,seed=7`, TOML or the path of a TOML file, or a
             dict of the same keys. Cards make up for it with `set={"transport.reliable": "true"}`.

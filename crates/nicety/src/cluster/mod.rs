@@ -68,7 +68,7 @@ pub struct ClusterConfig {
     /// Level of recording.
     pub recording: Level,
     /// Most rows that each node keeps in each table of a recording; later rows are only counted. A message takes
-    /// about 1200 bytes until its two ends are joined, a packet 300, and every other row 120.
+    /// about 200 bytes, a packet 300, and every other row 120.
     pub recorded_rows: usize,
 }
 

@@ -14,7 +14,7 @@ pub mod timeline;
 pub use nicety_types::{HandlerRun, LeftOut, Level, Recorder, Resource, Stage, Starter};
 
 use nicety_types::{
-    Arrived, Duration, MessageId, NodeId, NodeRecords, PacketArrived, Path, Sent, Slice, Time,
+    Arrived, Duration, MessageId, MessageRows, NodeId, NodeRecords, PacketArrived, Path, Sent, Slice, Time,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -86,8 +86,8 @@ pub struct Recording {
     pub level: Level,
     /// The stages that messages may have on the cards of the run, in their usual order.
     pub stages: Vec<Stage>,
-    /// Messages, by source and number; from [`Level::Messages`] on.
-    pub messages: Vec<Message>,
+    /// Rows of messages at each node, sorted; from [`Level::Messages`] on.
+    rows: Vec<(NodeId, MessageRows)>,
     /// Packets, by source in the order in which they were sent; from [`Level::Packets`] on.
     pub packets: Vec<PacketRow>,
     /// Handler runs, by node in the order in which they ended; from [`Level::Packets`] on.
@@ -113,17 +113,14 @@ impl Recording {
     /// Joins the records of the nodes, given in the order of their numbers. `stages` are those of the cards.
     pub(crate) fn of(level: Level, stages: Vec<Stage>, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let mut recording = Recording { level, stages, ..Recording::default() };
-        let mut arrived: HashMap<MessageId, Arrived> = HashMap::new();
         let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
         for (_, records) in &nodes {
             recording.left_out.add(&records.left_out);
-            arrived.extend(records.arrived.iter().map(|row| (row.message, row.clone())));
             packets.extend(records.packets_arrived.iter().map(|row| ((row.message, row.offset), *row)));
         }
         for (node, mut records) in nodes {
-            records.sent.sort_by_key(|row| row.message);
-            let message = |sent: &Sent| message(sent, arrived.get(&sent.message));
-            recording.messages.extend(records.sent.iter().map(message));
+            records.messages.sort();
+            recording.rows.push((node, records.messages));
             recording.packets.extend(records.packets_sent.iter().map(|sent| {
                 let there = packets.get(&(sent.message, sent.offset));
                 PacketRow {
@@ -142,13 +139,33 @@ impl Recording {
         recording
     }
 
+    /// Messages, by source and number; from [`Level::Messages`] on. The two ends of each are joined as it is read.
+    pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
+        self.rows.iter().flat_map(|(_, rows)| rows.sent()).map(|sent| message(&sent, self.arrived(&sent)))
+    }
+
+    /// Number of messages.
+    pub fn message_count(&self) -> usize {
+        self.rows.iter().map(|(_, rows)| rows.sent_count()).sum()
+    }
+
+    /// A message's row at its target, or at its source where it failed there.
+    fn arrived(&self, sent: &Sent) -> Option<Arrived> {
+        let mut ends = [sent.message.source, sent.target];
+        ends.sort_unstable();
+        ends.iter().rev().find_map(|end| {
+            let at = self.rows.binary_search_by_key(end, |(node, _)| *node).ok()?;
+            self.rows[at].1.arrived_of(sent.message)
+        })
+    }
+
     /// The stages of all completed messages, in their usual order, and the number of these messages.
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
         let mut totals: BTreeMap<Stage, StageTotal> = BTreeMap::new();
         let mut messages = 0;
-        for stages in self.messages.iter().filter_map(|message| message.stages.as_ref()) {
+        for stages in self.messages().filter_map(|message| message.stages) {
             messages += 1;
-            for &(stage, time) in stages {
+            for (stage, time) in stages {
                 let none = StageTotal { stage, messages: 0, total: Duration::ZERO };
                 let total = totals.entry(stage).or_insert(none);
                 total.messages += 1;
@@ -159,7 +176,8 @@ impl Recording {
     }
 }
 
-fn message(sent: &Sent, arrived: Option<&Arrived>) -> Message {
+fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
+    let arrived = arrived.as_ref();
     let completed = arrived.and_then(|row| row.completed.as_ref());
     Message {
         id: sent.message,

@@ -1,7 +1,7 @@
 //! A recording as Arrow columns, with units in their names. Times are picoseconds since the start of the run; a null
 //! means that an event did not happen, or was not recorded.
 
-use super::{LeftOut, Recording, Stage, Starter};
+use super::{LeftOut, Message, Recording, Stage, Starter};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use nicety_types::{MessageId, Time};
 use std::fmt::Write;
@@ -62,7 +62,7 @@ impl Recording {
     /// message whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`,
     /// `completed_ps`, `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage of it.
     pub fn messages_table(&self) -> RecordBatch {
-        let rows = &self.messages;
+        let rows: Vec<Message> = self.messages().collect();
         let mut columns = Columns::new();
         messages(&mut columns, "", rows.iter().map(|m| Some(m.id)));
         column(&mut columns, "target", nodes(rows.iter().map(|m| m.target.0)));

@@ -6,7 +6,7 @@
 //! `track_descriptor.proto`.
 
 use super::proto::Proto;
-use super::{Recording, Starter, Usage, lanes};
+use super::{Message, Recording, Starter, Usage, lanes};
 use nicety_types::{End, FlowPoint, MessageId, NodeId, Pick, Resource, ResourceKind, Slice, Time, Tracks};
 use std::collections::{BTreeMap, HashMap};
 use std::ptr;
@@ -119,9 +119,10 @@ impl Recording {
 
     /// The flows through each slice, by its index in `resources`.
     fn steps(&self) -> HashMap<usize, Vec<Step>> {
-        let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(self.messages.len());
-        points.extend(self.messages.iter().map(|m| (m.id, Points::default())));
-        let ends: HashMap<MessageId, NodeId> = self.messages.iter().map(|m| (m.id, m.target)).collect();
+        let messages: Vec<Message> = self.messages().collect();
+        let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(messages.len());
+        points.extend(messages.iter().map(|m| (m.id, Points::default())));
+        let ends: HashMap<MessageId, NodeId> = messages.iter().map(|m| (m.id, m.target)).collect();
         // Handler runs that sent messages, by node and the message they ran for.
         let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
         for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
@@ -142,7 +143,7 @@ impl Recording {
             }
         }
         let mut steps: HashMap<usize, Vec<Step>> = HashMap::new();
-        for message in &self.messages {
+        for message in &messages {
             let mut way: Vec<usize> = points[&message.id].0.iter().map(|(_, at)| *at).collect();
             if let Starter::Handler(cause) = message.by {
                 let sent_it = |&&at: &&usize| {

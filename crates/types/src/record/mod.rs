@@ -4,8 +4,10 @@
 //! message or packet are joined after the run. So recording never makes a node read another one, costs no
 //! virtual time, and gives the same rows for any number of shards.
 
+mod messages;
 mod recorder;
 
+pub use messages::MessageRows;
 pub(crate) use recorder::Probe;
 pub use recorder::Recorder;
 
@@ -223,10 +225,8 @@ impl LeftOut {
 /// The rows of one node, in the order in which they were begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecords {
-    /// Messages it sent.
-    pub sent: Vec<Sent>,
-    /// Messages that reached it.
-    pub arrived: Vec<Arrived>,
+    /// Messages it sent, and messages that reached it.
+    pub messages: MessageRows,
     /// Packets it sent.
     pub packets_sent: Vec<PacketSent>,
     /// Packets that reached it.

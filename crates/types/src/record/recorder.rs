@@ -1,8 +1,6 @@
 //! [`Recorder`]: writes the rows.
 
-use super::{
-    Arrived, HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Sent, Slice, Starter,
-};
+use super::{HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Slice, Starter};
 use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -91,9 +89,8 @@ impl Recorder {
     ) {
         self.at(Level::Messages, |tables| {
             if tables.keeps(message) {
-                tables.leaving.insert(message, tables.records.sent.len());
-                let row = Sent { message, target, bytes, kind, by, base: base.clone(), first_byte: None };
-                tables.records.sent.push(row);
+                let row = tables.records.messages.send(message, target, bytes, kind, by, base);
+                tables.leaving.insert(message, row);
             } else {
                 tables.records.left_out.messages += 1;
             }
@@ -107,7 +104,7 @@ impl Recorder {
             if offset == 0
                 && let Some(row) = tables.leaving.remove(&message)
             {
-                tables.records.sent[row].first_byte = Some(sent);
+                tables.records.messages.left(row, sent);
             }
         });
         self.at(Level::Packets, |tables| {
@@ -156,9 +153,8 @@ impl Recorder {
     pub fn message_matched(&self, message: MessageId, at: Time, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
             if tables.keeps(message) {
-                tables.arriving.insert(message, tables.records.arrived.len());
-                let row = Arrived { message, matched: Some(at), completed: None, noticed: None, outcome };
-                tables.records.arrived.push(row);
+                let row = tables.records.messages.arrive(message, Some(at), outcome);
+                tables.arriving.insert(message, row);
             }
         });
     }
@@ -167,12 +163,10 @@ impl Recorder {
     #[inline]
     pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
-            let records = &mut tables.records;
             if let Some(row) = tables.arriving.remove(&message) {
-                records.arrived[row].outcome = outcome;
-            } else if message.sequence < tables.rows as u64 {
-                let row = Arrived { message, matched: None, completed: None, noticed: None, outcome };
-                records.arrived.push(row);
+                tables.records.messages.end(row, None, outcome);
+            } else if tables.keeps(message) {
+                tables.records.messages.arrive(message, None, outcome);
             }
         });
     }
@@ -182,9 +176,7 @@ impl Recorder {
     pub fn message_completed(&self, message: MessageId, path: &Path, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
             if let Some(&row) = tables.arriving.get(&message) {
-                let row = &mut tables.records.arrived[row];
-                row.completed = Some(path.clone());
-                row.outcome = outcome;
+                tables.records.messages.end(row, Some(path), outcome);
             }
         });
     }
@@ -194,7 +186,7 @@ impl Recorder {
     pub fn message_noticed(&self, message: MessageId, at: Time) {
         self.at(Level::Messages, |tables| {
             if let Some(row) = tables.arriving.remove(&message) {
-                tables.records.arrived[row].noticed = Some(at);
+                tables.records.messages.notice(row, at);
             }
         });
     }
@@ -305,8 +297,8 @@ mod tests {
             recorder.slice(Resource::LINK, t(2), t(3), None, "link");
             let r = recorder.take();
             kept.push([
-                r.sent.len(),
-                r.arrived.len(),
+                r.messages.sent().len(),
+                r.messages.arrived().len(),
                 r.packets_sent.len(),
                 r.packets_arrived.len(),
                 r.slices.len(),
@@ -331,7 +323,7 @@ mod tests {
         recorder.message_noticed(message(0), t(11));
         recorder.message_noticed(message(0), t(12));
         let records = recorder.take();
-        assert_eq!(records.sent[0].first_byte, Some(t(2)));
+        assert_eq!(records.messages.sent().next().unwrap().first_byte, Some(t(2)));
         let arrived = PacketArrived {
             message: message(0),
             offset: 8,
@@ -340,7 +332,7 @@ mod tests {
             settled: Some(t(6)),
         };
         assert_eq!(records.packets_arrived, [arrived]);
-        let row = records.arrived[0].clone();
+        let row = records.messages.arrived().next().unwrap();
         assert_eq!((row.completed, row.noticed, row.outcome), (Some(path), Some(t(11)), "ok"));
         assert_eq!(recorder.take(), NodeRecords::default());
     }
@@ -358,8 +350,13 @@ mod tests {
         // A message past the end whose node this is not: its own node counts it.
         recorder.message_completed(message(4), &Path::from(t(1)), "ok");
         let records = recorder.take();
-        let lengths =
-            [records.sent.len(), records.arrived.len(), records.packets_sent.len(), records.slices.len()];
+        let messages = &records.messages;
+        let lengths = [
+            messages.sent().len(),
+            messages.arrived().len(),
+            records.packets_sent.len(),
+            records.slices.len(),
+        ];
         assert_eq!(lengths, [2; 4]);
         let left_out = LeftOut { messages: 3, packets: 6, handler_runs: 0, slices: 3 };
         assert_eq!(records.left_out, left_out);

@@ -28,12 +28,12 @@ pub(super) struct Row {
 pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
     let records = recorder.take();
     assert!(records.left_out.is_empty());
-    assert!(records.sent.iter().all(|sent| sent.target == sent.message.source));
-    let row = |sent: &nicety_types::Sent| {
-        let mut all = records.arrived.iter().filter(|row| row.message == sent.message);
+    assert!(records.messages.sent().all(|sent| sent.target == sent.message.source));
+    let row = |sent: nicety_types::Sent| {
+        let mut all = records.messages.arrived().filter(|row| row.message == sent.message);
         let (arrived, again) = (all.next(), all.next());
         assert!(again.is_none(), "it is recorded twice: {again:?}");
-        let completed = arrived.and_then(|row| row.completed.as_ref());
+        let completed = arrived.as_ref().and_then(|row| row.completed.as_ref());
         let stages = completed.map(|path| {
             assert_eq!(path.origin(), sent.base.origin());
             let since = path.since(&sent.base).expect("it goes on from its sender's");
@@ -46,15 +46,15 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
             to_card: sent.by == Starter::Host,
             indirect: sent.kind == "indirect",
             bytes: sent.bytes,
-            outcome: arrived.map_or("in flight", |row| row.outcome),
+            outcome: arrived.as_ref().map_or("in flight", |row| row.outcome),
             posted: sent.base.at(),
-            came: arrived.and_then(|row| row.matched),
+            came: arrived.as_ref().and_then(|row| row.matched),
             completed: completed.map(|path| path.at()),
-            noticed: arrived.and_then(|row| row.noticed),
+            noticed: arrived.as_ref().and_then(|row| row.noticed),
             stages,
         }
     };
-    records.sent.iter().map(row).collect()
+    records.messages.sent().map(row).collect()
 }
 
 /// Picoseconds of so many bytes on PCI Express, generation 3 x8.
@@ -214,7 +214,7 @@ fn bulk_is_one_message_whatever_its_lists() {
 
 /// Messages without a receiver have an outcome and no latency.
 #[test]
-fn failed_messages_are_recorded_as_such() {
+fn what_fails_is_recorded_as_such() {
     let mut host = Host::recorded(&[]);
     host.one_script(&[
         Step::Register(TARGET),
