@@ -6,7 +6,7 @@ use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState, cycles_until};
 use crate::spin::handlers::outcome::Ended;
-use crate::spin::handlers::running::{RunMemory, Running, space};
+use crate::spin::handlers::running::{RunMemory, Running, fill};
 use crate::spin::programs::application::Bound;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::memory::Piece;
@@ -222,7 +222,8 @@ impl Card {
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
-                let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                let mut space = AddressSpace::new();
+                fill(&mut space, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
                 space.order_words(&words);
                 let until = context.cycle().saturating_add(SLICE);
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
@@ -241,7 +242,8 @@ impl Card {
                         let ThreadState { context, stack, .. } = &mut *state;
                         let (mut data, mut bytes) =
                             (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-                        let mut space = space(&attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                        let mut space = AddressSpace::new();
+                        fill(&mut space, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
                         context.perform(image, &mut space, &mut application.reservations.borrow_mut())
                     };
                     if let Err(trap) = performed {
@@ -389,7 +391,9 @@ impl Card {
         let mut thread = thread.state.borrow_mut();
         let (mut data, mut state) =
             (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-        act(&mut space(attachment, &mut data, &mut state, &mut thread.stack, memory))
+        let mut space = AddressSpace::new();
+        fill(&mut space, attachment, &mut data, &mut state, &mut thread.stack, memory);
+        act(&mut space)
     }
 }
 

@@ -38,23 +38,21 @@ impl RunMemory {
     }
 }
 
-/// The address space of a run, built anew for each slice.
-pub(in crate::spin) fn space<'a>(
+/// Fills the empty address space of a slice of a run. It is large, and each slice has one: so it is filled in place.
+pub(in crate::spin) fn fill<'a>(
+    space: &mut AddressSpace<'a>,
     attachment: &'a Attachment,
     data: &'a mut [u8],
     state: &'a mut [u8],
     stack: &'a mut [u8],
     run: &'a mut RunMemory,
-) -> AddressSpace<'a> {
-    // Pushed in place: moving a space is slow, and each slice has one.
-    let mut space = AddressSpace::new();
+) {
     space.push(Region::memory("the state", attachment.state_address(), state));
     space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
     space.push(Region::memory("the packet", map::PACKET, &mut run.packet));
     space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
     space.push(Region::read_only("program memory", map::CODE, &attachment.program.code));
     space.push(Region::memory("the program's data", map::MEMORY, data));
-    space
 }
 
 impl Running {
