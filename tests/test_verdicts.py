@@ -10,7 +10,7 @@ import pytest
 
 import nicety as package
 from nicety.program.failures import allowed
-from nicety.program.reports import Failure
+from nicety.shared.reports import Failure
 
 HEAD = "#include <nicety.h>\n#include <pingpong.h>\n"
 ANSWERS = """

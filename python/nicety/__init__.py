@@ -29,23 +29,26 @@ if TYPE_CHECKING:
     from nicety.program.channels.card import Channels
     from nicety.program.channels.channel import Alternative, Channel, Device
     from nicety.program.channels.processes import CardMemory, Process
-    from nicety.program.channels.reports import (
-        ChannelReport,
-        MicroengineReport,
-        PortReport,
-        ProcessReport,
-        QueueReport,
-    )
     from nicety.program.cluster import Cluster
     from nicety.program.failures import HandlerFailure
     from nicety.program.host import Host, PendingRecv, Received
     from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
     from nicety.program.portals.handlers import Application, HpuMemory
-    from nicety.program.portals.reports import ApplicationReport, PortalsReport
-    from nicety.program.reports import KernelReport, NodeReport
+    from nicety.program.reports import NodeReport
     from nicety.program.run import Run
-    from nicety.program.vni import Completed, Interface, InterfaceReport, Operation, Vni, VniProcess
+    from nicety.program.vni import Completed, Interface, Operation, Vni, VniProcess
+    from nicety.shared.reports import (
+        ApplicationReport,
+        ChannelReport,
+        InterfaceReport,
+        KernelReport,
+        MicroengineReport,
+        PortalsReport,
+        PortReport,
+        ProcessReport,
+        QueueReport,
+    )
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
     from nicety.studies import reproduce
@@ -117,12 +120,12 @@ __all__ = [
 _HOMES = {
     "Alternative": "nicety.program.channels.channel",
     "Application": "nicety.program.portals.handlers",
-    "ApplicationReport": "nicety.program.portals.reports",
+    "ApplicationReport": "nicety.shared.reports",
     "Breakdown": "nicety.show.stages",
     "Buffer": "nicety.program.buffers",
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
-    "ChannelReport": "nicety.program.channels.reports",
+    "ChannelReport": "nicety.shared.reports",
     "Channels": "nicety.program.channels.card",
     "Cluster": "nicety.program.cluster",
     "CompileError": "nicety.errors",
@@ -140,19 +143,19 @@ _HOMES = {
     "HpuMemory": "nicety.program.portals.handlers",
     "InputError": "nicety.errors",
     "Interface": "nicety.program.vni",
-    "InterfaceReport": "nicety.program.vni",
-    "KernelReport": "nicety.program.reports",
-    "MicroengineReport": "nicety.program.channels.reports",
+    "InterfaceReport": "nicety.shared.reports",
+    "KernelReport": "nicety.shared.reports",
+    "MicroengineReport": "nicety.shared.reports",
     "NodeReport": "nicety.program.reports",
     "Operation": "nicety.program.vni",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
     "Portals": "nicety.program.portals.card",
-    "PortalsReport": "nicety.program.portals.reports",
-    "PortReport": "nicety.program.channels.reports",
-    "ProcessReport": "nicety.program.channels.reports",
+    "PortalsReport": "nicety.shared.reports",
+    "PortReport": "nicety.shared.reports",
+    "ProcessReport": "nicety.shared.reports",
     "Processes": "nicety.build.sources",
-    "QueueReport": "nicety.program.channels.reports",
+    "QueueReport": "nicety.shared.reports",
     "Received": "nicety.program.host",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",

@@ -24,6 +24,7 @@ mod messages;
 mod mode;
 mod pattern;
 pub mod pcsa;
+mod printed;
 pub mod registration;
 mod request;
 mod schemas;
@@ -32,9 +33,10 @@ mod stream;
 pub use mode::Mode;
 use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
+pub use printed::HandlerLines;
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 use request::{Chosen, Resolved, Side, answering};
-pub use schemas::schemas;
+pub use schemas::{run_schemas, schemas};
 
 use figures::Spread;
 use nicety::cards::{self, Card};
@@ -45,6 +47,7 @@ use nicety::{
 };
 use nicety_host::{Memory, Traffic};
 use nicety_nic::qnix::QnixSpec;
+use printed::Printed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -211,6 +214,9 @@ pub struct Report<R = Row, M = Manifest, B = Benchmark> {
     /// Failures of handlers, and commands refused to them, while the rows were measured. Unless they were allowed,
     /// the benchmark has failed.
     pub failures: Vec<PointFailure>,
+    /// Lines that handlers printed, if they printed any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler_lines: Option<HandlerLines>,
 }
 
 /// The report of a benchmark that has no seed: nothing in it is random.
@@ -345,6 +351,7 @@ fn measure(
     environment: &Environment<'_>,
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
+    let (environment, printed) = &Printed::count(environment);
     let benchmark = request.benchmark;
     let Resolved { cards, peer, pattern, topology, noise, faults } = request.resolve()?;
     let mut handlers: Vec<Vec<Loaded>> = Vec::new();
@@ -429,6 +436,7 @@ fn measure(
         },
         rows,
         failures,
+        handler_lines: printed.lines(),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{Report, Request};
 use crate::{channels, fairness, line_rate, pcsa, registration};
+use nicety::report::{LinkReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -32,6 +33,13 @@ pub fn schemas() -> Vec<(String, Value)> {
         }
     }
     made
+}
+
+/// The schemas of what a run leaves on nodes and links, by name.
+pub fn run_schemas() -> Vec<(String, Value)> {
+    let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    add::<(NodeCounts, LinkReport)>(&mut reports);
+    reports.take_definitions(true).into_iter().collect()
 }
 
 fn named<T: JsonSchema>(name: &str, generator: &mut SchemaGenerator) -> (String, Value) {

@@ -1,28 +1,33 @@
-//! The types that Python has for requests and rows are made of those here: `python/nicety/shared/types.py`.
+//! The types that Python has for requests, rows and reports of runs are made of those here: `types.py` and `reports.py`
+//! in `python/nicety/shared`.
 //!
-//! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` writes that file anew.
+//! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` writes those files anew.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::path::Path;
 
-const FILE: &str = "python/nicety/shared/types.py";
+const FOLDER: &str = "python/nicety/shared";
 /// The longest line of Python.
 const WIDTH: usize = 120;
 
 #[test]
 fn pythons_types_are_those_of_rust() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE);
-    let made = python(&nicety_bench::schemas());
-    if std::env::var_os("NICETY_WRITE").is_some() {
-        std::fs::write(&path, &made).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
+    let (types, reports) = (python(&nicety_bench::schemas()), dataclasses(&nicety_bench::run_schemas()));
+    for (name, made) in [("types.py", types), ("reports.py", reports)] {
+        let path = folder.join(name);
+        if std::env::var_os("NICETY_WRITE").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        // A checkout may have other line ends.
+        let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+        assert!(
+            found == made,
+            "{FOLDER}/{name} is not current; write it by NICETY_WRITE=1 cargo test -p nicety-bench --test all -- \
+             python_types"
+        );
     }
-    // A checkout may have other line ends.
-    let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(
-        found == made,
-        "{FILE} is not current; write it by NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types"
-    );
 }
 
 #[test]
@@ -49,7 +54,19 @@ fn a_schema_becomes_a_type() {
     );
 }
 
-/// The whole file.
+/// The file of reports of runs, which have attributes.
+fn dataclasses(schemas: &[(String, Value)]) -> String {
+    let head = "\"\"\"What a run leaves on nodes, cards and links.\n\nMade of the types in Rust by \
+                `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ import \
+                annotations\n\nfrom dataclasses import dataclass\n";
+    let class = |(name, schema): &(String, Value)| {
+        let made = definition(name, schema).replacen("(TypedDict)", "", 1);
+        format!("\n\n@dataclass(frozen=True)\n{made}")
+    };
+    head.to_owned() + &schemas.iter().map(class).collect::<String>()
+}
+
+/// The file of requests and reports of benchmarks.
 fn python(schemas: &[(String, Value)]) -> String {
     let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \

@@ -8,6 +8,8 @@
 use crate::cpu::Cpus;
 use nicety_kernel::{Server, Sim};
 use nicety_types::{Duration, Path, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -42,8 +44,9 @@ impl KernelSpec {
     }
 }
 
-/// How often each service was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Entries into a host's operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "KernelReport")]
 pub struct KernelCounters {
     /// System calls.
     pub calls: u64,

@@ -2,6 +2,8 @@
 
 use nicety_hpu::printable_line;
 use nicety_types::{NodeId, Time};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 
@@ -118,15 +120,15 @@ pub struct ProgramFailure {
     pub times: u64,
 }
 
-/// A command that the card has refused at one place of a handler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A command that a card has refused at one place of a handler, which went on with the command's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefusedCommand {
-    /// The function of nicety.h.
+    /// The function of nicety.h, for example `PtlHandlerPutFromDevice`.
     pub command: &'static str,
     /// Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
     pub code: &'static str,
-    /// The line that calls it, `ping.c:42`; the function or the pc if the program has no line tables; `elsewhere` if
-    /// there are too many places.
+    /// The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line tables. A
+    /// card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
     pub place: String,
     /// Number of times.
     pub times: u64,

@@ -41,6 +41,7 @@ mod error;
 pub mod faults;
 mod host;
 pub mod record;
+pub mod report;
 pub mod sources;
 
 pub use cluster::{

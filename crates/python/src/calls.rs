@@ -12,7 +12,7 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -199,35 +199,6 @@ pub fn tell_large(cluster: &LargeCluster) {
     }
 }
 
-/// Lines that handlers printed in a benchmark, over all runs and cards.
-#[derive(Default)]
-struct Lines {
-    shown: AtomicU64,
-    left_out: AtomicU64,
-}
-
-impl Lines {
-    fn print(&self, logged: &Logged) {
-        print_line(logged);
-        match logged {
-            Logged::Line(line) => self.shown.fetch_add(line.lines() as u64, Ordering::Relaxed),
-            Logged::LeftOut { lines, .. } => self.left_out.fetch_add(*lines, Ordering::Relaxed),
-        };
-    }
-
-    /// The report with their count, if handlers printed at all.
-    fn add_to(&self, report: String) -> String {
-        let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
-        match report.strip_suffix('}') {
-            Some(fields) if shown + left_out > 0 => {
-                let lines = json!({ "shown": shown, "left_out": left_out });
-                format!("{fields},\"handler_lines\":{lines}}}")
-            }
-            _ => report,
-        }
-    }
-}
-
 /// A benchmark to be run: its environment and its result.
 pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
@@ -245,12 +216,11 @@ pub fn measure<R: Serialize + Send + 'static>(
     let (tell, told) = channel();
     // Python's lock is released during the wait, so this must be shareable.
     let told = Mutex::new(told);
-    let (stop, lines) = (interrupt.clone(), Arc::new(Lines::default()));
-    let counted = lines.clone();
+    let stop = interrupt.clone();
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
-            log: Arc::new(move |logged| lines.print(logged)),
+            log: Arc::new(print_line),
             interrupt: Some(stop),
             // After an interrupt there is no receiver.
             progress: &|done, total| {
@@ -282,7 +252,7 @@ pub fn measure<R: Serialize + Send + 'static>(
         Some(error) => Err(error),
         None => {
             let (report, recording) = guarded(|| result)?;
-            Ok((counted.add_to(text(&report)), recording.map(Recording)))
+            Ok((text(&report), recording.map(Recording)))
         }
     }
 }

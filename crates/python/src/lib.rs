@@ -9,7 +9,6 @@ mod errors;
 mod interfaces;
 mod processes;
 mod program;
-mod report;
 mod tables;
 
 use pyo3::exceptions::PyImportError;

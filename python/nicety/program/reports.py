@@ -1,36 +1,19 @@
-"""Reports of a node, and of what failed on it."""
+"""The report of a node, read from JSON, and its counts by the design of its card."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import functools
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from nicety.errors import InputError
-from nicety.program.channels.reports import ChannelReport, channel_report
-from nicety.program.portals.refusals import RefusedCommand
-from nicety.program.portals.reports import PortalsReport, TransportReport, portals_report
-from nicety.program.vni import InterfaceReport
+from nicety.shared.reports import ChannelReport, InterfaceReport, NodeCounts, PortalsReport, TransportReport
 
 _R = TypeVar("_R")
 
-
-@dataclass(frozen=True)
-class Failure:
-    """Something that failed in a run that came to its end.
-
-    Attributes:
-        rank: on whose card.
-        kind: `trap`, a handler or process was stopped; `fail`, it returned `FAIL`, `SEGV` or no return code; `budget`,
-            a budget of its application was used up; `refused`, the card refused a command.
-        text: what failed, and where in the source.
-        times: how many times.
-    """
-
-    rank: int
-    kind: str
-    text: str
-    times: int
+_NAMES = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni"}
 
 
 def told(failure: Mapping[str, Any]) -> str:
@@ -38,76 +21,8 @@ def told(failure: Mapping[str, Any]) -> str:
     return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
-@dataclass(frozen=True)
-class LinkReport:
-    """Effects of faults on one direction of a link.
-
-    Attributes:
-        link: its name, such as `hosts.0 -> switch.0`.
-        packets: packets that were put on it, those that were sent again and acknowledgements among them.
-        lost: those that never arrived.
-        corrupted: those of which a byte was damaged.
-        duplicated: those of which a second one followed.
-        reordered: those that were delayed.
-    """
-
-    link: str
-    packets: int
-    lost: int
-    corrupted: int
-    duplicated: int
-    reordered: int
-
-
-@dataclass(frozen=True)
-class KernelReport:
-    """How often a host's operating system was entered, and what for.
-
-    Attributes:
-        calls: system calls.
-        pins: times that pages were locked and translated.
-        pages_pinned: pages of these.
-        unpins: times that pages were given free again.
-        interrupts: interrupts of the card whose handlers ran.
-        wakes: threads that were woken up.
-    """
-
-    calls: int
-    pins: int
-    pages_pinned: int
-    unpins: int
-    interrupts: int
-    wakes: int
-
-
-_READ: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "portals": portals_report,
-    "channels": channel_report,
-    "vni": lambda counted: InterfaceReport(**counted),
-}
-
-
-@dataclass(frozen=True)
-class NodeReport:
-    """A node during a run: counts that every node has, and by design those of its card.
-
-    Attributes:
-        nic: the name of the node's card.
-        host_memory_read_bytes: what the card read from the host's memory.
-        host_memory_written_bytes: what it wrote to it.
-        kernel: what the host's operating system did.
-        failures: what failed on this node, as in `Run.failures`.
-        refused_commands: what handlers asked of the card and it refused; `failures` has these as texts.
-        card: what the card did, as `portals`, `channels` or `vni`; None where its design is none of nicety's.
-    """
-
-    nic: str
-    host_memory_read_bytes: int
-    host_memory_written_bytes: int
-    kernel: KernelReport
-    failures: list[Failure]
-    refused_commands: list[RefusedCommand]
-    card: PortalsReport | ChannelReport | InterfaceReport | None
+class NodeReport(NodeCounts):
+    """A node during a run: its counts, and those of its card under the name that a host has for what the card has."""
 
     @property
     def portals(self) -> PortalsReport:
@@ -116,7 +31,7 @@ class NodeReport:
         Raises:
             InputError: where it is of another design.
         """
-        return self._of(PortalsReport, "portals")
+        return self._of(PortalsReport)
 
     @property
     def channels(self) -> ChannelReport:
@@ -125,7 +40,7 @@ class NodeReport:
         Raises:
             InputError: where it is of another design.
         """
-        return self._of(ChannelReport, "channels")
+        return self._of(ChannelReport)
 
     @property
     def vni(self) -> InterfaceReport:
@@ -134,32 +49,40 @@ class NodeReport:
         Raises:
             InputError: where it is of another design.
         """
-        return self._of(InterfaceReport, "vni")
+        return self._of(InterfaceReport)
 
-    def _of(self, kind: type[_R], name: str) -> _R:
+    def _of(self, kind: type[_R]) -> _R:
         if not isinstance(self.card, kind):
-            names = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni"}
-            instead = f"what it did is in node.{names[type(self.card)]}" if self.card else "it reports nothing"
-            raise InputError(f"node.{name}: {self.nic} is of another design; {instead}")
+            instead = f"what it did is in node.{_NAMES[type(self.card)]}" if self.card else "it reports nothing"
+            raise InputError(f"node.{_NAMES[kind]}: {self.nic} is of another design; {instead}")
         return self.card
 
 
-def node_report(node: dict[str, Any], failures: list[Failure]) -> NodeReport:
-    """The report of a node, read from JSON, and what failed on it."""
-    card = None
-    for name, counted in (node["card"] or {}).items():
-        card = _READ[name](counted)
-    return NodeReport(
-        **node
-        | {
-            "kernel": KernelReport(**node["kernel"]),
-            "failures": failures,
-            "refused_commands": [RefusedCommand(**command) for command in node["refused_commands"]],
-            "card": card,
-        }
-    )
+def report_of(kind: type[_R], counted: Mapping[str, Any]) -> _R:
+    """A report read from JSON, with the reports in it."""
+    parts = {name: _read(kinds, counted[name]) for name, kinds in _parts(typing.cast(type, kind)).items()}
+    return kind(**{**counted, **parts})
+
+
+@functools.cache
+def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
+    """The fields of a report that are reports, with the types that they may have, by those' own fields."""
+    reports: dict[str, dict[frozenset[str], type]] = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        for each in typing.get_args(hint) or (hint,):
+            if isinstance(each, type) and is_dataclass(each):
+                reports.setdefault(name, {})[frozenset(field.name for field in fields(each))] = each
+    return reports
+
+
+def _read(kinds: Mapping[frozenset[str], type], value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(kinds, each) for each in value]
+    return None if value is None else report_of(kinds[frozenset(value)], value)
 
 
 def transport_of(node: NodeReport) -> TransportReport:
     """Counts of the reliable transport of a node's card: zero where it has none."""
-    return node.card.transport if isinstance(node.card, PortalsReport) else TransportReport()
+    if isinstance(node.card, PortalsReport):
+        return node.card.transport
+    return TransportReport(**{field.name: 0 for field in fields(TransportReport)})

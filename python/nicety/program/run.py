@@ -8,15 +8,14 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from nicety.program.portals.reports import PortalsReport
-from nicety.program.reports import Failure, LinkReport, NodeReport, node_report, told
+from nicety.program.reports import NodeReport, report_of, told
+from nicety.shared.reports import Failure, LinkReport, PortalsReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
 if TYPE_CHECKING:
     from nicety import _native
-    from nicety.program.portals.refusals import RefusedCommand
-    from nicety.program.portals.reports import ApplicationReport, TransportReport
+    from nicety.shared.reports import ApplicationReport, RefusedCommand, TransportReport
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,9 @@ class Run(Recorded):
 def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> Run:
     """A run that came to its end, what its programs returned, and what it has recorded."""
     report = json.loads(text)
-    links = [LinkReport(**link) for link in report.pop("links")]
-    failures = [Failure(**failure) for failure in report.pop("failures")]
-    nodes = [
-        node_report(node, [failure for failure in failures if failure.rank == rank])
-        for rank, node in enumerate(report.pop("nodes"))
-    ]
+    links = [report_of(LinkReport, link) for link in report.pop("links")]
+    nodes = [report_of(NodeReport, node) for node in report.pop("nodes")]
+    failures = [failure for node in nodes for failure in node.failures]
     return Run(**report, nodes=nodes, results=results, links=links, failures=failures, _recording=recording)
 
 

@@ -32,16 +32,15 @@ from typing import Any, Literal, TypedDict, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
-from nicety.program.channels.reports import ChannelReport
 from nicety.program.cluster import Cluster
 from nicety.program.failures import Allowed, allowed, require_report, retold
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
-from nicety.program.portals.reports import PortalsReport
 from nicety.program.reports import transport_of
 from nicety.program.run import Run
 from nicety.shared.checks import Faults, Names, Overrides, changes, names
 from nicety.shared.faults import faults_line, faults_text
+from nicety.shared.reports import ChannelReport, PortalsReport
 from nicety.shared.typed import checked
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.tables import csv_rows, flatten

@@ -37,37 +37,6 @@ buffer, whose pages the kernel locks.
 
 
 @dataclass(frozen=True)
-class InterfaceReport:
-    """Counts of a card with virtual network interfaces.
-
-    Attributes:
-        sends: Send commands taken.
-        programmed: of these, messages that came by programmed I/O.
-        receives: Receive commands taken.
-        packets_sent: packets handed to the link, or to an interface of the same card.
-        packets_received: packets that came.
-        buffered: packets put into the card's memory because nothing received them yet.
-        held_back: times that a packet found no memory and had to stay where it came in.
-        strays: messages for an interface that was not open, which are dropped.
-        unusable: packets that came damaged or out of place.
-        doorbells: doorbells set.
-        refused: calls of processes that were refused because something is not theirs.
-    """
-
-    sends: int
-    programmed: int
-    receives: int
-    packets_sent: int
-    packets_received: int
-    buffered: int
-    held_back: int
-    strays: int
-    unusable: int
-    doorbells: int
-    refused: int
-
-
-@dataclass(frozen=True)
 class Completed:
     """How a send or receive ended.
 

@@ -286,6 +286,18 @@ class HandlerFigures(TypedDict):
     returned: dict[str, int]
 
 
+class HandlerLines(TypedDict):
+    """Lines that handlers printed in a benchmark, over all runs and cards.
+
+    Attributes:
+        shown: Lines that the cards showed, at most 1000 a run and card.
+        left_out: The others.
+    """
+
+    shown: int
+    left_out: int
+
+
 class HostMemory(TypedDict):
     """Bytes that a node's card read from its host's memory, and wrote to it.
 
@@ -371,7 +383,7 @@ class LineRateRow(TypedDict):
     buffer_packets: int
     loads: Loads
     locks: list[Lock]
-    refused_commands: list[Refused]
+    refused_commands: list[RefusedCommand]
 
 
 class Loads(TypedDict):
@@ -501,7 +513,8 @@ class PointFailure(TypedDict):
         nic: The card.
         point: The point, such as mode and size.
         rank: The rank of its card.
-        kind: `trap`, `fail`, `budget` or `refused`.
+        kind: `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code;
+            `budget`, a budget of its application was used up; `refused`, the card refused a command.
         text: Description, and place in the source.
         times: Number of times.
     """
@@ -532,14 +545,15 @@ class ProgramManifest(TypedDict):
     sources: NotRequired[list[SourceManifest]]
 
 
-class Refused(TypedDict):
-    """A command that the card refused, over the whole run, including messages before and after those measured.
+class RefusedCommand(TypedDict):
+    """A command that a card has refused at one place of a handler, which went on with the command's result.
 
     Attributes:
-        command: The function of nicety.h.
-        code: Its return code.
-        place: The source line that calls it.
-        times: Number of refusals.
+        command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
+        code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+        place: The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line
+            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+        times: Number of times.
     """
 
     command: str
@@ -655,6 +669,7 @@ class Report(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        handler_lines: Lines that handlers printed, if they printed any.
     """
 
     benchmark: MessagesBenchmark
@@ -663,6 +678,7 @@ class Report(TypedDict):
     manifest: MessagesManifest
     rows: list[Row]
     failures: list[PointFailure]
+    handler_lines: NotRequired[HandlerLines]
 
 
 class LineRateReport(TypedDict):
@@ -676,6 +692,7 @@ class LineRateReport(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        handler_lines: Lines that handlers printed, if they printed any.
     """
 
     benchmark: Literal["handlers"]
@@ -684,6 +701,7 @@ class LineRateReport(TypedDict):
     manifest: Manifest
     rows: list[LineRateRow]
     failures: list[PointFailure]
+    handler_lines: NotRequired[HandlerLines]
 
 
 class ChannelBenchReport(TypedDict):
@@ -697,6 +715,7 @@ class ChannelBenchReport(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        handler_lines: Lines that handlers printed, if they printed any.
     """
 
     benchmark: ChannelBenchmark
@@ -705,6 +724,7 @@ class ChannelBenchReport(TypedDict):
     manifest: ChannelManifest
     rows: list[ChannelRow]
     failures: list[PointFailure]
+    handler_lines: NotRequired[HandlerLines]
 
 
 class RegistrationReport(TypedDict):

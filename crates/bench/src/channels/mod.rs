@@ -202,5 +202,6 @@ pub fn run(
         },
         rows,
         failures: Vec::new(),
+        handler_lines: None,
     })
 }

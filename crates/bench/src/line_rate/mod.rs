@@ -14,9 +14,9 @@ mod rig;
 mod row;
 
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, Loads, LockRow, RefusedRow, Row};
+pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
 
-use super::PointFailure;
+use super::{PointFailure, Printed};
 use nicety::record::Recording;
 use nicety::{Environment, Error, HandlerNames, Handlers, Manifest, VERSION};
 use nicety_nic::SpinSpec;
@@ -48,6 +48,7 @@ pub fn run(
     environment: &Environment<'_>,
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
+    let (environment, printed) = &Printed::count(environment);
     let Resolved { cards, packet_sizes } = request.resolve()?;
     let mut handlers = Vec::new();
     for (nic, card) in &cards {
@@ -89,6 +90,7 @@ pub fn run(
         manifest: Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides),
         rows,
         failures,
+        handler_lines: printed.lines(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Row;
 use super::request::Request;
-use super::row::{Load, Measured, RefusedRow};
+use super::row::{Load, Measured};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
@@ -71,9 +71,8 @@ impl Rig<'_> {
             words: card.waited_words(),
             sent: card.packets_sent(),
         };
-        let refused = card.refused_commands();
         let row = Row {
-            refused_commands: refused.into_iter().map(RefusedRow::from).collect(),
+            refused_commands: card.refused_commands(),
             ..Measured::of(&load, &run.recording)?.row(&load)
         };
         let failures = run.failures();

@@ -96,26 +96,6 @@ pub struct LockRow {
     pub most_packets_per_s: f64,
 }
 
-/// A command that the card refused, over the whole run, including messages before and after those measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "Refused")]
-pub struct RefusedRow {
-    /// The function of nicety.h.
-    pub command: &'static str,
-    /// Its return code.
-    pub code: &'static str,
-    /// The source line that calls it.
-    pub place: String,
-    /// Number of refusals.
-    pub times: u64,
-}
-
-impl From<RefusedCommand> for RefusedRow {
-    fn from(RefusedCommand { command, code, place, times }: RefusedCommand) -> RefusedRow {
-        RefusedRow { command, code, place, times }
-    }
-}
-
 /// One measurement: a card and a packet size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "LineRateRow")]
@@ -183,7 +163,7 @@ pub struct Row {
     /// Words of memory that handlers have waited for, by the time they were held; the first few.
     pub locks: Vec<LockRow>,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
-    pub refused_commands: Vec<RefusedRow>,
+    pub refused_commands: Vec<RefusedCommand>,
 }
 
 /// The input of a card.

@@ -1,19 +1,25 @@
 //! Where the cycles of a context and of a microengine went. Every cycle is in exactly one part.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ops::{Add, Sub};
 
 /// Where a context's cycles went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContextCounters {
-    /// Instructions executed, and units of the core used that hold it, such as the CRC.
+    /// Cycles of instructions, and of units of the core used that hold it, such as the CRC.
+    #[serde(rename = "cycles_computing")]
     pub computing: u64,
-    /// Waiting for a memory or a signal.
+    /// Cycles of waiting for a memory, a signal or a channel.
+    #[serde(rename = "cycles_asleep")]
     pub asleep: u64,
-    /// Ready to go on while the core had other contexts to run, or was switching to this one.
+    /// Cycles in which it was ready to go on while the core had other contexts to run, or was switching to this one.
+    #[serde(rename = "cycles_ready")]
     pub ready: u64,
-    /// Before its start and after its end.
+    /// Cycles before its start and after its end.
+    #[serde(rename = "cycles_idle")]
     pub idle: u64,
-    /// Instructions.
+    /// Instructions executed.
     pub instructions: u64,
     /// References to memories outside the core.
     pub references: u64,
@@ -58,15 +64,19 @@ impl Sub for ContextCounters {
 }
 
 /// Where a microengine's cycles went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CoreCounters {
-    /// Some context computed.
+    /// Cycles in which some context computed.
+    #[serde(rename = "cycles_computing")]
     pub computing: u64,
-    /// It switched from one context to another.
+    /// Cycles in which it switched from one context to another.
+    #[serde(rename = "cycles_switching")]
     pub switching: u64,
-    /// Every context that ran a process was asleep.
+    /// Cycles in which every context with a process was asleep.
+    #[serde(rename = "cycles_asleep")]
     pub asleep: u64,
-    /// No context ran a process.
+    /// Cycles in which no context had a process.
+    #[serde(rename = "cycles_idle")]
     pub idle: u64,
     /// Times it switched.
     pub switches: u64,

@@ -14,6 +14,8 @@ use nicety_host::KernelCounters;
 use nicety_hpu::Core;
 use nicety_spec::Reader;
 use nicety_types::Stage;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,16 +24,19 @@ pub(crate) const DESIGN: &dyn Design = &Processor;
 
 struct Processor;
 
-/// Counters of a card with microengines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A card with microengines: its channels, its port, and its microengines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ChannelReport")]
 pub struct Report {
+    /// Counters of the channels to processes.
+    #[serde(flatten)]
+    pub channels: ChannelCounters,
+    /// Counters of the card's Ethernet port.
+    pub port: PortReport,
     /// The microengines that were given a program.
     pub microengines: Vec<MicroengineReport>,
-    /// Counters of the channels to processes.
-    pub channels: ChannelCounters,
-    /// Counters of the Ethernet port.
-    pub port: PortReport,
-    /// Kernel entries on the host.
+    /// Kernel entries on the host, which are the node's.
+    #[serde(skip)]
     pub kernel: KernelCounters,
 }
 

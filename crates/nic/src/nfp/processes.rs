@@ -7,6 +7,8 @@ use super::{
 use crate::CardError;
 use crate::programs::{FailureKind, ProgramFailure};
 use nicety_kernel::Sim;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -50,39 +52,63 @@ pub enum ProcessEnd {
     Trapped(String),
 }
 
-/// A process in a node's report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A process on a context of a microengine; its cycles are those since the card's beginning, each in one part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProcessReport {
-    /// The context.
+    /// The number of its context.
     pub context: usize,
-    /// The function started there last.
+    /// The function that was started there last.
     pub name: String,
     /// How it ended; none while it runs.
+    #[serde(flatten, serialize_with = "ending")]
+    #[schemars(with = "Ending")]
     pub end: Option<ProcessEnd>,
     /// The context's cycles by cause, from the card's beginning on.
+    #[serde(flatten)]
     pub counters: ContextCounters,
 }
 
-/// A microengine in a node's report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The end of a process in its report.
+#[derive(Serialize, JsonSchema)]
+struct Ending<'e> {
+    /// The result of its function; none while it runs, or if it was stopped.
+    returned: Option<u32>,
+    /// Why it was stopped, and at which line; none if it was not.
+    trapped: Option<&'e str>,
+}
+
+fn ending<S: Serializer>(end: &Option<ProcessEnd>, to: S) -> Result<S::Ok, S::Error> {
+    let (returned, trapped) = match end {
+        None => (None, None),
+        Some(ProcessEnd::Returned(value)) => (Some(*value), None),
+        Some(ProcessEnd::Trapped(why)) => (None, Some(why.as_str())),
+    };
+    Ending { returned, trapped }.serialize(to)
+}
+
+/// A microengine that was given a program; its cycles are those since the card's beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MicroengineReport {
     /// Its number.
     pub microengine: usize,
     /// Its cycles by cause, from the card's beginning on.
+    #[serde(flatten)]
     pub counters: CoreCounters,
     /// The contexts on which processes were started.
     pub processes: Vec<ProcessReport>,
 }
 
-/// Counters of a card's port.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The port of a card, through which processes send frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortReport {
     /// Over all queues.
+    #[serde(flatten)]
     pub counters: PortCounters,
-    /// By queue, for queues with traffic.
-    pub queues: Vec<QueueCounters>,
     /// Invalid frames and envelopes of messages between hosts.
+    #[serde(flatten)]
     pub refused: MessengerCounters,
+    /// The queues with traffic, by number.
+    pub queues: Vec<QueueCounters>,
 }
 
 impl PortReport {

@@ -75,6 +75,8 @@ use nicety_fabric::Port;
 use nicety_host::{Kernel, Memory};
 use nicety_kernel::{Credits, Signal, Sim};
 use nicety_types::{MessageId, NodeId, Path, Recorder};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -95,8 +97,9 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Counters of a card.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counters of a card with virtual network interfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "InterfaceReport")]
 pub struct Statistics {
     /// Send commands taken.
     pub sends: u64,

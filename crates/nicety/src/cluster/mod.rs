@@ -15,6 +15,7 @@ mod verdict;
 
 pub use machine::LargeCluster;
 pub use noise::Noise;
+pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 
 use crate::Error;

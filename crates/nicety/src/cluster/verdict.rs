@@ -56,12 +56,13 @@ impl FromStr for Allowed {
     }
 }
 
-/// A failure in a completed run.
+/// A failure on a card in a completed run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// The rank of its card.
     pub rank: u32,
-    /// `trap`, `fail`, `budget` or `refused`.
+    /// `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code; `budget`, a
+    /// budget of its application was used up; `refused`, the card refused a command.
     #[serde(serialize_with = "name")]
     #[schemars(with = "String")]
     pub kind: FailureKind,

@@ -4,12 +4,12 @@
 use super::handle::Calls;
 use super::running::{Isa, Run, Running, Watch};
 use super::thread::{Coroutine, End};
-use crate::calls::{print_line, tell_large};
+use crate::calls::{print_line, tell_large, text};
 use crate::errors::{RunError, broken, guarded, raised};
-use crate::report::report;
 use crate::tables::Recording;
 use nicety::cards::{self, Card};
 use nicety::commands::{Loaded, Program, drive};
+use nicety::report::RunReport;
 use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology};
 use pyo3::prelude::*;
 use std::cell::RefCell;
@@ -146,7 +146,7 @@ impl Simulation {
             Err(panic) => Err(broken(&*panic)),
             Ok(Err(error)) => Err(told(py, &run, &error)),
             Ok(Ok(ended)) => {
-                let text = py.detach(|| report(&ended));
+                let text = py.detach(|| text(&RunReport::of(&ended)));
                 let results = ends.iter().map(|end| match end.take() {
                     Some(Ok(result)) => result,
                     _ => py.None(),

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 _LISTED = 8
 """Most of them that a text tells of; a report has them all."""
-
-
-@dataclass(frozen=True)
-class RefusedCommand:
-    """A command that a card has refused at one place of a handler. The handler went on with what it returned.
-
-    Attributes:
-        command: the function of nicety.h, for example `PtlHandlerPutFromDevice`.
-        code: what it returned: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
-        place: the line that calls it, for example `ping.c:42`; the function or the pc where the program has no line
-            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
-        times: how many times.
-    """
-
-    command: str
-    code: str
-    place: str
-    times: int
 
 
 def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:

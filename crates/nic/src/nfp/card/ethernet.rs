@@ -27,6 +27,8 @@ use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_hpu::TrapKind;
 use nicety_kernel::{Credits, Server, Sim};
 use nicety_types::{Buffer, Flight, NodeId, Path, Payload, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -65,30 +67,39 @@ pub struct PortSpec {
 }
 
 /// Counters of the port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortCounters {
-    /// Frames that processes sent.
+    /// Frames that processes sent, those that forward messages between hosts included.
+    #[serde(rename = "frames_sent")]
     pub sent: u64,
     /// Frames that processes took.
+    #[serde(rename = "frames_received")]
     pub received: u64,
     /// Damaged or misaddressed frames, which were dropped.
+    #[serde(rename = "frames_damaged")]
     pub damaged: u64,
     /// Frames for queues that no process had opened, which were dropped.
+    #[serde(rename = "frames_unclaimed")]
     pub unclaimed: u64,
     /// Frames that wait for a process to take them.
+    #[serde(rename = "frames_waiting")]
     pub waiting: u64,
 }
 
 /// Counters of a queue of the port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "QueueReport")]
 pub struct QueueCounters {
-    /// Its number.
+    /// Its number; 255 is that of messages between hosts.
     pub queue: u8,
     /// Frames that processes took.
+    #[serde(rename = "frames_received")]
     pub received: u64,
     /// Frames that came before it was opened, which were dropped.
+    #[serde(rename = "frames_unclaimed")]
     pub unclaimed: u64,
     /// Frames that wait for a process to take them.
+    #[serde(rename = "frames_waiting")]
     pub waiting: u64,
 }
 

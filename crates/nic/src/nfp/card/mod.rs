@@ -47,29 +47,34 @@ use nicety_fabric::Port;
 use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Vector};
 use nicety_kernel::{Rng, Signal, Sim, race};
 use nicety_types::{MessageId, Path, Recorder, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Counters of a card's channels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChannelCounters {
     /// Mailboxes that the host posted.
     pub posted: u64,
     /// Mailboxes that the card pushed, an interrupt each.
     pub pushed: u64,
-    /// DMA transfers, one a page.
+    /// DMA transfers of indirect messages, one a page.
     pub transfers: u64,
     /// Bytes of the successful transfers.
+    #[serde(rename = "transferred_bytes")]
     pub bytes: u64,
     /// DMA transfers that failed.
+    #[serde(rename = "dma_errors")]
     pub errors: u64,
     /// Page lists sent again.
     pub retries: u64,
     /// Mailboxes that were invalid and ignored.
     pub dropped: u64,
     /// Pages of the host that are pinned at present.
+    #[serde(rename = "pages_pinned")]
     pub pinned: u64,
 }
 

@@ -47,6 +47,8 @@ use network::Network;
 use nicety_channels::Failure;
 use nicety_kernel::{Credits, Guard, Permit, Signal, Sim, describe};
 use nicety_types::{MessageId, NodeId, Path, Stage, Starter};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,11 +66,13 @@ const CHUNK: u32 = 65_536;
 const OVER: u32 = 4;
 
 /// Invalid frames and envelopes of messages between hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessengerCounters {
-    /// Frames that the card's processes refused.
+    /// Invalid frames of messages between hosts, which were dropped.
+    #[serde(rename = "frames_refused")]
     pub frames: u64,
-    /// Envelopes that the host refused.
+    /// Invalid envelopes of messages between hosts, which were dropped.
+    #[serde(rename = "envelopes_refused")]
     pub envelopes: u64,
 }
 

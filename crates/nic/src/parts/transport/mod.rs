@@ -40,6 +40,8 @@ pub use frame::{FRAME_BYTES, Frame, Kind};
 pub use wire::{Launched, Turn, Undelivered, Wire};
 
 use nicety_types::Duration;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The transport's part of a card's spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub struct TransportSpec {
 }
 
 /// Counters of a card's transport.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TransportStatistics {
     /// Packets sent again.
     pub retransmitted: u64,

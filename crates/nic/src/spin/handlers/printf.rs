@@ -4,13 +4,17 @@ use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
 use crate::spin::Card;
 use crate::spin::handlers::running::Running;
 use nicety_hpu::{AddressSpace, TrapKind};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Counters of handlers' output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Printed {
-    /// Lines that the card has passed on: at most [`LINES_KEPT`], plus the rest of one call.
+    /// Lines of handlers that the card has shown: at most 1000 ([`LINES_KEPT`]), and the rest of one call.
+    #[serde(rename = "handler_lines_shown")]
     pub lines: u64,
-    /// Lines that it has only counted.
+    /// Lines of handlers that it has only counted.
+    #[serde(rename = "handler_lines_left_out")]
     pub left_out: u64,
 }
 

@@ -2,21 +2,28 @@
 //! One cannot reach another's memory.
 
 use nicety_hpu::Reservations;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::iter::Sum;
 
 /// Statistics of handlers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HandlerStatistics {
-    /// Completed runs.
+    /// Completed runs of handlers.
+    #[serde(rename = "handler_runs")]
     pub runs: u64,
-    /// Instructions executed.
+    /// Instructions that they executed.
+    #[serde(rename = "handler_instructions")]
     pub instructions: u64,
-    /// Cycles on a core, including the start and waits for commands.
+    /// Cycles for which they held a processor, including the start and waits for commands.
+    #[serde(rename = "handler_cycles")]
     pub cycles: u64,
     /// Of these, cycles of waits for commands and transfers.
+    #[serde(rename = "handler_stalled_cycles")]
     pub stalled: u64,
     /// Failed runs: stopped, or with an error or an invalid return code.
+    #[serde(rename = "handlers_failed")]
     pub failed: u64,
 }
 
@@ -79,20 +86,24 @@ impl ApplicationConfig {
 /// The largest weight.
 pub(in crate::spin) const MOST_WEIGHT: u32 = 1_000_000;
 
-/// The use of resources by an application.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Resources that an application has used on its card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ApplicationReport {
-    /// Its name.
+    /// Its name; `default` is that of handlers for which none was given.
     pub name: String,
     /// Its weight.
     pub weight: u32,
     /// Statistics of its handlers.
+    #[serde(flatten)]
     pub handlers: HandlerStatistics,
     /// Bytes of HPU memory in use: its programs' data and its states.
+    #[serde(rename = "hpu_memory_bytes")]
     pub memory_bytes: u64,
     /// The maximum of that at any time.
+    #[serde(rename = "hpu_memory_most_bytes")]
     pub most_memory_bytes: u64,
     /// Messages that failed because the budget was used up before one of their handlers ran.
+    #[serde(rename = "messages_refused")]
     pub refused: u64,
 }
 

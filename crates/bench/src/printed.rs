@@ -1,0 +1,45 @@
+//! The lines that handlers print while a benchmark runs.
+
+use nicety::{Environment, Logged};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lines that handlers printed in a benchmark, over all runs and cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HandlerLines {
+    /// Lines that the cards showed, at most 1000 a run and card.
+    pub shown: u64,
+    /// The others.
+    pub left_out: u64,
+}
+
+/// Counts the lines that pass through a log.
+#[derive(Debug, Default)]
+pub(crate) struct Printed {
+    shown: AtomicU64,
+    left_out: AtomicU64,
+}
+
+impl Printed {
+    /// An environment whose log counts its lines on their way.
+    pub(crate) fn count<'e>(environment: &Environment<'e>) -> (Environment<'e>, Arc<Printed>) {
+        let printed = Arc::new(Printed::default());
+        let (counted, log) = (printed.clone(), environment.log.clone());
+        let count = move |logged: &Logged| {
+            match logged {
+                Logged::Line(line) => counted.shown.fetch_add(line.lines() as u64, Ordering::Relaxed),
+                Logged::LeftOut { lines, .. } => counted.left_out.fetch_add(*lines, Ordering::Relaxed),
+            };
+            log(logged);
+        };
+        (Environment { log: Arc::new(count), ..environment.clone() }, printed)
+    }
+
+    /// The lines so far; none if handlers printed nothing.
+    pub(crate) fn lines(&self) -> Option<HandlerLines> {
+        let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
+        (shown + left_out > 0).then_some(HandlerLines { shown, left_out })
+    }
+}

@@ -1,0 +1,166 @@
+//! The report of a run as plain data: what JSON and other languages have of it.
+//!
+//! Counters that are reported as they are kept have their names in JSON where they are defined.
+
+use crate::cluster::{Failure, Run, failures};
+use crate::{
+    ApplicationReport, FaultStatistics, KernelCounters, Printed, RefusedCommand, TransportStatistics, nfp,
+    qnix, spin,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A completed run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    /// The time of the last event, in picoseconds.
+    pub time_ps: u64,
+    /// Number of events that the kernel processed.
+    pub events: u64,
+    /// The nodes, by rank.
+    pub nodes: Vec<NodeCounts>,
+    /// The links that can have faults, one for each direction.
+    pub links: Vec<LinkReport>,
+}
+
+/// A node during a run: counts that every node has, and by design those of its card.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NodeCounts {
+    /// The name of the node's card.
+    pub nic: String,
+    /// Bytes read from the host's memory by the card, or by the CPUs into their cache.
+    pub host_memory_read_bytes: u64,
+    /// Bytes written to the host's memory by the card, or by the CPUs from their cache.
+    pub host_memory_written_bytes: u64,
+    /// Entries into the host's operating system.
+    pub kernel: KernelCounters,
+    /// Failures on this node, as in `Run.failures`.
+    pub failures: Vec<Failure>,
+    /// Commands of handlers that the card refused; `failures` has these as texts.
+    pub refused_commands: Vec<RefusedCommand>,
+    /// Counts of the card, as `portals`, `channels` or `vni`; None if its design is none of nicety's.
+    pub card: Option<CardCounts>,
+}
+
+/// Counts of a card, by its design.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum CardCounts {
+    /// A card with Portals.
+    Portals(PortalsReport),
+    /// A card with microengines.
+    Channels(nfp::Report),
+    /// A card with virtual network interfaces.
+    Vni(qnix::Statistics),
+}
+
+/// A card with Portals: messages, handlers, and its reliable transport.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PortalsReport {
+    /// Messages that found a match entry.
+    pub messages_matched: u64,
+    /// Messages that found none, or that the card dropped for another reason.
+    pub messages_dropped: u64,
+    /// The first of these, and why it was dropped; None if there was none.
+    pub first_dropped: Option<String>,
+    /// Completed runs of handlers.
+    pub handler_runs: u64,
+    /// Instructions that they executed.
+    pub handler_instructions: u64,
+    /// Cycles for which they held a processor, including the start and waits for commands.
+    pub handler_cycles: u64,
+    /// Lines that they printed.
+    #[serde(flatten)]
+    pub printed: Printed,
+    /// Resources used by each application.
+    pub applications: Vec<ApplicationReport>,
+    /// Counts of its reliable transport.
+    pub transport: TransportReport,
+}
+
+/// Counts of a card's reliable transport; all zero if it has none.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct TransportReport {
+    /// Counters of the transport.
+    #[serde(flatten)]
+    pub counters: TransportStatistics,
+    /// Without such a transport: packets that came damaged or out of place, and were dropped.
+    pub unusable: u64,
+}
+
+/// Effects of faults on one direction of a link.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LinkReport {
+    /// Its name, such as `hosts.0 -> switch.0`.
+    pub link: String,
+    /// Packets that were put on it, including those sent again and acknowledgements.
+    pub packets: u64,
+    /// Packets that never arrived.
+    pub lost: u64,
+    /// Packets of which a byte was damaged.
+    pub corrupted: u64,
+    /// Packets of which a second one followed.
+    pub duplicated: u64,
+    /// Packets that were delayed.
+    pub reordered: u64,
+}
+
+impl RunReport {
+    /// The report of a run.
+    pub fn of(run: &Run) -> RunReport {
+        RunReport {
+            time_ps: run.end.ps(),
+            events: run.events,
+            nodes: (0..run.nodes.len()).map(|rank| NodeCounts::of(run, rank)).collect(),
+            links: run.network.faults.iter().map(LinkReport::of).collect(),
+        }
+    }
+}
+
+impl NodeCounts {
+    fn of(run: &Run, rank: usize) -> NodeCounts {
+        let node = &run.nodes[rank];
+        let (card, kernel) = if let Some(counted) = node.card.of::<spin::Report>() {
+            (Some(CardCounts::Portals(PortalsReport::of(counted))), KernelCounters::default())
+        } else if let Some(counted) = node.card.of::<nfp::Report>() {
+            (Some(CardCounts::Channels(counted.clone())), counted.kernel)
+        } else if let Some(counted) = node.card.of::<qnix::Report>() {
+            (Some(CardCounts::Vni(counted.interfaces)), counted.kernel)
+        } else {
+            (None, KernelCounters::default())
+        };
+        NodeCounts {
+            nic: node.nic.to_string(),
+            host_memory_read_bytes: node.memory.read,
+            host_memory_written_bytes: node.memory.written,
+            kernel,
+            failures: failures(rank as u32, node),
+            refused_commands: node.refused_commands.clone(),
+            card,
+        }
+    }
+}
+
+impl PortalsReport {
+    fn of(counted: &spin::Report) -> PortalsReport {
+        PortalsReport {
+            messages_matched: counted.portals.matched,
+            messages_dropped: counted.portals.dropped_total(),
+            first_dropped: counted.portals.first_dropped().map(|message| message.to_string()),
+            handler_runs: counted.handlers.runs,
+            handler_instructions: counted.handlers.instructions,
+            handler_cycles: counted.handlers.cycles,
+            printed: counted.printed,
+            applications: counted.applications.clone(),
+            transport: TransportReport { counters: counted.transport, unusable: counted.unusable.total() },
+        }
+    }
+}
+
+impl LinkReport {
+    fn of(link: &FaultStatistics) -> LinkReport {
+        let &FaultStatistics { from, to, packets, lost, corrupted, duplicated, reordered } = link;
+        LinkReport { link: format!("{from} -> {to}"), packets, lost, corrupted, duplicated, reordered }
+    }
+}

@@ -1,0 +1,348 @@
+"""What a run leaves on nodes, cards and links.
+
+Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ApplicationReport:
+    """Resources that an application has used on its card.
+
+    Attributes:
+        name: Its name; `default` is that of handlers for which none was given.
+        weight: Its weight.
+        handler_runs: Completed runs of handlers.
+        handler_instructions: Instructions that they executed.
+        handler_cycles: Cycles for which they held a processor, including the start and waits for commands.
+        handler_stalled_cycles: Of these, cycles of waits for commands and transfers.
+        handlers_failed: Failed runs: stopped, or with an error or an invalid return code.
+        hpu_memory_bytes: Bytes of HPU memory in use: its programs' data and its states.
+        hpu_memory_most_bytes: The maximum of that at any time.
+        messages_refused: Messages that failed because the budget was used up before one of their handlers ran.
+    """
+
+    name: str
+    weight: int
+    handler_runs: int
+    handler_instructions: int
+    handler_cycles: int
+    handler_stalled_cycles: int
+    handlers_failed: int
+    hpu_memory_bytes: int
+    hpu_memory_most_bytes: int
+    messages_refused: int
+
+
+@dataclass(frozen=True)
+class ChannelReport:
+    """A card with microengines: its channels, its port, and its microengines.
+
+    Attributes:
+        posted: Mailboxes that the host posted.
+        pushed: Mailboxes that the card pushed, an interrupt each.
+        transfers: DMA transfers of indirect messages, one a page.
+        transferred_bytes: Bytes of the successful transfers.
+        dma_errors: DMA transfers that failed.
+        retries: Page lists sent again.
+        dropped: Mailboxes that were invalid and ignored.
+        pages_pinned: Pages of the host that are pinned at present.
+        port: Counters of the card's Ethernet port.
+        microengines: The microengines that were given a program.
+    """
+
+    posted: int
+    pushed: int
+    transfers: int
+    transferred_bytes: int
+    dma_errors: int
+    retries: int
+    dropped: int
+    pages_pinned: int
+    port: PortReport
+    microengines: list[MicroengineReport]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure on a card in a completed run.
+
+    Attributes:
+        rank: The rank of its card.
+        kind: `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code;
+            `budget`, a budget of its application was used up; `refused`, the card refused a command.
+        text: Description, and place in the source.
+        times: Number of times.
+    """
+
+    rank: int
+    kind: str
+    text: str
+    times: int
+
+
+@dataclass(frozen=True)
+class InterfaceReport:
+    """Counters of a card with virtual network interfaces.
+
+    Attributes:
+        sends: Send commands taken.
+        programmed: Of these, messages sent by programmed I/O.
+        receives: Receive commands taken.
+        packets_sent: Packets handed to the link, or to another interface of the card.
+        packets_received: Packets received.
+        buffered: Packets put into the card's memory because no receive matched.
+        held_back: Times that a packet found no memory and stayed in the packet buffer.
+        strays: Messages dropped because their interface was not open.
+        unusable: Invalid or damaged packets.
+        doorbells: Doorbells set.
+        refused: Calls refused because a resource was not the process's.
+    """
+
+    sends: int
+    programmed: int
+    receives: int
+    packets_sent: int
+    packets_received: int
+    buffered: int
+    held_back: int
+    strays: int
+    unusable: int
+    doorbells: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """Entries into a host's operating system.
+
+    Attributes:
+        calls: System calls.
+        pins: Times that pages were locked and translated.
+        pages_pinned: Pages that were locked and translated.
+        unpins: Times that pages were unlocked.
+        interrupts: Interrupts whose handlers ran.
+        wakes: Threads that were woken up.
+    """
+
+    calls: int
+    pins: int
+    pages_pinned: int
+    unpins: int
+    interrupts: int
+    wakes: int
+
+
+@dataclass(frozen=True)
+class LinkReport:
+    """Effects of faults on one direction of a link.
+
+    Attributes:
+        link: Its name, such as `hosts.0 -> switch.0`.
+        packets: Packets that were put on it, including those sent again and acknowledgements.
+        lost: Packets that never arrived.
+        corrupted: Packets of which a byte was damaged.
+        duplicated: Packets of which a second one followed.
+        reordered: Packets that were delayed.
+    """
+
+    link: str
+    packets: int
+    lost: int
+    corrupted: int
+    duplicated: int
+    reordered: int
+
+
+@dataclass(frozen=True)
+class MicroengineReport:
+    """A microengine that was given a program; its cycles are those since the card's beginning.
+
+    Attributes:
+        microengine: Its number.
+        cycles_computing: Cycles in which some context computed.
+        cycles_switching: Cycles in which it switched from one context to another.
+        cycles_asleep: Cycles in which every context with a process was asleep.
+        cycles_idle: Cycles in which no context had a process.
+        switches: Times it switched.
+        processes: The contexts on which processes were started.
+    """
+
+    microengine: int
+    cycles_computing: int
+    cycles_switching: int
+    cycles_asleep: int
+    cycles_idle: int
+    switches: int
+    processes: list[ProcessReport]
+
+
+@dataclass(frozen=True)
+class NodeCounts:
+    """A node during a run: counts that every node has, and by design those of its card.
+
+    Attributes:
+        nic: The name of the node's card.
+        host_memory_read_bytes: Bytes read from the host's memory by the card, or by the CPUs into their cache.
+        host_memory_written_bytes: Bytes written to the host's memory by the card, or by the CPUs from their cache.
+        kernel: Entries into the host's operating system.
+        failures: Failures on this node, as in `Run.failures`.
+        refused_commands: Commands of handlers that the card refused; `failures` has these as texts.
+        card: Counts of the card, as `portals`, `channels` or `vni`; None if its design is none of nicety's.
+    """
+
+    nic: str
+    host_memory_read_bytes: int
+    host_memory_written_bytes: int
+    kernel: KernelReport
+    failures: list[Failure]
+    refused_commands: list[RefusedCommand]
+    card: PortalsReport | ChannelReport | InterfaceReport | None
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """The port of a card, through which processes send frames.
+
+    Attributes:
+        frames_sent: Frames that processes sent, those that forward messages between hosts included.
+        frames_received: Frames that processes took.
+        frames_damaged: Damaged or misaddressed frames, which were dropped.
+        frames_unclaimed: Frames for queues that no process had opened, which were dropped.
+        frames_waiting: Frames that wait for a process to take them.
+        frames_refused: Invalid frames of messages between hosts, which were dropped.
+        envelopes_refused: Invalid envelopes of messages between hosts, which were dropped.
+        queues: The queues with traffic, by number.
+    """
+
+    frames_sent: int
+    frames_received: int
+    frames_damaged: int
+    frames_unclaimed: int
+    frames_waiting: int
+    frames_refused: int
+    envelopes_refused: int
+    queues: list[QueueReport]
+
+
+@dataclass(frozen=True)
+class PortalsReport:
+    """A card with Portals: messages, handlers, and its reliable transport.
+
+    Attributes:
+        messages_matched: Messages that found a match entry.
+        messages_dropped: Messages that found none, or that the card dropped for another reason.
+        first_dropped: The first of these, and why it was dropped; None if there was none.
+        handler_runs: Completed runs of handlers.
+        handler_instructions: Instructions that they executed.
+        handler_cycles: Cycles for which they held a processor, including the start and waits for commands.
+        handler_lines_shown: Lines of handlers that the card has shown: at most 1000 (`LINES_KEPT`), and the rest of one
+            call.
+        handler_lines_left_out: Lines of handlers that it has only counted.
+        applications: Resources used by each application.
+        transport: Counts of its reliable transport.
+    """
+
+    messages_matched: int
+    messages_dropped: int
+    first_dropped: str | None
+    handler_runs: int
+    handler_instructions: int
+    handler_cycles: int
+    handler_lines_shown: int
+    handler_lines_left_out: int
+    applications: list[ApplicationReport]
+    transport: TransportReport
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """A process on a context of a microengine; its cycles are those since the card's beginning, each in one part.
+
+    Attributes:
+        context: The number of its context.
+        name: The function that was started there last.
+        returned: The result of its function; none while it runs, or if it was stopped.
+        trapped: Why it was stopped, and at which line; none if it was not.
+        cycles_computing: Cycles of instructions, and of units of the core used that hold it, such as the CRC.
+        cycles_asleep: Cycles of waiting for a memory, a signal or a channel.
+        cycles_ready: Cycles in which it was ready to go on while the core had other contexts to run, or was switching
+            to this one.
+        cycles_idle: Cycles before its start and after its end.
+        instructions: Instructions executed.
+        references: References to memories outside the core.
+    """
+
+    context: int
+    name: str
+    returned: int | None
+    trapped: str | None
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_ready: int
+    cycles_idle: int
+    instructions: int
+    references: int
+
+
+@dataclass(frozen=True)
+class QueueReport:
+    """Counters of a queue of the port.
+
+    Attributes:
+        queue: Its number; 255 is that of messages between hosts.
+        frames_received: Frames that processes took.
+        frames_unclaimed: Frames that came before it was opened, which were dropped.
+        frames_waiting: Frames that wait for a process to take them.
+    """
+
+    queue: int
+    frames_received: int
+    frames_unclaimed: int
+    frames_waiting: int
+
+
+@dataclass(frozen=True)
+class RefusedCommand:
+    """A command that a card has refused at one place of a handler, which went on with the command's result.
+
+    Attributes:
+        command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
+        code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+        place: The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line
+            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+        times: Number of times.
+    """
+
+    command: str
+    code: str
+    place: str
+    times: int
+
+
+@dataclass(frozen=True)
+class TransportReport:
+    """Counts of a card's reliable transport; all zero if it has none.
+
+    Attributes:
+        retransmitted: Packets sent again.
+        corrupted: Packets discarded because their CRC was wrong.
+        duplicated: Duplicates discarded.
+        out_of_order: Packets discarded because an earlier one was missing.
+        acknowledgements: Acknowledgements sent.
+        refusals: Refusals sent.
+        timeouts: Timeouts.
+        unusable: Without such a transport: packets that came damaged or out of place, and were dropped.
+    """
+
+    retransmitted: int
+    corrupted: int
+    duplicated: int
+    out_of_order: int
+    acknowledgements: int
+    refusals: int
+    timeouts: int
+    unusable: int
