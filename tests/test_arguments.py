@@ -188,6 +188,7 @@ def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]
         (package.bench_channels, {"benchmark": "channel-latency", "sizes": 8, **changed}),
         (package.bench_registration, {"sizes": 8, **changed}),
         (package.bench_fairness, {"processes": 2, **changed}),
+        (package.bench_grid, {"benchmark": "halo", "nics": "spin-discrete", "sizes": 8, **changed}),
         (package.bench_pcsa, {**changed}),
         (package.check_line_rate, {"handlers": handlers, **changed}),
         (package.count_sources, {"capture": nothing}),

@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench channel-bandwidth": (types.ChannelOptions, package.bench_channels),
     "bench registration": (types.RegistrationOptions, package.bench_registration),
     "bench fairness": (types.FairnessOptions, package.bench_fairness),
+    "bench halo": (types.GridOptions, package.bench_grid),
+    "bench allreduce": (types.GridOptions, package.bench_grid),
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),

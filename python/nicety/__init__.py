@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nicety.apps.salesman import solve_tsp
     from nicety.bench.channels import bench_channels
     from nicety.bench.contexts import bench_pcsa
+    from nicety.bench.grid import bench_grid
     from nicety.bench.interfaces import bench_fairness, bench_registration
     from nicety.bench.line_rate import check_line_rate
     from nicety.bench.messages import run_benchmark
@@ -105,6 +106,7 @@ __all__ = [
     "__version__",
     "bench_channels",
     "bench_fairness",
+    "bench_grid",
     "bench_pcsa",
     "bench_registration",
     "check_line_rate",
@@ -165,6 +167,7 @@ _HOMES = {
     "VniProcess": "nicety.program.vni",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",
+    "bench_grid": "nicety.bench.grid",
     "bench_pcsa": "nicety.bench.contexts",
     "bench_registration": "nicety.bench.interfaces",
     "check_line_rate": "nicety.bench.line_rate",

@@ -9,7 +9,8 @@
 //!
 //! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] whether
 //! handlers sustain the line rate, [`pcsa`] what contexts gain for a program, [`registration`] whether to copy or to
-//! register, and [`fairness`] the throughput of each of many processes.
+//! register, [`fairness`] the throughput of each of many processes, and [`grid`] programs whose ranks communicate with
+//! their neighbours.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] lists the handlers to compile for it, and [`run`] gives a
 //! [`Report`] with one row for each card, mode and size.
@@ -17,6 +18,7 @@
 pub mod channels;
 pub mod fairness;
 mod figures;
+pub mod grid;
 mod interfaces;
 mod latency;
 pub mod line_rate;

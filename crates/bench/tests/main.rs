@@ -1,6 +1,7 @@
 //! All tests of the crate, in one binary, which links faster than many.
 
 mod fat_tree;
+mod grid;
 mod interface_benchmarks;
 mod load;
 mod natural;

@@ -257,6 +257,16 @@ pub fn measure<R: Serialize + Send + 'static>(
     }
 }
 
+/// As [`measure`], of a benchmark that takes no compiled programs and records nothing.
+pub fn report<R: Serialize + Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    benchmark: impl FnOnce(&Environment<'_>) -> Result<R, Error> + Send + 'static,
+) -> PyResult<String> {
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| benchmark(environment);
+    Ok(measure(py, BTreeMap::new(), progress, false, Box::new(run))?.0)
+}
+
 /// Runs a benchmark between hosts: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With
 /// `record` it gives the recording of its first point as well.
 #[pyfunction]

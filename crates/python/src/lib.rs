@@ -6,6 +6,7 @@
 mod calls;
 mod channels;
 mod errors;
+mod grid;
 mod interfaces;
 mod processes;
 mod program;
@@ -46,6 +47,8 @@ mod _native {
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
+    #[pymodule_export]
+    use crate::grid::grid_bench;
     #[pymodule_export]
     use crate::interfaces::{fairness_bench, registration_bench};
     #[pymodule_export]

@@ -254,6 +254,72 @@ class GpuFigures(TypedDict):
     length: int
 
 
+GridBenchmark = Literal["halo", "allreduce"]
+"""The benchmark's name."""
+
+
+class GridManifest(TypedDict):
+    """The inputs that reproduce a report of a benchmark on a grid.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        grid: The grid of ranks, as in 4x4x2.
+        topology: The topology.
+        noise: Background noise on the hosts' CPUs, as given.
+        faults: The faults of the network, as given, if there are any.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    grid: str
+    topology: str
+    noise: str | None
+    faults: NotRequired[str]
+
+
+class GridRow(TypedDict):
+    """A card and a size: of a face in a halo exchange, of the vector in an all-reduce.
+
+    Attributes:
+        nic: The card.
+        nodes: Number of hosts.
+        size_bytes: Bytes of a face, or of the vector.
+        iterations: Iterations measured.
+        time_ns: Duration of an iteration, the mean: of a halo exchange over iterations and ranks, which follow each
+            other without a barrier; of an all-reduce over iterations, each from a barrier to the end on the last rank.
+        min_ns: The shortest iteration.
+        p50_ns: The median.
+        p99_ns: The 99th percentile, by nearest rank.
+        max_ns: The longest iteration.
+        sent_bytes: Payload bytes that a node sends in an iteration: the node that sends most.
+        sent_bytes_per_s: The same a second.
+        hops_mean: Links that a packet crosses, the mean over all packets; one to a switch counts as one.
+        verified: Whether every value was compared with what it has to be, and was right.
+        algorithm_bytes_per_s: Of an all-reduce: bytes of the vector over the time, the algorithm bandwidth.
+        faces: Of a halo exchange: faces of a rank, each with a neighbour.
+        lower_bound_ns: Of an all-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes,
+            which every algorithm has to send from each of n nodes.
+    """
+
+    nic: str
+    nodes: int
+    size_bytes: int
+    iterations: int
+    time_ns: float
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    max_ns: float
+    sent_bytes: int
+    sent_bytes_per_s: float
+    hops_mean: float
+    verified: bool
+    algorithm_bytes_per_s: NotRequired[float]
+    faces: NotRequired[int]
+    lower_bound_ns: NotRequired[float]
+
+
 class HandlerFigures(TypedDict):
     """Statistics of the runs of one handler.
 
@@ -761,6 +827,24 @@ class FairnessReport(TypedDict):
     rows: list[FairnessRow]
 
 
+class GridReport(TypedDict):
+    """The report of a benchmark on a grid: one row for each card and size.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each card and size.
+    """
+
+    benchmark: GridBenchmark
+    version: str
+    seed: int
+    manifest: GridManifest
+    rows: list[GridRow]
+
+
 class ContextReport(TypedDict):
     """The report of a benchmark that has no seed: nothing in it is random.
 
@@ -983,6 +1067,39 @@ class FairnessOptions(TypedDict, total=False):
     nics: Annotated[Names | None, Option(default=["qnix"])]
     overrides: Annotated[Overrides | None, Option()]
     size: Annotated[int | None, Option(default=65536, least=1, metavar="SIZE")]
+
+
+class GridOptions(TypedDict, total=False):
+    """The request of a benchmark on a grid of ranks.
+
+    Attributes:
+        nics: Cards to compare: names of specs, or paths of spec files.
+        sizes: Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
+        faults: Faults of the network: a TOML file, or a line such as loss=1e-3,corrupt=1e-4.
+        grid: The ranks in each of one to three dimensions, as in 4x4x2. Default: the topology's own dimensions, or the
+            nodes in three dimensions as equal as can be.
+        iterations: Iterations measured for each size.
+        nodes: Number of hosts. Default: as many as grid or topology have, or 8.
+        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
+            host.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
+            Default: `pair` for two hosts, or `star`.
+        warmup: Iterations before these.
+    """
+
+    nics: Required[Annotated[Names, Option(example="spin-discrete")]]
+    sizes: Required[Annotated[Numbers, Option(usual={"allreduce": "8Ki:1Mi", "halo": "1Ki:64Ki"})]]
+    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
+    grid: Annotated[str | None, Option(metavar="XxYxZ")]
+    iterations: Annotated[int | None, Option(default=4, least=1, most=10000)]
+    nodes: Annotated[int | None, Option(least=2, most=U32)]
+    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
+    overrides: Annotated[Overrides | None, Option()]
+    seed: Annotated[int | None, Option(default=1)]
+    topology: Annotated[str | None, Option(metavar="NAME")]
+    warmup: Annotated[int | None, Option(default=1, most=10000)]
 
 
 class HandlerNames(TypedDict):

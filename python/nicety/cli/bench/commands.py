@@ -124,6 +124,12 @@ def _fairness(*, output: Output, **given: Any) -> None:
     output.of(partial(bench_fairness, **given), interface_text, interface_figure)
 
 
+def _grid(benchmark: types.GridBenchmark, *, output: Output, **given: Any) -> None:
+    from nicety.bench.grid import bench_grid, grid_figure, grid_text
+
+    output.of(partial(bench_grid, benchmark, **given), grid_text, grid_figure)
+
+
 def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
     from nicety.bench.contexts import bench_pcsa, context_figure, context_text
 
@@ -186,4 +192,10 @@ add(bench, "channel-latency", _channel_latency, types.ChannelOptions, text=_chan
 add(bench, "channel-bandwidth", _channel_bandwidth, types.ChannelOptions, text=_channel_bandwidth.__doc__)
 add(bench, "registration", _registration, types.RegistrationOptions, traces=False)
 add(bench, "fairness", _fairness, types.FairnessOptions, traces=False)
+_GRID: dict[types.GridBenchmark, str] = {
+    "halo": "Faces exchanged by each rank with its neighbours on a grid, and every value checked.",
+    "allreduce": "The sum of all ranks' vectors on every rank, by rings along each dimension of a grid, checked.",
+}
+for _program, _text in _GRID.items():
+    add(bench, _program, partial(_grid, _program), types.GridOptions, text=_text, traces=False)
 add(bench, "pcsa", _contexts, types.ContextOptions, traces=False)

@@ -1,0 +1,196 @@
+//! All-reduce by rings, dimension by dimension: a reduce-scatter along the ring of each dimension in turn, and an
+//! all-gather along each in the opposite order.
+//!
+//! In a reduce-scatter each of the n ranks of a ring passes on one of n parts of its vector n - 1 times, and adds the part
+//! that comes; then it has the sum of one part, with which the next dimension goes on. (Ring: Patarasuk and Yuan,
+//! "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.)
+
+use super::rig::{Point, Rounds};
+use super::shape::Grid;
+use super::values;
+use nicety::{Buffer, Error, Host, Work};
+use nicety_types::{Duration, Gap};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A rank's part of the work.
+struct Rank {
+    host: Host,
+    grid: Grid,
+    vector: Buffer,
+    /// Takes a part that is to be added.
+    arriving: Buffer,
+    /// The messages sent so far in an iteration.
+    messages: u32,
+    /// Bytes sent so far in an iteration.
+    sent: u64,
+}
+
+/// The sum that every rank is to have after an iteration: computed once for all of them.
+#[derive(Default)]
+struct Expected {
+    round: Option<u64>,
+    sum: Vec<u64>,
+}
+
+/// The least time in which any all-reduce over a node's one link moves what it has to: 2 (n - 1) / n of the vector (the
+/// same paper, theorem 1).
+pub(super) fn lower_bound(ranks: u32, size: u64, link: Gap) -> f64 {
+    2.0 * f64::from(ranks - 1) / f64::from(ranks) * size as f64 * link.ps_per_byte() / 1e3
+}
+
+/// Gives every rank its program.
+pub(super) fn programs(point: &mut Point) -> Result<(), Error> {
+    let expected = Rc::new(RefCell::new(Expected::default()));
+    let (seed, size) = (point.seed, point.size);
+    for rank in 0..point.grid.ranks() {
+        let host = point.cluster.host(rank);
+        let first = point.grid.dimensions().next().map_or(1, |dimension| point.grid.sizes()[dimension]);
+        let longest = (size / values::BYTES).div_ceil(u64::from(first)) * values::BYTES;
+        let (vector, arriving) = (host.alloc(size)?, host.alloc(longest)?);
+        let (grid, rounds, expected) = (point.grid.clone(), point.rounds.clone(), expected.clone());
+        point.cluster.program(rank, move |host| async move {
+            let mut own = Rank { host, grid, vector, arriving, messages: 0, sent: 0 };
+            let all = rounds.borrow().all();
+            for round in 0..all {
+                own.iteration(round, seed, &rounds).await?;
+                let mut expected = expected.borrow_mut();
+                expected.compute(round, seed, &own);
+                let place = || format!("the sum on rank {rank} in iteration {round}");
+                values::check(&own.vector, &expected.sum, place)?;
+            }
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+/// The stream of values of an iteration.
+fn vector(seed: u64, rank: u32, round: u64, values: u64) -> impl Iterator<Item = u64> {
+    (0..values).map(move |index| values::initial(seed, rank, round, index))
+}
+
+impl Expected {
+    fn compute(&mut self, round: u64, seed: u64, rank: &Rank) {
+        if self.round == Some(round) {
+            return;
+        }
+        self.round = Some(round);
+        self.sum = vec![0; rank.values() as usize];
+        for rank in 0..rank.grid.ranks() {
+            let own = vector(seed, rank, round, self.sum.len() as u64);
+            self.sum.iter_mut().zip(own).for_each(|(sum, value)| *sum = sum.wrapping_add(value));
+        }
+    }
+}
+
+impl Rank {
+    fn values(&self) -> u64 {
+        self.vector.len() / values::BYTES
+    }
+
+    async fn iteration(&mut self, round: u64, seed: u64, rounds: &RefCell<Rounds>) -> Result<(), Error> {
+        values::write(&self.vector, vector(seed, self.host.rank(), round, self.values()));
+        (self.messages, self.sent) = (0, 0);
+        self.host.barrier().await;
+        let begun = self.host.now();
+        let mut part = 0..self.values();
+        let mut scattered = Vec::new();
+        for dimension in self.grid.clone().dimensions() {
+            scattered.push((dimension, part.clone()));
+            part = self.reduce_scatter(dimension, part).await?;
+        }
+        for (dimension, part) in scattered.into_iter().rev() {
+            self.all_gather(dimension, part).await?;
+        }
+        rounds.borrow_mut().ended(round, (begun, self.host.now()), self.sent);
+        Ok(())
+    }
+
+    /// Sums a part of the vector over a ring; returns the part of it whose sum this rank has then.
+    async fn reduce_scatter(&mut self, dimension: usize, part: Range<u64>) -> Result<Range<u64>, Error> {
+        let (n, place) = (self.grid.sizes()[dimension], self.grid.place(self.host.rank(), dimension));
+        for step in 0..n - 1 {
+            let [out, coming] = [n - step, n - step - 1].map(|back| piece(&part, n, place + back));
+            let own = self.slice(&coming)?;
+            let arriving = self.arriving.slice(0, own.len())?;
+            self.exchange(dimension, self.slice(&out)?, arriving.clone()).await?;
+            if own.is_empty() {
+                continue;
+            }
+            // An addition a cycle; reading and writing memory takes longer, unless the vector is in the cache.
+            let compute = self.host.duration(Duration::ZERO, coming.end - coming.start)?;
+            let reads = vec![arriving.addresses(), own.addresses()];
+            self.host.work(&Work { compute, reads, writes: vec![own.addresses()] }).await?;
+            let sums = values::read(&own).into_iter().zip(values::read(&arriving));
+            values::write(&own, sums.map(|(a, b)| a.wrapping_add(b)));
+        }
+        Ok(piece(&part, n, place + 1))
+    }
+
+    /// Brings the pieces of a part, each of which one rank of a ring has, to all of them.
+    async fn all_gather(&mut self, dimension: usize, part: Range<u64>) -> Result<(), Error> {
+        let (n, place) = (self.grid.sizes()[dimension], self.grid.place(self.host.rank(), dimension));
+        for step in 0..n - 1 {
+            let [out, coming] = [n - step + 1, n - step].map(|back| piece(&part, n, place + back));
+            self.exchange(dimension, self.slice(&out)?, self.slice(&coming)?).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends to the next rank of a ring, and receives from the one before.
+    async fn exchange(&mut self, dimension: usize, out: Buffer, into: Buffer) -> Result<(), Error> {
+        let (rank, n) = (self.host.rank(), self.grid.sizes()[dimension]);
+        let (next, before) = (self.grid.on(rank, dimension, 1), self.grid.on(rank, dimension, n - 1));
+        let tag = self.messages;
+        self.messages += 1;
+        self.sent += out.len();
+        let posted = match into.is_empty() {
+            true => None,
+            false => Some(self.host.post_recv(&into, Some(before), Some(tag)).await?),
+        };
+        let send = match out.is_empty() {
+            true => None,
+            false => Some(self.host.spawn(move |host| async move { host.send(&out, next, tag).await })),
+        };
+        if let Some(posted) = posted {
+            self.host.received(posted).await?;
+        }
+        if let Some(send) = send {
+            send.join().await?;
+        }
+        Ok(())
+    }
+
+    fn slice(&self, values: &Range<u64>) -> Result<Buffer, Error> {
+        self.vector.slice(values.start * values::BYTES, (values.end - values.start) * values::BYTES)
+    }
+}
+
+/// A piece of a part that is in n pieces, by its number modulo n; their lengths differ by a value at most.
+fn piece(part: &Range<u64>, n: u32, number: u32) -> Range<u64> {
+    let (length, n, number) = (part.end - part.start, u64::from(n), u64::from(number % n));
+    part.start + length * number / n..part.start + length * (number + 1) / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_part() {
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|number| piece(&(10..21), 3, number)),
+            [10..13, 13..17, 17..21, 10..13, 13..17]
+        );
+        assert_eq!([0, 1, 2].map(|number| piece(&(5..6), 3, number)), [5..5, 5..5, 5..6]);
+    }
+
+    #[test]
+    fn the_bound_by_hand() {
+        // 8 nodes send 14/8 of 1000 bytes, 20 ps each.
+        assert_eq!(lower_bound(8, 1000, Gap::new(20, 1)), 35.0);
+        assert_eq!(lower_bound(2, 8, Gap::new(20, 1)), 0.16);
+    }
+}

@@ -1,0 +1,211 @@
+//! Benchmarks of programs on a grid of ranks, of which each communicates with its neighbours, by `send` and `recv` of any
+//! card: [`Benchmark::Halo`] and [`Benchmark::Allreduce`].
+//!
+//! All results are compared with what a plain computation gives; a wrong value fails the run.
+
+mod allreduce;
+mod halo;
+mod request;
+mod rig;
+mod shape;
+mod values;
+
+pub use request::{Benchmark, Request};
+
+use crate::figures::Spread;
+use nicety::cards::Card;
+use nicety::{
+    CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, NetworkStatistics, Noise, Topology,
+    VERSION,
+};
+use rig::{Point, Rounds};
+use schemars::JsonSchema;
+use serde::Serialize;
+use shape::Grid;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A card and a size: of a face in a halo exchange, of the vector in an all-reduce.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "GridRow")]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Number of hosts.
+    pub nodes: u32,
+    /// Bytes of a face, or of the vector.
+    pub size_bytes: u64,
+    /// Iterations measured.
+    pub iterations: u64,
+    /// Duration of an iteration, the mean: of a halo exchange over iterations and ranks, which follow each other without a
+    /// barrier; of an all-reduce over iterations, each from a barrier to the end on the last rank.
+    pub time_ns: f64,
+    /// The shortest iteration.
+    pub min_ns: f64,
+    /// The median.
+    pub p50_ns: f64,
+    /// The 99th percentile, by nearest rank.
+    pub p99_ns: f64,
+    /// The longest iteration.
+    pub max_ns: f64,
+    /// Payload bytes that a node sends in an iteration: the node that sends most.
+    pub sent_bytes: u64,
+    /// The same a second.
+    pub sent_bytes_per_s: f64,
+    /// Links that a packet crosses, the mean over all packets; one to a switch counts as one.
+    pub hops_mean: f64,
+    /// Of a halo exchange: faces of a rank, each with a neighbour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faces: Option<u64>,
+    /// Of an all-reduce: bytes of the vector over the time, the algorithm bandwidth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm_bytes_per_s: Option<f64>,
+    /// Of an all-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes, which every algorithm
+    /// has to send from each of n nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower_bound_ns: Option<f64>,
+    /// Whether every value was compared with what it has to be, and was right.
+    pub verified: bool,
+}
+
+/// The inputs that reproduce a report of a benchmark on a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "GridManifest")]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// The grid of ranks, as in 4x4x2.
+    pub grid: String,
+    /// The topology.
+    pub topology: String,
+    /// Background noise on the hosts' CPUs, as given.
+    pub noise: Option<String>,
+    /// The faults of the network, as given, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
+}
+
+/// The report of a benchmark on a grid: one row for each card and size.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// The inputs.
+    pub manifest: Manifest,
+    /// One row for each card and size.
+    pub rows: Vec<Row>,
+}
+
+/// A request with resolved names.
+struct Resolved {
+    cards: Vec<(String, Card)>,
+    grid: Grid,
+    topology: Topology,
+    noise: Option<Noise>,
+    faults: Faults,
+}
+
+/// Runs a benchmark.
+///
+/// # Errors
+/// Invalid input before anything runs; then the error that ended a run, such as a wrong value, with its card and size.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let resolved = request.resolve()?;
+    let total = resolved.cards.len() * request.sizes.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for (nic, card) in &resolved.cards {
+        for &size in &request.sizes {
+            let row = measure(nic, card, size, request, &resolved, environment);
+            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {size} B")))?);
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let Resolved { cards, grid, topology, .. } = resolved;
+    let manifest = Manifest {
+        specs: cards.iter().map(|(nic, card)| (nic.clone(), card.into())).collect(),
+        overrides: request.overrides.clone(),
+        grid: grid.to_string(),
+        topology: topology.to_string(),
+        noise: request.noise.clone(),
+        faults: request.faults.clone(),
+    };
+    Ok(Report { benchmark: request.benchmark, version: VERSION, seed: request.seed, manifest, rows })
+}
+
+fn measure(
+    nic: &str,
+    card: &Card,
+    size: u64,
+    request: &Request,
+    resolved: &Resolved,
+    environment: &Environment<'_>,
+) -> Result<Row, Error> {
+    let nodes = resolved.grid.ranks();
+    let config = ClusterConfig {
+        topology: resolved.topology,
+        noise: resolved.noise,
+        faults: resolved.faults.clone(),
+        seed: request.seed,
+        interrupt: environment.interrupt.clone().map(Into::into),
+        log: environment.log.clone(),
+        breakdown: false,
+        ..ClusterConfig::new(nodes, card.clone())
+    };
+    let mut point = Point {
+        cluster: Cluster::new(config)?,
+        grid: resolved.grid.clone(),
+        seed: request.seed,
+        size,
+        rounds: Rc::new(RefCell::new(Rounds::new(request.warmup, request.iterations))),
+        results: RefCell::default(),
+    };
+    match request.benchmark {
+        Benchmark::Halo => halo::programs(&mut point)?,
+        Benchmark::Allreduce => allreduce::programs(&mut point)?,
+    }
+    let run = point.cluster.run()?;
+    let rounds = point.rounds.borrow();
+    let halo = request.benchmark == Benchmark::Halo;
+    let spread = match request.benchmark {
+        Benchmark::Halo => {
+            halo::check(&point)?;
+            Spread::of(rounds.each(), 1)
+        }
+        Benchmark::Allreduce => Spread::of(rounds.whole(), 1),
+    };
+    let a_second = |bytes: u64| bytes as f64 * 1e9 / spread.mean;
+    Ok(Row {
+        nic: nic.to_owned(),
+        nodes,
+        size_bytes: size,
+        iterations: request.iterations,
+        time_ns: spread.mean,
+        min_ns: spread.min,
+        p50_ns: spread.p50,
+        p99_ns: spread.p99,
+        max_ns: spread.max,
+        sent_bytes: rounds.sent,
+        sent_bytes_per_s: a_second(rounds.sent),
+        hops_mean: hops(&run.network),
+        faces: halo.then(|| halo::faces(&point.grid)),
+        algorithm_bytes_per_s: (!halo).then(|| a_second(size)),
+        lower_bound_ns: (!halo).then(|| allreduce::lower_bound(nodes, size, card.spec.node().link.gap)),
+        verified: true,
+    })
+}
+
+/// The links that packets crossed, over the packets that cards sent.
+fn hops(network: &NetworkStatistics) -> f64 {
+    let sent: u64 = network.hosts.iter().map(|port| port.sent_packets).sum();
+    let on: u64 =
+        network.switches.iter().flat_map(|switch| &switch.ports).map(|port| port.sent_packets).sum();
+    (sent + on) as f64 / sent as f64
+}

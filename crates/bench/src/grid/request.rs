@@ -1,0 +1,175 @@
+//! The request of a benchmark on a grid.
+
+use super::shape::Grid;
+use super::{Resolved, values};
+use crate::load_cards;
+use nicety::cards::Card;
+use nicety::{Error, Noise, Topology, faults};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most iterations, measured or for warm-up: the times of all ranks are kept.
+const MOST_ITERATIONS: u64 = 10_000;
+/// The largest face or vector, in bytes.
+const LARGEST: u64 = 1 << 30;
+/// Hosts, where neither grid nor topology says how many.
+const USUAL_NODES: u32 = 8;
+
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "GridBenchmark")]
+pub enum Benchmark {
+    /// Every rank exchanges faces with its neighbours.
+    Halo,
+    /// Every rank gets the sum of all ranks' vectors.
+    Allreduce,
+}
+
+const fn usual_iterations() -> u64 {
+    4
+}
+
+const fn usual_warmup() -> u64 {
+    1
+}
+
+const fn usual_seed() -> u64 {
+    1
+}
+
+/// The request of a benchmark on a grid of ranks.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GridOptions")]
+pub struct Request {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "spin-discrete"))]
+    pub nics: Vec<String>,
+    /// Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
+    #[schemars(extend("usual" = {"halo": "1Ki:64Ki", "allreduce": "8Ki:1Mi"}))]
+    pub sizes: Vec<u64>,
+    /// The ranks in each of one to three dimensions, as in 4x4x2. Default: the topology's own dimensions, or the nodes in
+    /// three dimensions as equal as can be.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "XxYxZ"))]
+    pub grid: Option<String>,
+    /// Number of hosts. Default: as many as grid or topology have, or 8.
+    #[serde(default)]
+    #[schemars(range(min = 2))]
+    pub nodes: Option<u32>,
+    /// How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36. Default:
+    /// `pair` for two hosts, or `star`.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "NAME"))]
+    pub topology: Option<String>,
+    /// Iterations measured for each size.
+    #[serde(default = "usual_iterations")]
+    #[schemars(range(min = 1, max = MOST_ITERATIONS))]
+    pub iterations: u64,
+    /// Iterations before these.
+    #[serde(default = "usual_warmup")]
+    #[schemars(range(max = MOST_ITERATIONS))]
+    pub warmup: u64,
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one host.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "PERIOD,DURATION"))]
+    pub noise: Option<String>,
+    /// Faults of the network: a TOML file, or a line such as loss=1e-3,corrupt=1e-4.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "FILE.toml|LINE", "format" = "faults"))]
+    pub faults: Option<String>,
+    /// Of every random stream: the same seed gives the same report to the last byte.
+    #[serde(default = "usual_seed")]
+    pub seed: u64,
+}
+
+impl Request {
+    /// A request with default values.
+    pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
+        Request {
+            benchmark,
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            sizes: sizes.to_vec(),
+            grid: None,
+            nodes: None,
+            topology: None,
+            iterations: usual_iterations(),
+            warmup: usual_warmup(),
+            overrides: Vec::new(),
+            noise: None,
+            faults: None,
+            seed: usual_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the invalid JSON or fields.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of a benchmark on a grid")
+    }
+
+    /// Reads the cards, the grid and the topology, and checks the numbers.
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        if self.sizes.is_empty() {
+            return wrong("no size named; write for example --sizes 1Ki:64Ki".into());
+        }
+        let fits =
+            |size: &u64| size.is_multiple_of(values::BYTES) && (values::BYTES..=LARGEST).contains(size);
+        if let Some(size) = self.sizes.iter().find(|size| !fits(size)) {
+            return wrong(format!(
+                "a size of {size} bytes: values are of {} bytes; write a multiple of that, up to 1Gi",
+                values::BYTES
+            ));
+        }
+        for (name, value, least) in [("--iterations", self.iterations, 1), ("--warmup", self.warmup, 0)] {
+            if !(least..=MOST_ITERATIONS).contains(&value) {
+                return wrong(format!("{name} is {least} to {MOST_ITERATIONS}, not {value}"));
+            }
+        }
+        let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        let (grid, topology) = self.place(&cards)?;
+        Ok(Resolved {
+            cards,
+            grid,
+            topology,
+            noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
+            faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// The grid, and how its hosts are joined.
+    fn place(&self, cards: &[(String, Card)]) -> Result<(Grid, Topology), Error> {
+        let topology: Option<Topology> = self.topology.as_deref().map(str::parse).transpose()?;
+        let grid = match (&self.grid, self.nodes) {
+            (Some(grid), nodes) => {
+                let grid: Grid = grid.parse()?;
+                if let Some(nodes) = nodes.filter(|&nodes| nodes != grid.ranks()) {
+                    return Err(Error::Input(format!(
+                        "--grid {grid} has {} ranks, and --nodes is {nodes}; leave out --nodes",
+                        grid.ranks()
+                    )));
+                }
+                grid
+            }
+            (None, None) if topology == Some(Topology::Pair) => Grid::balanced(2)?,
+            (None, nodes) => Grid::balanced(nodes.unwrap_or(USUAL_NODES))?,
+        };
+        let usual = if grid.ranks() == 2 { Topology::Pair } else { Topology::Star };
+        let topology = topology.unwrap_or(usual);
+        for (_, card) in cards {
+            topology.check(grid.ranks() as usize, &card.spec.node().switch).map_err(|error| {
+                Error::Input(format!("--grid {grid} has {} ranks: {error}", grid.ranks()))
+            })?;
+        }
+        Ok((grid, topology))
+    }
+}

@@ -1,0 +1,62 @@
+//! One point of a benchmark on a grid: its cluster, and the times of its iterations.
+
+use super::shape::Grid;
+use nicety::{Buffer, Cluster};
+use nicety_types::{Duration, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The inputs of the programs of a point, and what they leave.
+pub(super) struct Point {
+    pub(super) cluster: Cluster,
+    pub(super) grid: Grid,
+    pub(super) seed: u64,
+    /// Bytes of a face, or of the vector.
+    pub(super) size: u64,
+    pub(super) rounds: Rc<RefCell<Rounds>>,
+    /// The buffers with the results, by rank, where they are checked after the run.
+    pub(super) results: RefCell<Vec<Vec<Buffer>>>,
+}
+
+/// The iterations of all ranks.
+#[derive(Default)]
+pub(super) struct Rounds {
+    pub(super) warmup: u64,
+    pub(super) iterations: u64,
+    /// Begin and end of each measured iteration on each rank.
+    times: Vec<Vec<(Time, Time)>>,
+    /// The most bytes that a rank has sent in an iteration.
+    pub(super) sent: u64,
+}
+
+impl Rounds {
+    pub(super) fn new(warmup: u64, iterations: u64) -> Rounds {
+        Rounds { warmup, iterations, times: vec![Vec::new(); iterations as usize], sent: 0 }
+    }
+
+    /// How many there are, those for warming up included.
+    pub(super) fn all(&self) -> u64 {
+        self.warmup + self.iterations
+    }
+
+    /// A rank has done an iteration and sent these bytes in it.
+    pub(super) fn ended(&mut self, round: u64, (begun, ended): (Time, Time), sent: u64) {
+        self.sent = self.sent.max(sent);
+        if let Some(round) = round.checked_sub(self.warmup) {
+            self.times[round as usize].push((begun, ended));
+        }
+    }
+
+    /// The time of each iteration on each rank.
+    pub(super) fn each(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.times.iter().flatten().map(|(begun, ended)| ended.since(*begun))
+    }
+
+    /// The time of each iteration from its begin on the first rank to its end on the last.
+    pub(super) fn whole(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.times.iter().filter_map(|ranks| {
+            let begun = ranks.iter().map(|(begun, _)| *begun).min()?;
+            Some(ranks.iter().map(|(_, ended)| *ended).max()?.since(begun))
+        })
+    }
+}

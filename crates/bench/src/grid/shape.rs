@@ -1,0 +1,173 @@
+//! The grid of ranks of a program whose ranks communicate with their neighbours.
+
+use nicety::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// Most ranks of a grid.
+const MOST: u64 = 1 << 20;
+/// Dimensions of a grid where only the number of its ranks is given.
+const USUAL: usize = 3;
+
+/// Ranks in one to three dimensions, each of which is closed to a ring. Rank 0 is at the origin, and the first
+/// dimension changes fastest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    sizes: Vec<u32>,
+}
+
+impl Grid {
+    /// A grid of these sizes, one of which is 2 at least.
+    pub(super) fn new(sizes: &[u32]) -> Result<Grid, Error> {
+        let grid = Grid { sizes: sizes.to_vec() };
+        let wrong = |why: String| {
+            Err(Error::Input(format!("--grid {grid}: {why}; write for example 8, 4x4 or 4x4x2")))
+        };
+        let ranks = sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(u64::from(size)));
+        match ranks {
+            _ if !(1..=3).contains(&sizes.len()) => wrong("a grid has one, two or three dimensions".into()),
+            Some(0) => wrong("a dimension has 1 rank at least".into()),
+            Some(1) => wrong("a single rank has no neighbour".into()),
+            Some(ranks) if ranks <= MOST => Ok(grid),
+            _ => wrong(format!("a grid has {MOST} ranks at most")),
+        }
+    }
+
+    /// Three dimensions, as equal as a number of ranks allows, in falling order.
+    pub(super) fn balanced(ranks: u32) -> Result<Grid, Error> {
+        if !(2..=MOST).contains(&u64::from(ranks)) {
+            return Err(Error::Input(format!("--nodes {ranks}: a grid has 2 to {MOST} ranks")));
+        }
+        let mut sizes = [ranks, 1, 1];
+        for x in (1..=ranks).take_while(|x| x.pow(2) <= ranks).filter(|x| ranks.is_multiple_of(*x)) {
+            let rest = ranks / x;
+            let divides = |y: &u32| rest.is_multiple_of(*y);
+            let y = (x..=rest).take_while(|y| y * y <= rest).filter(divides).last();
+            if let Some(y) = y.filter(|y| rest / y < sizes[0]) {
+                sizes = [rest / y, y, x];
+            }
+        }
+        let used = sizes.iter().rposition(|&size| size > 1).map_or(USUAL, |last| last + 1);
+        Grid::new(&sizes[..used])
+    }
+
+    /// Its sizes.
+    pub(super) fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// Number of ranks.
+    pub(super) fn ranks(&self) -> u32 {
+        self.sizes.iter().product()
+    }
+
+    /// The ranks between one and the next of a dimension.
+    fn stride(&self, dimension: usize) -> u32 {
+        self.sizes[..dimension].iter().product()
+    }
+
+    /// A rank's place in a dimension.
+    pub(super) fn place(&self, rank: u32, dimension: usize) -> u32 {
+        rank / self.stride(dimension) % self.sizes[dimension]
+    }
+
+    /// The rank that is `steps` on in a dimension's ring.
+    pub(super) fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
+        let (stride, size) = (self.stride(dimension), self.sizes[dimension]);
+        let place = self.place(rank, dimension);
+        rank - place * stride + (place + steps) % size * stride
+    }
+
+    /// The ring of a dimension that begins at a rank.
+    pub(super) fn ring(&self, first: u32, dimension: usize) -> impl Iterator<Item = u32> + '_ {
+        (0..self.sizes[dimension]).map(move |steps| self.on(first, dimension, steps))
+    }
+
+    /// The dimensions in which a rank has neighbours.
+    pub(super) fn dimensions(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.sizes.len()).filter(|&dimension| self.sizes[dimension] > 1)
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.sizes.iter().map(ToString::to_string).collect();
+        f.write_str(&sizes.join("x"))
+    }
+}
+
+impl FromStr for Grid {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Grid, Error> {
+        let size = |part: &str| part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()));
+        match text.split('x').map(size).collect::<Option<Vec<u32>>>() {
+            Some(sizes) => Grid::new(&sizes),
+            None => Err(Error::Input(format!(
+                "--grid {text}: the sizes of its dimensions are whole numbers with an x between them; write for example \
+                 8, 4x4 or 4x4x2"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_by_hand() {
+        let grid: Grid = "4x3x2".parse().unwrap();
+        assert_eq!(grid.ranks(), 24);
+        // Rank 23 is at 3, 2, 1: the last corner, whose next neighbours are across the faces.
+        assert_eq!([0, 1, 2].map(|dimension| grid.place(23, dimension)), [3, 2, 1]);
+        assert_eq!([0, 1, 2].map(|dimension| grid.on(23, dimension, 1)), [20, 15, 11]);
+        assert_eq!(grid.on(0, 0, 3), 3);
+        assert_eq!(grid.on(0, 1, 2), 8);
+        assert_eq!(grid.ring(5, 1).collect::<Vec<_>>(), [5, 9, 1]);
+        let flat: Grid = "1x5".parse().unwrap();
+        assert_eq!(flat.dimensions().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_number_of_ranks_becomes_a_grid_near_a_cube() {
+        for (ranks, expected) in [
+            (2, "2"),
+            (4, "2x2"),
+            (7, "7"),
+            (8, "2x2x2"),
+            (12, "3x2x2"),
+            (16, "4x2x2"),
+            (36, "4x3x3"),
+            (64, "4x4x4"),
+            (100, "5x5x4"),
+            (4096, "16x16x16"),
+        ] {
+            let grid = Grid::balanced(ranks).unwrap();
+            assert_eq!((grid.to_string().as_str(), grid.ranks()), (expected, ranks));
+        }
+        for ranks in [0, 1] {
+            assert!(Grid::balanced(ranks).unwrap_err().to_string().contains("2 to 1048576"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_grid() {
+        for (text, why) in [
+            ("", "whole numbers"),
+            ("4x", "whole numbers"),
+            ("4X4", "whole numbers"),
+            ("+4x4", "whole numbers"),
+            ("4x-4", "whole numbers"),
+            ("4294967296", "whole numbers"),
+            ("0x4", "1 rank at least"),
+            ("1x1", "no neighbour"),
+            ("2x2x2x2", "one, two or three dimensions"),
+            ("4294967295x4294967295x4294967295", "1048576 ranks at most"),
+            ("1025x1024", "1048576 ranks at most"),
+        ] {
+            let error = text.parse::<Grid>().unwrap_err();
+            assert!(error.exit_status() == 2 && error.to_string().contains(why), "{text}: {error}");
+        }
+    }
+}

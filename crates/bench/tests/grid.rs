@@ -1,0 +1,161 @@
+//! Benchmarks of programs on a grid of ranks: halo exchange and all-reduce, on every card and topology.
+
+use nicety::{Environment, Error, Log};
+use nicety_bench::grid::{self, Benchmark, Report, Request};
+use std::sync::Arc;
+
+fn measure(request: &Request) -> Result<Report, Error> {
+    let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
+    let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
+    grid::run(request, &Environment { compiled: &compiled, log, interrupt: None, progress: &progress })
+}
+
+fn on(benchmark: Benchmark, nics: &[&str], grid: &str, sizes: &[u64]) -> Request {
+    Request { grid: Some(grid.into()), ..Request::new(benchmark, nics, sizes) }
+}
+
+const BOTH: [Benchmark; 2] = [Benchmark::Halo, Benchmark::Allreduce];
+
+#[test]
+fn a_pair_by_hand() {
+    let time = |benchmark| measure(&on(benchmark, &["spin-discrete"], "2", &[8])).unwrap().rows[0].time_ns;
+    // 693.685 ns is a message of 8 B, program to program (docs/timing.md). Of two, both rings of one dimension, the second
+    // waits for the first at the matching unit and at the CPU; before them are the posts of two receives.
+    assert_eq!(time(Benchmark::Halo), 65.0 + 65.0 + 693.685 + 30.0 + 65.0);
+    // The one value goes to one rank and its sum back; in between a line is fetched and a cycle added.
+    assert_eq!(time(Benchmark::Allreduce), 2.0 * 693.685 + 51.0 + 0.4);
+}
+
+#[test]
+fn values_are_right_on_every_card_and_topology() {
+    for (grid, topology, hops) in [
+        ("2", None, 1.0),
+        ("2x2", None, 2.0),
+        ("1x3", None, 2.0),
+        ("3x2", None, 2.0),
+        ("2x3x2", Some("fat-tree:4"), 0.0),
+    ] {
+        for benchmark in BOTH {
+            let sizes = [8, 16, 4096, 40_000];
+            let cards = &["spin-discrete", "qnix", "nfp-4000"];
+            let request = Request {
+                topology: topology.map(str::to_owned),
+                iterations: 2,
+                ..on(benchmark, cards, grid, &sizes)
+            };
+            let report = measure(&request).unwrap();
+            assert_eq!((report.rows.len(), report.manifest.grid.as_str()), (12, grid));
+            for row in &report.rows {
+                assert!(row.verified && row.min_ns <= row.time_ns && row.time_ns <= row.max_ns);
+                assert_eq!(row.sent_bytes_per_s, row.sent_bytes as f64 * 1e9 / row.time_ns);
+                match topology {
+                    None => assert_eq!(row.hops_mean, hops),
+                    // Two links to the other host of a switch, four to others of its half, six to the other half.
+                    Some(_) => assert!((3.0..6.0).contains(&row.hops_mean), "{row:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_sends_its_faces_or_the_least_that_an_all_reduce_can() {
+    let rows =
+        |benchmark, grid, size| measure(&on(benchmark, &["spin-discrete"], grid, &[size])).unwrap().rows;
+    for (grid, faces) in [("2", 2), ("5", 2), ("2x3", 4), ("1x3x2", 4), ("2x2x3", 6)] {
+        let row = &rows(Benchmark::Halo, grid, 64)[0];
+        assert_eq!((row.faces, row.sent_bytes), (Some(faces), 64 * faces));
+        assert_eq!((row.algorithm_bytes_per_s, row.lower_bound_ns), (None, None));
+    }
+    for (grid, ranks) in [("2", 2), ("5", 5), ("3x2", 6), ("2x2x2", 8)] {
+        let size = 120 * 8 * 8;
+        let row = &rows(Benchmark::Allreduce, grid, size)[0];
+        assert_eq!((row.nodes, u64::from(ranks) * row.sent_bytes), (ranks, 2 * u64::from(ranks - 1) * size));
+        let bound = row.sent_bytes as f64 * 0.02;
+        assert!((row.lower_bound_ns.unwrap() - bound).abs() < 1e-6 && bound < row.time_ns);
+        assert_eq!((row.algorithm_bytes_per_s, row.faces), (Some(size as f64 * 1e9 / row.time_ns), None));
+    }
+}
+
+#[test]
+fn a_long_vector_comes_nearer_to_the_bound_of_the_link() {
+    let row =
+        |size| measure(&on(Benchmark::Allreduce, &["spin-integrated"], "4", &[size])).unwrap().rows.remove(0);
+    let share = |row: grid::Row| row.lower_bound_ns.unwrap() / row.time_ns;
+    let (short, long) = (share(row(1 << 10)), share(row(4 << 20)));
+    // The rest is additions, which wait for bytes, and bytes for them.
+    assert!(short < 0.02 && (0.2..1.0).contains(&long), "{short} {long}");
+}
+
+#[test]
+fn damaged_values_fail_the_run() {
+    for benchmark in BOTH {
+        let request = Request {
+            faults: Some("corrupt=0.02".into()),
+            ..on(benchmark, &["spin-discrete"], "2x2", &[4096])
+        };
+        let errors: Vec<_> =
+            (1..9).filter_map(|seed| measure(&Request { seed, ..request.clone() }).err()).collect();
+        assert!(errors.iter().all(|error| error.exit_status() == 1));
+        assert!(errors.iter().any(|error| error.to_string().contains("is wrong from value")), "{errors:?}");
+    }
+}
+
+#[test]
+fn noise_holds_up_everybody() {
+    for benchmark in BOTH {
+        let quiet = on(benchmark, &["spin-discrete"], "2x2", &[8]);
+        let noise = Some("20us,2us,rank=1".into());
+        let request = Request { iterations: 100, ..quiet.clone() };
+        let (quiet, noisy) = (measure(&quiet).unwrap(), measure(&Request { noise, ..request }).unwrap());
+        assert!(noisy.rows[0].time_ns > quiet.rows[0].time_ns && noisy.rows[0].max_ns > noisy.rows[0].p50_ns);
+    }
+}
+
+#[test]
+fn a_grid_follows_from_what_is_given() {
+    let shape = |nodes, topology: Option<&str>| {
+        let request = Request {
+            nodes,
+            topology: topology.map(str::to_owned),
+            ..on(Benchmark::Halo, &["qnix"], "", &[8])
+        };
+        let manifest = measure(&Request { grid: None, ..request }).unwrap().manifest;
+        (manifest.grid, manifest.topology)
+    };
+    let of = |grid: &str, topology: &str| (grid.to_owned(), topology.to_owned());
+    assert_eq!(shape(None, None), of("2x2x2", "star"));
+    assert_eq!(shape(Some(2), None), of("2", "pair"));
+    assert_eq!(shape(None, Some("pair")), of("2", "pair"));
+    assert_eq!(shape(Some(12), Some("fat-tree:4")), of("3x2x2", "fat-tree:4"));
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused() {
+    let good = on(Benchmark::Halo, &["spin-discrete"], "2x2", &[8]);
+    let with = |change: &dyn Fn(&mut Request)| {
+        let mut request = good.clone();
+        change(&mut request);
+        request
+    };
+    for (request, expected) in [
+        (with(&|r| r.sizes = vec![]), "no size named"),
+        (with(&|r| r.sizes = vec![0]), "a size of 0 bytes: values are of 8 bytes"),
+        (with(&|r| r.sizes = vec![8, 12]), "a size of 12 bytes"),
+        (with(&|r| r.sizes = vec![(1 << 30) + 8]), "up to 1Gi"),
+        (with(&|r| r.nodes = Some(5)), "--grid 2x2 has 4 ranks, and --nodes is 5"),
+        (with(&|r| r.grid = Some("1".into())), "a single rank has no neighbour"),
+        (with(&|r| (r.grid, r.nodes) = (None, Some(1))), "--nodes 1: a grid has 2"),
+        (with(&|r| r.topology = Some("pair".into())), "--grid 2x2 has 4 ranks: a pair has 2 nodes, not 4"),
+        (with(&|r| r.grid = Some("40".into())), "a star of 40 nodes needs a switch of 40 ports"),
+        (with(&|r| r.topology = Some("torus".into())), "no topology 'torus'"),
+        (with(&|r| r.iterations = 0), "--iterations is 1 to 10000, not 0"),
+        (with(&|r| r.warmup = 10_001), "--warmup is 0 to 10000, not 10001"),
+        (with(&|r| r.nics = vec![]), "no card named"),
+        (with(&|r| r.noise = Some("no".into())), "noise"),
+        (with(&|r| r.faults = Some("loss=2".into())), "loss"),
+    ] {
+        let error = measure(&request).unwrap_err();
+        assert!(error.exit_status() == 2 && error.to_string().contains(expected), "{expected}: {error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! The benchmarks of programs on a grid of ranks: JSON to JSON, as in `calls.rs`.
+
+use crate::calls::report;
+use crate::errors::guarded;
+use nicety_bench::grid;
+use pyo3::prelude::*;
+
+/// Runs a halo exchange or an all-reduce. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+#[pyfunction]
+pub fn grid_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| grid::Request::from_json(request))?;
+    report(py, progress, move |environment| grid::run(&request, environment))
+}
