@@ -113,8 +113,8 @@ pub struct Packet {
 
 impl Packet {
     /// Another packet like it; its payload is the same memory.
-    pub fn share(&mut self) -> Packet {
-        Packet { payload: self.payload.share(), path: self.path.clone(), ..*self }
+    pub fn share(&self) -> Packet {
+        Packet { payload: self.payload.clone(), path: self.path.clone(), ..*self }
     }
 
     /// Whether it needs no slot in buffers.

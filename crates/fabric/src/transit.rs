@@ -53,7 +53,7 @@ impl Transit {
     }
 
     /// Another one like it; its payload is the same memory.
-    pub(crate) fn share(&mut self) -> Transit {
+    pub(crate) fn share(&self) -> Transit {
         Transit { packet: Parcel::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 /// The smallest buffer kept, and how many powers of two above it are pooled (64 B to 1 MiB).
@@ -15,21 +15,34 @@ const CLASSES: usize = 15;
 const POOLED_BYTES: usize = 8 << 20;
 
 thread_local! {
-    static POOL: RefCell<[Vec<Box<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+    static POOL: RefCell<[Vec<Arc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
 fn class_of(len: usize) -> usize {
     (len.max(1).next_power_of_two().ilog2().max(SMALLEST_CLASS) - SMALLEST_CLASS) as usize
 }
 
-/// Memory that goes back to the thread's pool.
-struct Pooled(Box<[u8]>);
+/// Memory that buffers share; the last one gives it back to the thread's pool.
+#[derive(Clone)]
+struct Pooled(Option<Arc<[u8]>>);
+
+const HELD: &str = "memory is there until it is dropped";
+
+impl Pooled {
+    /// Memory for `len` bytes, with the contents of its last use.
+    fn new(len: usize) -> Pooled {
+        let class = class_of(len);
+        let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
+        let size = 1 << (class as u32 + SMALLEST_CLASS);
+        Pooled(Some(pooled.unwrap_or_else(|| std::iter::repeat_n(0, size).collect())))
+    }
+}
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.0);
+        let Some(bytes) = self.0.take() else { return };
         let class = class_of(bytes.len());
-        if !bytes.is_empty() && class < CLASSES {
+        if class < CLASSES && Arc::strong_count(&bytes) == 1 {
             // A thread that is ending has no pool any more; its buffers are simply freed.
             let _ = POOL.try_with(|pool| {
                 let free = &mut pool.borrow_mut()[class];
@@ -41,40 +54,23 @@ impl Drop for Pooled {
     }
 }
 
-/// The owners of a buffer's memory.
-enum Store {
-    /// This buffer alone.
-    Owned(Pooled),
-    /// Several buffers, which only read it.
-    Shared(Arc<Pooled>),
-}
-
-/// Bytes of a payload, in recycled memory.
+/// Bytes of a payload, in recycled memory. A clone shares the memory; a write to either copies it first.
+#[derive(Clone)]
 pub struct Buffer {
-    store: Store,
+    memory: Pooled,
+    start: usize,
     len: usize,
 }
 
 impl Buffer {
-    /// A buffer of `len` bytes with the contents of its last use.
-    fn recycled(len: usize) -> Buffer {
-        let class = class_of(len);
-        let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
-        let bytes =
-            pooled.unwrap_or_else(|| vec![0; 1 << (class as u32 + SMALLEST_CLASS)].into_boxed_slice());
-        Buffer { store: Store::Owned(Pooled(bytes)), len }
-    }
-
     /// A buffer of `len` zero bytes.
     pub fn zeroed(len: usize) -> Buffer {
-        let mut buffer = Buffer::recycled(len);
-        buffer.fill(0);
-        buffer
+        Buffer::filled_by(len, |bytes| bytes.fill(0))
     }
 
     /// A buffer of `len` bytes that `write` fills; `write` must set every byte.
     pub fn filled_by(len: usize, write: impl FnOnce(&mut [u8])) -> Buffer {
-        let mut buffer = Buffer::recycled(len);
+        let mut buffer = Buffer { memory: Pooled::new(len), start: 0, len };
         write(&mut buffer);
         buffer
     }
@@ -84,42 +80,35 @@ impl Buffer {
         Buffer::filled_by(bytes.len(), |to| to.copy_from_slice(bytes))
     }
 
-    /// Another buffer of the same bytes, in the same memory. A write to either copies it first.
-    pub fn share(&mut self) -> Buffer {
-        let shared = match std::mem::replace(&mut self.store, Store::Owned(Pooled(Box::default()))) {
-            Store::Owned(pooled) => Arc::new(pooled),
-            Store::Shared(shared) => shared,
-        };
-        self.store = Store::Shared(shared.clone());
-        Buffer { store: Store::Shared(shared), len: self.len }
+    /// A part of it, in the same memory.
+    ///
+    /// # Panics
+    /// When the range is not inside.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Buffer {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
+        Buffer { memory: self.memory.clone(), start: self.start + range.start, len: range.len() }
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.len
     }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        match &self.store {
-            Store::Owned(pooled) => &pooled.0[..self.len],
-            Store::Shared(shared) => &shared.0[..self.len],
-        }
+        &self.memory.0.as_ref().expect(HELD)[self.range()]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if matches!(self.store, Store::Shared(_)) {
+        if self.memory.0.as_mut().and_then(Arc::get_mut).is_none() {
             *self = Buffer::copy_of(self);
         }
-        match &mut self.store {
-            Store::Owned(pooled) => &mut pooled.0[..self.len],
-            Store::Shared(_) => unreachable!("just copied"),
-        }
-    }
-}
-
-impl Clone for Buffer {
-    fn clone(&self) -> Buffer {
-        Buffer::copy_of(self)
+        let range = self.range();
+        &mut self.memory.0.as_mut().and_then(Arc::get_mut).expect("no other buffer shares it")[range]
     }
 }
 
@@ -173,7 +162,8 @@ impl fmt::Display for PhantomRead {
 
 impl std::error::Error for PhantomRead {}
 
-/// The payload of a packet: no, one or several segments. The usual single segment costs no list.
+/// The payload of a packet: no, one or several segments. The usual single segment costs no list. A clone shares the
+/// bytes, until one of both is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
     first: Option<Segment>,
@@ -247,7 +237,7 @@ impl Payload {
         self.first.is_none()
     }
 
-    /// A copy of `len` bytes from `offset` on, or of as many as there are.
+    /// `len` bytes from `offset` on, or as many as there are, in the same memory.
     #[must_use]
     pub fn part(&self, offset: u64, len: u64) -> Payload {
         let (mut part, mut begin, end) = (Payload::empty(), 0, offset.saturating_add(len));
@@ -258,7 +248,7 @@ impl Payload {
                     Segment::Phantom(_) => Segment::Phantom(to - from),
                     Segment::Real(bytes) => {
                         let range = (from - begin) as usize..(to - begin) as usize;
-                        Segment::Real(Buffer::copy_of(&bytes[range]))
+                        Segment::Real(bytes.part(range))
                     }
                 });
             }
@@ -270,19 +260,6 @@ impl Payload {
     /// Whether every byte is real.
     pub fn is_real(&self) -> bool {
         self.segments().all(|s| matches!(s, Segment::Real(_)))
-    }
-
-    /// Another payload of the same bytes, in the same memory; see [`Buffer::share`].
-    pub fn share(&mut self) -> Payload {
-        let share = |segment: &mut Segment| match segment {
-            Segment::Real(buffer) => Segment::Real(buffer.share()),
-            Segment::Phantom(len) => Segment::Phantom(*len),
-        };
-        Payload {
-            first: self.first.as_mut().map(share),
-            rest: self.rest.iter_mut().map(share).collect(),
-            damaged: self.damaged,
-        }
     }
 
     /// Flips the bits `mask` of byte `at`, as a bad wire does. For phantom bytes only the fact is kept: see
@@ -369,7 +346,7 @@ mod tests {
         let mut kept = Payload::copy_of(b"abcdef");
         kept.push(Segment::Real(Buffer::copy_of(b"gh")));
         kept.push(Segment::Phantom(3));
-        let mut sent = kept.share();
+        let mut sent = kept.clone();
         assert_eq!(sent, kept);
         sent.damage(7, 0x01);
         assert_ne!(sent, kept);
@@ -380,14 +357,33 @@ mod tests {
             |payload: &Payload| payload.pieces().flat_map(|(_, buffer)| buffer.to_vec()).collect::<Vec<u8>>();
         assert_eq!((bytes(&sent), bytes(&kept)), (b"abcdefgi".to_vec(), b"abcdefgh".to_vec()));
         // The last one gives the memory back.
-        let mut first = Buffer::copy_of(&[7; 300]);
+        let first = Buffer::copy_of(&[7; 300]);
         let address = first.as_ptr();
-        let second = first.share();
+        let second = first.clone();
         assert_eq!((second.as_ptr(), first.as_ptr()), (address, address));
         drop(first);
         assert_ne!(Buffer::zeroed(300).as_ptr(), address);
         drop(second);
         assert_eq!(Buffer::zeroed(300).as_ptr(), address);
+    }
+
+    #[test]
+    fn a_part_is_in_the_same_memory_until_it_is_written() {
+        let mut whole = Payload::copy_of(b"abcdef");
+        whole.push(Segment::Phantom(2));
+        whole.push(Segment::Real(Buffer::copy_of(b"gh")));
+        let part = whole.part(2, 7);
+        assert_eq!(
+            part.pieces().map(|(at, bytes)| (at, bytes.to_vec())).collect::<Vec<_>>(),
+            [(0, b"cdef".to_vec()), (6, b"g".to_vec())]
+        );
+        let all = whole.part(0, 4).into_buffer().unwrap();
+        let mut inner = all.part(1..3);
+        assert_eq!(inner.as_ptr(), all[1..].as_ptr());
+        inner[0] = b'x';
+        assert_eq!((&*inner, &*all), (&b"xc"[..], &b"abcd"[..]));
+        drop(all);
+        assert_eq!(&*whole.part(0, 6).into_buffer().unwrap(), b"abcdef");
     }
 
     #[test]
