@@ -313,7 +313,7 @@ def test_a_host_is_used_by_its_own_program_only() -> None:
     [
         ({"nodes": 3}, "a pair has 2 nodes, not 3"),
         ({"nodes": -1}, "nodes is a whole number from 0 to"),
-        ({"topology": "ring"}, "no topology 'ring'; there are: pair, star, fat-tree, alone"),
+        ({"topology": "ring"}, "no topology 'ring'; there are: pair, star, fat-tree, torus, alone"),
         ({"topology": "fat-tree:35"}, "write fat-tree:34 or fat-tree:36"),
         ({"topology": "fat-tree:4:2", "nodes": 9}, "holds 8 nodes, not 9"),
         ({"nic": "spin-discreet"}, "did you mean spin-discrete"),

@@ -91,8 +91,8 @@ pub struct Request {
     #[serde(default = "default_pattern")]
     #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
-    /// How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36. Default: what
-    /// is needed.
+    /// How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or `torus:XxYxZ`, as in
+    /// torus:4x4x4. Default: what is needed.
     #[serde(default)]
     #[schemars(extend("metavar" = "NAME"))]
     pub topology: Option<String>,

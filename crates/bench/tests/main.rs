@@ -11,4 +11,5 @@ mod peer;
 mod python_types;
 mod recording;
 mod star;
+mod torus;
 mod worked;

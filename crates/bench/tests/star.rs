@@ -193,7 +193,9 @@ fn impossible_combinations_name_a_remedy() {
     let wrong = latency("stra", &[8], &[]).unwrap_err();
     assert_eq!(
         wrong,
-        Error::Input("no topology 'stra'; there are: pair, star, fat-tree, alone; did you mean star?".into())
+        Error::Input(
+            "no topology 'stra'; there are: pair, star, fat-tree, torus, alone; did you mean star?".into()
+        )
     );
     assert!(matches!(refused(2, &["switch.buffer=0"]), text if text.contains("switch.buffer")));
 }

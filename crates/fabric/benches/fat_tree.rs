@@ -24,6 +24,7 @@ const SPEC: NetworkSpec = NetworkSpec {
         channels: 1,
     },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: 36, buffer: 32 },
+    router: None,
 };
 
 async fn send(sim: Sim, port: Rc<Port>, to: NodeId) {

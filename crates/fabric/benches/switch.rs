@@ -22,6 +22,7 @@ const SPEC: NetworkSpec = NetworkSpec {
         channels: 1,
     },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: HOSTS, buffer: 32 },
+    router: None,
 };
 
 async fn send(sim: Sim, port: Rc<Port>, packets: u64, to: impl Fn(u64) -> u32) {

@@ -19,7 +19,7 @@
 
 use crate::topology::card;
 use crate::{
-    Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Routing, Switch, SwitchSpec, Symbol, Terminal,
+    Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
     TopologyError, Transit, link,
 };
 use nicety_kernel::World;
@@ -229,7 +229,7 @@ impl FatTree {
             for (index, ends) in (0..).zip(of_level) {
                 let down = ends.len() as u64 - if level < shape.top { shape.half } else { 0 };
                 let subtree = index / shape.planes(level);
-                let route = Route {
+                let way = Way {
                     ranks: ranks.clone(),
                     first: subtree * shape.below(level),
                     below: shape.below(level),
@@ -239,7 +239,7 @@ impl FatTree {
                     level,
                     up: self.up,
                 };
-                let switch = Switch::install(&spec.switch, ends, Box::new(route));
+                let switch = Switch::install(&spec.switch, ends, Box::new(way));
                 switches.push(switch.placed(level, index as u32));
             }
         }
@@ -324,7 +324,7 @@ impl Shape {
 }
 
 /// The routing of one switch: down by the destination's place, up as the tree has it.
-struct Route {
+struct Way {
     /// Ranks of nodes, by node.
     ranks: Rc<[u32]>,
     /// The first rank below, and how many there are places for.
@@ -340,7 +340,7 @@ struct Route {
     up: UpRouting,
 }
 
-impl Route {
+impl Way {
     fn link_up(&self, packet: &Transit, rank: u64) -> u64 {
         let pair = u64::from(packet.message.source.0) << 32 | u64::from(packet.destination.0);
         let hash = match self.up {
@@ -354,8 +354,8 @@ impl Route {
     }
 }
 
-impl Routing for Route {
-    fn port(&self, packet: &Transit, _: usize) -> usize {
+impl Routing for Way {
+    fn route(&self, packet: &Transit, _: usize) -> Route {
         let to = packet.destination;
         let Some(rank) = self.ranks.get(to.0 as usize).copied().filter(|&rank| rank != u32::MAX) else {
             panic!("a switch has no route to {to}, where a packet of {} is for", packet.message.source)
@@ -365,7 +365,7 @@ impl Routing for Route {
             true => place / self.stride,
             false => self.down + self.link_up(packet, u64::from(rank)),
         };
-        port as usize
+        Route::by(port as usize)
     }
 }
 

@@ -6,11 +6,13 @@
 //!   the other end. [`pair`] is both at once.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
 //! - [`Faults`] are injected on links, by chance or by script.
-//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels.
+//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, and a [`Torus`]
+//!   has a router at every host.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
 mod fat_tree;
 mod faults;
+mod lane;
 mod launcher;
 mod link;
 mod meter;
@@ -20,6 +22,7 @@ mod port;
 mod routing;
 mod switch;
 mod topology;
+mod torus;
 mod transit;
 
 pub use fat_tree::{FatTree, UpRouting};
@@ -32,7 +35,8 @@ pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
 pub use parcel::Parcel;
 pub use port::{LinkSpec, Port, Turn, pair};
-pub use routing::{Routing, RoutingTable};
+pub use routing::{Route, Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};
 pub use topology::{Network, NetworkSpec, Topology, TopologyError};
+pub use torus::{Cycle, Hop, RouterSpec, Torus, TorusChannel, TorusShape};
 pub use transit::Transit;

@@ -31,21 +31,24 @@ pub struct Terminal {
 pub(crate) struct Line {
     wire: WireTx<Symbol>,
     delivery: Delivery,
+    /// Whether it is inside a node, where no fault strikes.
+    inner: bool,
     faults: Option<Rc<Injector>>,
 }
 
 impl Line {
-    pub(crate) fn new(wire: WireTx<Symbol>, delivery: Delivery) -> Line {
-        Line { wire, delivery, faults: None }
+    pub(crate) fn new(wire: WireTx<Symbol>, delivery: Delivery, inner: bool) -> Line {
+        Line { wire, delivery, inner, faults: None }
     }
 
-    /// The node where it ends.
-    pub(crate) fn to(&self) -> NodeId {
-        self.wire.to()
+    /// Its two ends in a network of so many hosts, `from` being the near one; none where it is inside a node.
+    pub(crate) fn direction(&self, from: NodeId, hosts: u32) -> Option<(Place, Place)> {
+        (!self.inner).then(|| (Place::of(from, hosts), Place::of(self.wire.to(), hosts)))
     }
 
     /// Injects faults, where `faults` has any for it.
-    pub(crate) fn inject(&mut self, faults: &Faults, from: Place, to: Place) -> Option<Rc<Injector>> {
+    pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
+        let (from, to) = self.direction(from, hosts)?;
         self.faults = Injector::new(faults, self.wire.link(), from, to);
         self.faults.clone()
     }
@@ -118,6 +121,8 @@ pub struct LinkEnd {
     pub(crate) incoming: WireRx<Symbol>,
     /// For the credits of each virtual channel but the first, whose credits are between its packets.
     pub(crate) further: Vec<(WireTx<Symbol>, WireRx<Symbol>)>,
+    /// Whether the link is inside a node, where no fault strikes.
+    pub(crate) inner: bool,
 }
 
 /// Joins two nodes by a link, both directions with the latency, gap and header of `spec`.
@@ -159,9 +164,24 @@ pub fn link_between(
         outgoing,
         incoming,
         further,
+        inner: false,
     };
     let near = end(a, of_a, b, of_b.header, (a_to_b, a_from_b), further_a);
     (near, end(b, of_b, a, of_a.header, (b_to_a, b_from_a), further_b))
+}
+
+/// Joins a node's card to its router, inside the node: both ends of the link are the node's.
+///
+/// # Panics
+/// As [`link`].
+pub(crate) fn inner_link(
+    world: &mut World<Symbol>,
+    card: Terminal,
+    router: Terminal,
+    spec: LinkSpec,
+) -> (LinkEnd, LinkEnd) {
+    let (card, router) = link(world, card, router, spec);
+    (LinkEnd { inner: true, ..card }, LinkEnd { inner: true, ..router })
 }
 
 /// A port's cable that ends in the port itself.
@@ -182,5 +202,6 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
         outgoing,
         incoming,
         further,
+        inner: false,
     }
 }

@@ -4,6 +4,7 @@ use crate::faults::FaultStatistics;
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The counts of a port, an end of a link, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,27 +22,33 @@ pub struct PortStatistics {
     /// How long packets that were ready to go out by this port waited for it or for credits, all of them
     /// added up; behind packets of their own message, too.
     pub queued: Duration,
-    /// The most packets there were at once in this port's input buffer.
+    /// The most packets there were at once in this port's input buffer; in that of one virtual channel where a switch's
+    /// port has several.
     pub peak_buffer: u32,
 }
 
 /// The counts of a switch's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatistics {
-    /// The switch.
+    /// The switch; for a router, the host's node.
     pub node: NodeId,
     /// How many levels of switches are below it.
     pub level: u32,
     /// Its number among the switches of its level, by their subtrees.
     pub index: u32,
+    /// The names of a router's ports: `local`, `x+`, `x-` and so on. None for a switch, whose ports have numbers.
+    pub names: Arc<[&'static str]>,
     /// Its ports, by number: links down in the order of the nodes below, and behind them links up.
     pub ports: Vec<PortStatistics>,
 }
 
 impl SwitchStatistics {
-    /// A port's name in the network: `LEVEL/INDEX/PORT`.
+    /// A port's name in the network: `LEVEL/INDEX/PORT`, or `RANK/NAME` for a router's.
     pub fn port_name(&self, port: usize) -> String {
-        format!("{}/{}/{port}", self.level, self.index)
+        match self.names.get(port) {
+            Some(name) => format!("{}/{name}", self.index),
+            None => format!("{}/{}/{port}", self.level, self.index),
+        }
     }
 }
 
@@ -50,7 +57,7 @@ impl SwitchStatistics {
 pub struct NetworkStatistics {
     /// The cards' ports, by rank.
     pub hosts: Vec<PortStatistics>,
-    /// The switches; none where hosts are joined directly.
+    /// The switches, or the hosts' routers; none where hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
     /// The effects of faults, for each direction of a link that can have any.
     pub faults: Vec<FaultStatistics>,

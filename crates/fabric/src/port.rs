@@ -106,7 +106,7 @@ async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming, further } = end;
+        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming, further, inner } = end;
         Port {
             spec,
             header_in,
@@ -114,7 +114,7 @@ impl Port {
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
             further: further.into_iter().map(|wires| Further::new(&sim, far.buffer, wires)).collect(),
-            outgoing: Line::new(outgoing, far.delivery),
+            outgoing: Line::new(outgoing, far.delivery, inner),
             incoming,
             in_buffer: Cell::new(0),
             meter: Meter::default(),
@@ -270,13 +270,12 @@ impl Port {
 
     /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
-        let (from, to) = self.direction(hosts);
-        self.outgoing.inject(faults, from, to)
+        self.outgoing.inject(faults, self.sim.node(), hosts)
     }
 
-    /// The two ends of the transmit path.
-    pub(crate) fn direction(&self, hosts: u32) -> (Place, Place) {
-        (Place::of(self.sim.node(), hosts), Place::of(self.outgoing.to(), hosts))
+    /// The two ends of the transmit path; none where it is inside the node.
+    pub(crate) fn direction(&self, hosts: u32) -> Option<(Place, Place)> {
+        self.outgoing.direction(self.sim.node(), hosts)
     }
 
     /// The next packet that has come, whole. Takes the credits that come between packets. One of the control channel has

@@ -1,15 +1,33 @@
-//! Routing: the port by which a packet leaves a switch.
+//! Routing: the port and the virtual channel by which a packet leaves a switch.
 
 use crate::Transit;
 use nicety_types::NodeId;
 
+/// The way of a packet out of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The port.
+    pub port: usize,
+    /// The virtual channel of the port's link; a control packet has none, and takes no notice.
+    pub channel: u8,
+    /// What the next switch finds as [`Transit::mark`].
+    pub mark: u8,
+}
+
+impl Route {
+    /// By this port, on the first virtual channel, without a mark.
+    pub const fn by(port: usize) -> Route {
+        Route { port, channel: 0, mark: 0 }
+    }
+}
+
 /// A switch's routing. It sees the packet alone, so the same packet takes the same path in every run.
 pub trait Routing {
-    /// The port by which `packet`, which came in by port `from`, leaves.
+    /// The way out of `packet`, which came in by port `from`.
     ///
     /// # Panics
     /// When it is for a node that cannot be reached: cards refuse to send to ranks that do not exist.
-    fn port(&self, packet: &Transit, from: usize) -> usize;
+    fn route(&self, packet: &Transit, from: usize) -> Route;
 }
 
 /// One port for each destination.
@@ -39,10 +57,10 @@ impl RoutingTable {
 }
 
 impl Routing for RoutingTable {
-    fn port(&self, packet: &Transit, _: usize) -> usize {
+    fn route(&self, packet: &Transit, _: usize) -> Route {
         let to = packet.destination;
         match self.ports.get(to.0 as usize) {
-            Some(Some(port)) => usize::from(*port),
+            Some(Some(port)) => Route::by(usize::from(*port)),
             _ => panic!("a switch has no route to {to}, where a packet of {} is for", packet.message.source),
         }
     }

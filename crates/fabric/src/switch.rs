@@ -10,20 +10,24 @@
 //! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when
 //!   its last byte has left, and its credit takes the latency of the incoming link.
 //!
+//! - A link may have virtual channels: each has its own buffer at the input, and its own queue and credits at the output,
+//!   and the routing chooses among them. Channels share the serialiser, in the order in which packets have heads and credits.
+//!
 //! A queue has no overtaking, so a packet that has its credit has its time, too: the switch gives it to the
 //! wire at once, with the instants at which it will begin and end. A packet costs one event, and a credit one
 //! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
 
 use crate::faults::{Faults, Injector, Place};
+use crate::lane::{Lane, Waiting};
 use crate::link::Line;
 use crate::meter::SwitchStatistics;
 use crate::transit::{Span, Trace, Transit};
-use crate::{LinkEnd, PortStatistics, Routing, Symbol};
-use nicety_kernel::{Handler, Preparation, Sim, Units, prefetch};
+use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
+use nicety_kernel::{Handler, Preparation, Sim, WireRx, prefetch};
 use nicety_types::{Account, Duration, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The specification of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub struct Switch {
     inside: Rc<Inside>,
     level: u32,
     index: u32,
+    /// The names of a router's ports; a switch has numbers.
+    names: Arc<[&'static str]>,
 }
 
 struct Inside {
@@ -53,19 +59,16 @@ struct Inside {
 /// A port of the switch: an input and an output.
 struct SwitchPort {
     end: Outgoing,
-    buffer: InputBuffer,
     /// The current and the last sender.
     output: Occupancy<Trace>,
-    /// Packets that have no credit yet, or wait behind one that has none.
-    queue: VecDeque<Waiting>,
-    /// Free slots at the far end; more may have been freed since they were last counted.
-    credits: u32,
-    /// The credits for them.
-    freed: Units<Symbol>,
+    /// The first virtual channel.
+    first: Lane,
+    /// The other virtual channels.
+    further: Box<[Lane]>,
     meter: PortStatistics,
 }
 
-/// A link's end without its incoming wire, whose symbols come to [`Inside::symbol`].
+/// A link's end without its incoming wires, whose symbols come to [`Inside`].
 struct Outgoing {
     spec: crate::LinkSpec,
     /// Bytes of header and framing of packets received by the same port.
@@ -73,55 +76,21 @@ struct Outgoing {
     line: Line,
 }
 
-/// A packet that has been routed.
-struct Waiting {
-    /// Accounted for until its first byte would leave a free switch.
-    packet: Transit,
-    /// The port it came in by.
-    from: usize,
-    /// Its times on leaving a free switch.
-    span: Span,
+/// How the switch calls an incoming wire: the port, and the virtual channel whose credits come by it.
+fn number(port: u32, channel: u8) -> u32 {
+    u32::from(channel) << 24 | port
 }
 
-/// The slots of a port's buffer that are in use.
-struct InputBuffer {
-    size: u32,
-    used: u32,
-    /// When the packets that have their time of sending will have left; the others are not among them. In
-    /// order: they get their times in nearly that order.
-    leaving: VecDeque<Time>,
-}
-
-impl InputBuffer {
-    /// Takes a slot, and returns how many are in use.
-    fn take(&mut self, now: Time) -> u32 {
-        while self.leaving.front().is_some_and(|left| *left <= now) {
-            self.leaving.pop_front();
-            self.used -= 1;
-        }
-        self.used += 1;
-        assert!(self.used <= self.size, "a packet came without a credit");
-        self.used
-    }
-
-    /// A packet in it will have left at `left`.
-    fn leaves(&mut self, left: Time) {
-        match self.leaving.back() {
-            Some(last) if *last > left => {
-                let at = self.leaving.partition_point(|other| *other <= left);
-                self.leaving.insert(at, left);
-            }
-            _ => self.leaving.push_back(left),
-        }
-    }
+/// Port and virtual channel of an incoming wire.
+fn port_of(number: u32) -> (usize, u8) {
+    ((number & 0x00ff_ffff) as usize, (number >> 24) as u8)
 }
 
 impl Switch {
     /// Starts a switch whose ports are these ends of links, in this order.
     ///
     /// # Panics
-    /// When there are more ends than the specification has ports, or none, or they are of different nodes, or a link has
-    /// more than one virtual channel.
+    /// When there are more ends than the specification has ports, or none, or they are of different nodes.
     pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
         assert!(
             ends.len() <= spec.ports as usize,
@@ -131,31 +100,35 @@ impl Switch {
         );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
-        assert!(
-            ends.iter().all(|end| end.further.is_empty()),
-            "the links of a switch have one virtual channel"
-        );
         let ports = RefCell::new(Vec::with_capacity(ends.len()));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
-        for (number, end) in (0..).zip(ends) {
-            let LinkEnd { spec, header_in, far, buffer, outgoing, incoming, .. } = end;
+        for (port, end) in (0..).zip(ends) {
+            let LinkEnd { spec, header_in, far, buffer, outgoing, incoming, further, inner, .. } = end;
+            let lane = |channel, incoming: WireRx<Symbol>, back| {
+                let freed = incoming.handle(inside.clone(), number(port, channel));
+                Lane::new(buffer, far.buffer, freed, back)
+            };
+            let further = (1..).zip(further).map(|(channel, (back, wire))| lane(channel, wire, Some(back)));
             let port = SwitchPort {
-                end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery) },
-                buffer: InputBuffer { size: buffer, used: 0, leaving: VecDeque::new() },
+                end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery, inner) },
                 output: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
-                queue: VecDeque::new(),
-                credits: far.buffer,
-                freed: incoming.handle(inside.clone(), number),
+                first: lane(0, incoming, None),
+                further: further.collect(),
                 meter: PortStatistics::default(),
             };
             inside.ports.borrow_mut().push(port);
         }
-        Switch { inside, level: 0, index: 0 }
+        Switch { inside, level: 0, index: 0, names: Arc::new([]) }
     }
 
     /// The same switch, as number `index` of this level.
     pub(crate) fn placed(self, level: u32, index: u32) -> Switch {
         Switch { level, index, ..self }
+    }
+
+    /// The same, as a host's router, whose ports have these names.
+    pub(crate) fn named(self, index: u32, names: Arc<[&'static str]>) -> Switch {
+        Switch { index, names, ..self }
     }
 
     /// The node it is.
@@ -165,36 +138,45 @@ impl Switch {
 
     /// Has the use of its outputs recorded, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
+        let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
         for (number, port) in (0..).zip(self.inside.ports.borrow_mut().iter_mut()) {
-            port.output.record(recorder, Resource::SWITCH_PORT.numbered(number));
+            port.output.record(recorder, resource.numbered(number));
         }
     }
 
     /// The two ends of the transmit paths of its ports, in a network of so many hosts.
     pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
-        let from = Place::of(self.node(), hosts);
-        self.inside.ports.borrow().iter().map(|port| (from, Place::of(port.end.line.to(), hosts))).collect()
+        self.inside
+            .ports
+            .borrow()
+            .iter()
+            .filter_map(|port| port.end.line.direction(self.node(), hosts))
+            .collect()
     }
 
     /// Injects faults on the transmit paths of its ports, where `faults` has any for them.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
-        let from = Place::of(self.node(), hosts);
         let mut ports = self.inside.ports.borrow_mut();
-        let inject = |port: &mut SwitchPort| {
-            let to = Place::of(port.end.line.to(), hosts);
-            port.end.line.inject(faults, from, to)
-        };
-        ports.iter_mut().filter_map(inject).collect()
+        ports.iter_mut().filter_map(|port| port.end.line.inject(faults, self.node(), hosts)).collect()
+    }
+
+    /// Whether its buffers are empty, and the credits that it spends are back.
+    pub(crate) fn is_idle(&self) -> bool {
+        let (now, mut ports) = (self.inside.sim.now(), self.inside.ports.borrow_mut());
+        ports
+            .iter_mut()
+            .all(|port| port.first.is_idle(now) && port.further.iter_mut().all(|lane| lane.is_idle(now)))
     }
 
     /// The counts of its ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let ports = self.inside.ports.borrow();
-        let Switch { level, index, .. } = *self;
+        let Switch { level, index, ref names, .. } = *self;
         SwitchStatistics {
             node: self.node(),
             level,
             index,
+            names: names.clone(),
             ports: ports.iter().map(|port| port.meter).collect(),
         }
     }
@@ -202,26 +184,29 @@ impl Switch {
 
 /// Serves the ports: packets and credits, as they come.
 impl Handler<Symbol> for Inside {
-    fn message(&self, port: u32, symbol: Symbol) {
-        let port = port as usize;
+    fn message(&self, wire: u32, symbol: Symbol) {
+        let (port, _) = port_of(wire);
         match symbol {
             Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
-            Symbol::Lost(_) => self.ports.borrow()[port].end.line.credit(self.sim.now()),
+            Symbol::Lost(channel) => self.ports.borrow()[port].credit(channel, self.sim.now()),
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }
     }
 
-    fn prepare(&self, port: u32, step: Preparation<'_, Symbol>) {
-        let (from, ports) = (port as usize, self.ports.borrow());
+    fn prepare(&self, wire: u32, step: Preparation<'_, Symbol>) {
+        let ((from, _), ports) = (port_of(wire), self.ports.borrow());
         match step {
             Preparation::Wire => prefetch(&ports[from]),
             Preparation::Message(Symbol::Head { packet, .. }) => {
-                prefetch(&ports[self.routing.port(packet, from)]);
+                prefetch(&ports[self.routing.route(packet, from).port]);
+                ports[from].prepare(packet.channel);
                 ports[from].end.line.prefetch(false);
             }
             Preparation::Again(Symbol::Head { packet, .. }) => {
-                ports[self.routing.port(packet, from)].end.line.prefetch(false);
+                let Route { port, channel, .. } = self.routing.route(packet, from);
+                ports[port].prepare(Channel::Data(channel));
+                ports[port].end.line.prefetch(false);
                 ports[from].end.line.prefetch(true);
             }
             _ => (),
@@ -229,16 +214,12 @@ impl Handler<Symbol> for Inside {
     }
 
     /// Slots at the far end of a port's link are free again, and packets wait for them.
-    fn units(&self, port: u32) {
-        let port = port as usize;
+    fn units(&self, wire: u32) {
+        let (port, channel) = port_of(wire);
         let ports = &mut *self.ports.borrow_mut();
-        ports[port].count_credits();
-        while ports[port].credits > 0 {
-            let Some(waiting) = ports[port].queue.pop_front() else { return };
+        ports[port].lane(channel).count_credits();
+        while let Some(waiting) = ports[port].lane(channel).next() {
             forward(ports, port, waiting, self.sim.now());
-        }
-        if !ports[port].queue.is_empty() {
-            ports[port].freed.wait();
         }
     }
 }
@@ -247,62 +228,83 @@ impl Inside {
     /// A packet's head has arrived.
     fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
-        let to = self.routing.port(&packet, from);
+        let Route { port: to, channel, mark } = self.routing.route(&packet, from);
         let ports = &mut *self.ports.borrow_mut();
         let input = &mut ports[from];
-        let control = packet.is_control();
-        let in_buffer = if control { input.buffer.used } else { input.buffer.take(now) };
+        let (came, in_buffer) = match packet.channel {
+            Channel::Control => (0, input.first.buffer.used()),
+            Channel::Data(came) => (came, input.lane(came).buffer.take(now)),
+        };
         input.meter.received(packet.bytes + input.end.header_in, in_buffer);
 
         // A stage with a latency and no gap: every byte leaves that much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::SWITCH, span.head);
-        let waiting = Waiting { packet, from, span };
-        if control || ports[to].has_credit() {
+        packet.mark = mark;
+        let control = packet.is_control();
+        if !control {
+            packet.channel = Channel::Data(channel);
+        }
+        let waiting = Waiting { packet, from: (from as u32, came), span };
+        if control || ports[to].lane(channel).has_credit() {
             forward(ports, to, waiting, now);
         } else {
-            let out = &mut ports[to];
-            if out.queue.is_empty() {
-                out.freed.wait();
-            }
-            out.queue.push_back(waiting);
+            ports[to].lane(channel).wait(waiting);
         }
     }
 }
 
 /// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
 fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time) {
-    let Waiting { packet, from, span } = waiting;
-    let control = packet.is_control();
+    let Waiting { packet, from: (from, came), span } = waiting;
+    let channel = packet.channel;
     let out = &mut ports[to];
     let trace = out.end.line.duplicates().then(|| packet.trace.clone());
     let (left, again) = out.send(packet, span, granted, Line::send);
-    if let Some((mut again, trace)) = again.zip(trace).filter(|_| control || out.has_credit()) {
+    if let Some((mut again, trace)) = again.zip(trace).filter(|_| out.has_place(channel)) {
         again.trace = trace;
         out.send(again, span, granted, |line, packet, span| {
             line.repeat(packet, span);
             None
         });
     }
-    if !control {
-        let input = &mut ports[from];
-        input.buffer.leaves(left);
-        input.end.line.credit(left);
+    if channel != Channel::Control {
+        let input = &mut ports[from as usize];
+        input.lane(came).buffer.leaves(left);
+        input.credit(came, left);
     }
 }
 
 impl SwitchPort {
-    /// Whether there is a credit for a packet that comes now.
-    fn has_credit(&mut self) -> bool {
-        if self.credits == 0 {
-            self.count_credits();
+    /// A virtual channel.
+    fn lane(&mut self, channel: u8) -> &mut Lane {
+        match channel.checked_sub(1) {
+            None => &mut self.first,
+            Some(further) => &mut self.further[usize::from(further)],
         }
-        self.credits > 0
     }
 
-    /// Collects the returned credits.
-    fn count_credits(&mut self) {
-        self.credits += self.freed.take() as u32;
+    /// Returns the credit for a slot of a virtual channel's buffer, free from `when` on.
+    fn credit(&self, channel: u8, when: Time) {
+        match channel.checked_sub(1) {
+            None => self.end.line.credit(when),
+            Some(further) => self.further[usize::from(further)].credit(when),
+        }
+    }
+
+    /// Prefetches what a packet of this channel needs.
+    fn prepare(&self, channel: Channel) {
+        if let Channel::Data(further @ 1..) = channel {
+            prefetch(&self.further[usize::from(further) - 1]);
+        }
+    }
+
+    /// Whether there is a slot at the far end for a packet of this channel that comes now.
+    fn has_place(&mut self, channel: Channel) -> bool {
+        match channel {
+            Channel::Control => true,
+            Channel::Data(channel) => self.lane(channel).has_credit(),
+        }
     }
 
     /// Gives a packet its time on the output, and then to `give`. Returns when its last byte will have left,
@@ -314,10 +316,10 @@ impl SwitchPort {
         granted: Time,
         give: impl FnOnce(&Line, Transit, Span) -> Option<Transit>,
     ) -> (Time, Option<Transit>) {
-        let SwitchPort { end, output, credits, meter, .. } = self;
-        if !packet.is_control() {
-            *credits -= 1;
+        if let Channel::Data(channel) = packet.channel {
+            self.lane(channel).spend();
         }
+        let SwitchPort { end, output, meter, .. } = self;
         let bytes = packet.bytes + end.spec.header;
         let occupied = end.spec.gap.cover(bytes);
         let start = output.claim_after(granted, packet.message, head, occupied, &mut packet.trace);

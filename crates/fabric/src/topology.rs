@@ -3,7 +3,10 @@
 use crate::faults::{Cause, FaultStatistics, Faults, FaultsError, Injector, LostPacket, Place};
 use crate::link::{link_between, loopback};
 use crate::meter::{Meter, NetworkStatistics};
-use crate::{Delivery, FatTree, LinkSpec, Port, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, link};
+use crate::{
+    Delivery, FatTree, LinkSpec, Port, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, Torus,
+    link,
+};
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
 use std::error::Error;
@@ -23,6 +26,8 @@ pub enum Topology {
     Star,
     /// Levels of switches that give every host its full bandwidth.
     FatTree(FatTree),
+    /// Hosts with routers of their own, in a grid of closed rows.
+    Torus(Torus),
 }
 
 /// The specifications of a network's parts.
@@ -33,6 +38,8 @@ pub struct NetworkSpec {
     pub link: LinkSpec,
     /// Every switch.
     pub switch: SwitchSpec,
+    /// The router of every host on a torus; like a switch where there is none.
+    pub router: Option<RouterSpec>,
 }
 
 /// An impossible topology. The text says why, and what to write instead.
@@ -55,7 +62,7 @@ impl Error for TopologyError {}
 
 impl Topology {
     /// The names of all topologies.
-    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "alone"];
+    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "alone"];
 
     /// Whether that many hosts can be joined in this way.
     ///
@@ -82,11 +89,12 @@ impl Topology {
                  nodes = {ports} or fewer, or set switch.ports={hosts}, or topology fat-tree"
             )),
             Topology::FatTree(tree) => tree.shape(hosts, spec).map(|_| ()),
+            Topology::Torus(torus) => torus.shape(hosts).map(|_| ()),
             Topology::Alone | Topology::Pair | Topology::Star => Ok(()),
         }
     }
 
-    /// Joins these hosts. Switches become nodes of the world, after those that it has.
+    /// Joins these hosts. Switches become nodes of the world, after those that it has; routers are on the hosts' own nodes.
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -105,7 +113,7 @@ impl Topology {
 
     /// Joins hosts whose cards differ, each with its own link. On a cable between two hosts each direction
     /// has the link of its sender; a cable between a host and a switch has the host's link, both ways;
-    /// between switches, it is [`NetworkSpec::link`].
+    /// between switches, it is [`NetworkSpec::link`]. Between routers each direction has the link of its sender.
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -144,6 +152,7 @@ impl Topology {
                 let shape = tree.shape(hosts.len(), &spec.switch)?;
                 (ports, switches) = tree.build(shape, world, hosts, spec);
             }
+            Topology::Torus(torus) => (ports, switches) = torus.build(world, hosts, spec)?,
         }
         let meters = ports.iter().map(Port::meter).collect();
         Ok((ports, Network { hosts: meters, switches, faults: Vec::new() }))
@@ -162,6 +171,7 @@ impl fmt::Display for Topology {
             Topology::Pair => f.write_str("pair"),
             Topology::Star => f.write_str("star"),
             Topology::FatTree(tree) => tree.fmt(f),
+            Topology::Torus(torus) => torus.fmt(f),
         }
     }
 }
@@ -176,6 +186,7 @@ impl FromStr for Topology {
             ("pair", "") => return Ok(Topology::Pair),
             ("star", "") => return Ok(Topology::Star),
             ("fat-tree", _) => return FatTree::parse(rest).map(Topology::FatTree),
+            ("torus", _) => return Torus::parse(rest).map(Topology::Torus),
             _ => {}
         }
         // A name far longer than all others cannot be near one, and the distance takes quadratic time.
@@ -204,8 +215,9 @@ impl Network {
     pub fn inject(&mut self, faults: &Faults, ports: &mut [Port]) -> Result<(), FaultsError> {
         let hosts = ports.len() as u32;
         let of_switches = self.switches.iter().flat_map(|switch| switch.directions(hosts));
-        let directions: Vec<_> = ports.iter().map(|port| port.direction(hosts)).chain(of_switches).collect();
-        faults.check(&directions)?;
+        let of_ports = ports.iter().filter_map(|port| port.direction(hosts));
+        let directions: Vec<_> = of_ports.chain(of_switches).collect();
+        faults.check(&directions, hosts)?;
         self.faults = ports.iter_mut().filter_map(|port| port.inject(faults, hosts)).collect();
         self.faults.extend(self.switches.iter().flat_map(|switch| switch.inject(faults, hosts)));
         Ok(())
@@ -238,6 +250,11 @@ impl Network {
         for switch in &self.switches {
             switch.record(&recorder_of(switch.node()));
         }
+    }
+
+    /// Whether no packet is in the buffer of a switch, and every credit that they have spent is back or on its way.
+    pub fn is_idle(&self) -> bool {
+        self.switches.iter().all(Switch::is_idle)
     }
 
     /// The counts of all its ports so far.

@@ -28,6 +28,8 @@ pub struct Transit {
     pub message: MessageId,
     /// Its flow control.
     pub channel: Channel,
+    /// What the routing of the switch before has written here; zero until then.
+    pub mark: u8,
     /// Length of the payload in bytes.
     pub bytes: u64,
     pub(crate) trace: Trace,
@@ -41,6 +43,7 @@ impl Transit {
             destination: packet.label.destination,
             message: packet.label.message,
             channel: packet.channel,
+            mark: 0,
             bytes: packet.payload.len(),
             trace: Trace::begin(path),
             packet: Parcel::new(packet),

@@ -44,6 +44,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
                     channels: 1,
                 },
                 switch: SwitchSpec { latency: ps(through), ports: 36, buffer: switch },
+                router: None,
             },
         );
         (messages, services, spec, up.clone()).prop_map(move |(messages, services, spec, up)| Traffic {
@@ -148,7 +149,7 @@ proptest! {
         let hosts = 2 * half.pow(levels);
         let spec = NetworkSpec {
             link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1 },
-            switch: SwitchSpec { latency: ps(500), ports: 36, buffer: 1 },
+            switch: SwitchSpec { latency: ps(500), ports: 36, buffer: 1 }, router: None,
         };
         let tree = FatTree::new(2 * half, Some(levels)).unwrap().routed(up);
         let mut net = Net::joined(Topology::FatTree(tree), hosts, 1, &spec);

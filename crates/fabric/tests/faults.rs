@@ -34,6 +34,7 @@ fn spec(buffer: u32) -> NetworkSpec {
             channels: 1,
         },
         switch: SwitchSpec { latency: Duration::from_ns(50), ports: 8, buffer },
+        router: None,
     }
 }
 

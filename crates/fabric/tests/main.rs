@@ -8,3 +8,5 @@ mod switch;
 mod switch_beside;
 mod switch_support;
 mod switch_traffic;
+mod torus;
+mod torus_traffic;

@@ -3,7 +3,7 @@
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, run, send};
 use nicety_fabric::{
     Delivery, FatTree, LinkSpec, NetworkSpec, Port, PortStatistics, Routing, RoutingTable, Switch,
-    SwitchSpec, Terminal, Topology, link,
+    SwitchSpec, Terminal, Topology, Torus, link,
 };
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Level, NodeId, Path, Recorder, Resource, Stage};
@@ -355,7 +355,12 @@ fn switches_stream_to_switches() {
 
 #[test]
 fn topologies_have_names() {
-    for topology in [Topology::Pair, Topology::Star, Topology::FatTree(FatTree::default())] {
+    for topology in [
+        Topology::Pair,
+        Topology::Star,
+        Topology::FatTree(FatTree::default()),
+        Topology::Torus(Torus::default()),
+    ] {
         assert!(Topology::NAMES.contains(&topology.to_string().as_str()));
         assert_eq!(topology.to_string().parse::<Topology>().as_ref(), Ok(&topology));
     }
@@ -363,15 +368,15 @@ fn topologies_have_names() {
     let error = |text: &str| text.parse::<Topology>().unwrap_err().to_string();
     assert_eq!(
         error("Star"),
-        "no topology 'Star'; there are: pair, star, fat-tree, alone; did you mean star?"
+        "no topology 'Star'; there are: pair, star, fat-tree, torus, alone; did you mean star?"
     );
     assert_eq!(
         error("piar"),
-        "no topology 'piar'; there are: pair, star, fat-tree, alone; did you mean pair?"
+        "no topology 'piar'; there are: pair, star, fat-tree, torus, alone; did you mean pair?"
     );
-    assert_eq!(error("torus"), "no topology 'torus'; there are: pair, star, fat-tree, alone");
+    assert_eq!(error("mesh"), "no topology 'mesh'; there are: pair, star, fat-tree, torus, alone");
     let long = "s".repeat(100_000);
-    assert!(error(&long).ends_with("there are: pair, star, fat-tree, alone"));
+    assert!(error(&long).ends_with("there are: pair, star, fat-tree, torus, alone"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
                 channels: 1,
             },
             switch: SwitchSpec { latency: ps(switch), ports: 8, buffer },
+            router: None,
         },
     )
 }

@@ -54,6 +54,11 @@ impl Expected {
         sooner
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.units.len() as u64
+    }
+
     /// Takes the units that have come.
     pub(crate) fn take(&mut self, has_come: impl Fn(Unit) -> bool) -> u64 {
         let mut taken = 0;

@@ -537,6 +537,11 @@ impl<M: 'static> Units<M> {
         self.0.take_units()
     }
 
+    /// How many have been sent and not been taken.
+    pub fn outstanding(&self) -> u64 {
+        self.0.units.borrow().len()
+    }
+
     /// Has the handler told when the next one arrives, once; not if one has arrived already and has not been taken.
     pub fn wait(&self) {
         self.0.wait_for_units();

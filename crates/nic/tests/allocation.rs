@@ -161,7 +161,7 @@ fn idle_bytes(hosts: u32) -> i64 {
     let spec = Arc::new(spec(&[]));
     let mut world = World::new(Config::default());
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
-    let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+    let parts = NetworkSpec { link: spec.link, switch: spec.switch, router: spec.router };
     let tree: Topology = "fat-tree".parse().expect("a topology");
     let (ports, _network) = tree.build(&mut world, &ids, &parts).expect("so many hosts fit");
     let log: Log = Arc::new(|_| ());

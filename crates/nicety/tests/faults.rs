@@ -120,6 +120,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         Just(("pair", 2)),
         (2u32..6).prop_map(|nodes| ("star", nodes)),
         (3u32..9).prop_map(|nodes| ("fat-tree:4", nodes)),
+        (2u32..7).prop_map(|nodes| ("torus", nodes)),
     ];
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.08f64, 1 => 0.0..0.3f64];
     let rates = (rate(), rate(), rate(), rate(), 0u64..10_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
@@ -146,7 +147,11 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 until: Some(Time::ZERO + Duration::from_us(20 + from + length)),
             };
             // In the fat tree of four-port switches a leaf has two hosts, in their order.
-            let switch = if name == "pair" { Place::Host(1 - host) } else { Place::Switch(0) };
+            let switch = match name {
+                // Ranks 0 and 1 are neighbours in every torus.
+                "pair" | "torus" => Place::Host(1 - host),
+                _ => Place::Switch(0),
+            };
             let (from, down) = (Place::Host(host), down.map(outage).into_iter().collect());
             let links = vec![LinkFaults { from, to: switch, rates, down, drop }];
             Scenario {

@@ -214,5 +214,8 @@ impl Resource {
         /// An output port of a switch.
         pub const SWITCH_PORT =
             ResourceKind { name: "switch port", place: 80, tracks: Tracks::Numbered, ..PLAIN };
+        /// An output port of a host's router: the first is to the card, the others are links.
+        pub const ROUTER_PORT =
+            ResourceKind { name: "router port", place: 90, tracks: Tracks::Numbered, ..PLAIN };
     }
 }

@@ -101,7 +101,8 @@ TopologyName = Annotated[
     typer.Option(
         "--topology",
         metavar="NAME",
-        help="pair; star: hosts around a switch; or fat-tree:PORTS, as in fat-tree:36. Default: what is needed.",
+        help="pair; star: hosts around a switch; fat-tree:PORTS, as in fat-tree:36; or torus:XxYxZ, as in torus:4x4x4. "
+        "Default: what is needed.",
     ),
 ]
 Faults = Annotated[

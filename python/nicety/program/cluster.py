@@ -45,9 +45,10 @@ class Cluster:
         nic: the card: the name of a spec, or the path of a TOML file. A list names one for each rank: cards of one
             design, which understand each other. Each direction of a cable is as its sender's card has it, packets are
             as long as all cards take, and switches and launcher are as the card of rank 0 has them.
-        topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; or `fat-tree:36`,
-            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out). A pair
-            if left out, and `alone` for one host.
+        topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; `fat-tree:36`,
+            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out); or
+            `torus:4x4x4`, a grid of closed rows with a router at every host (one to three dimensions, ranks in the
+            order of x, y, z). A pair if left out, and `alone` for one host.
         seed: of every random stream; the same seed gives the same run to the last bit.
         set: changes to the cards, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
         noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.

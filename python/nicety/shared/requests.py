@@ -21,8 +21,8 @@ class UseCaseOptions(TypedDict, total=False):
         modes: Who does the work; all modes of the use case if left out.
         iterations: Runs of each point, which differ where there is noise.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
-            Default: a pair where all points have two hosts, and a star otherwise.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or
+            `torus:XxYxZ`, as in torus:4x4x4. Default: a pair where all points have two hosts, and a star otherwise.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
             host.
         faults: Faults of the network: a TOML file, or a line such as

@@ -1168,8 +1168,8 @@ class MessagesOptions(TypedDict, total=False):
             more at once.
         peer: The card of every host but rank 0, if it is another one; overrides do not change it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
-            Default: what is needed.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or
+            `torus:XxYxZ`, as in torus:4x4x4. Default: what is needed.
         warmup: Round trips or windows before these.
         window: Messages in flight at once; not for latency.
     """

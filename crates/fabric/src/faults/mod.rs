@@ -143,8 +143,10 @@ impl fmt::Display for FaultsError {
 impl std::error::Error for FaultsError {}
 
 impl Faults {
-    /// Checks that every named link and node exists, where these are the directions of all links.
-    pub(crate) fn check(&self, directions: &[(Place, Place)]) -> Result<(), FaultsError> {
+    /// Checks that every named link and node exists, where these are the directions of all links between so many hosts and
+    /// their switches.
+    pub(crate) fn check(&self, directions: &[(Place, Place)], hosts: u32) -> Result<(), FaultsError> {
+        let is_host = |place: &Place| matches!(place, Place::Host(rank) if *rank < hosts);
         for LinkFaults { from, to, .. } in &self.links {
             if directions.contains(&(*from, *to)) {
                 continue;
@@ -154,7 +156,13 @@ impl Faults {
             let names: Vec<String> = near.iter().take(4).map(ToString::to_string).collect();
             let more = if near.len() > 4 { " and others" } else { "" };
             return Err(FaultsError(match names.as_slice() {
-                [] => format!("no link {from} -> {to}: there is no {from}; {}", Faults::places(directions)),
+                [] if is_host(from) => format!("no link {from} -> {to}; {from} has no links"),
+                [] => {
+                    format!(
+                        "no link {from} -> {to}: there is no {from}; {}",
+                        Faults::places(directions, hosts)
+                    )
+                }
                 names => {
                     format!("no link {from} -> {to}; {from} has links to {}{more}", names.join(", "))
                 }
@@ -169,18 +177,23 @@ impl Faults {
             }
         }
         for NodeFailure { node, .. } in &self.nodes {
-            if !directions.iter().any(|d| d.0 == *node) {
-                return Err(FaultsError(format!("there is no {node}; {}", Faults::places(directions))));
+            if !is_host(node) && !directions.iter().any(|d| d.0 == *node) {
+                return Err(FaultsError(format!(
+                    "there is no {node}; {}",
+                    Faults::places(directions, hosts)
+                )));
             }
         }
         Ok(())
     }
 
-    fn places(directions: &[(Place, Place)]) -> String {
-        let of = |wanted: fn(&Place) -> Option<u32>| directions.iter().filter_map(|d| wanted(&d.0)).max();
-        let hosts = of(|place| if let Place::Host(rank) = place { Some(*rank) } else { None });
-        let switches = of(|place| if let Place::Switch(number) = place { Some(*number) } else { None });
-        let hosts = format!("there are hosts.0 to hosts.{}", hosts.unwrap_or(0));
+    fn places(directions: &[(Place, Place)], hosts: u32) -> String {
+        let switch = |place| if let Place::Switch(number) = place { Some(number) } else { None };
+        let switches = directions.iter().filter_map(|direction| switch(direction.0)).max();
+        let hosts = match hosts {
+            1 => "there is hosts.0 alone".to_owned(),
+            _ => format!("there are hosts.0 to hosts.{}", hosts - 1),
+        };
         match switches {
             None => hosts,
             Some(0) => hosts + ", and switch.0",
@@ -280,7 +293,7 @@ mod tests {
         let star = [(a, switch), (b, switch), (switch, a), (switch, b)];
         let link = |from, to| LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: vec![] };
         let links =
-            |links| Faults { links, ..Faults::default() }.check(&star).map_err(|error| error.to_string());
+            |links| Faults { links, ..Faults::default() }.check(&star, 2).map_err(|error| error.to_string());
         assert_eq!(links(vec![link(a, switch), link(switch, a)]), Ok(()));
         assert_eq!(
             links(vec![link(a, b)]).unwrap_err(),
@@ -295,7 +308,7 @@ mod tests {
             "link hosts.0 -> switch.0 has two entries; put all of it into one"
         );
         let nodes = vec![NodeFailure { node: Place::Switch(1), at: Time::ZERO }];
-        let error = Faults { nodes, ..Faults::default() }.check(&star).unwrap_err();
+        let error = Faults { nodes, ..Faults::default() }.check(&star, 2).unwrap_err();
         assert_eq!(error.to_string(), "there is no switch.1; there are hosts.0 to hosts.1, and switch.0");
     }
 

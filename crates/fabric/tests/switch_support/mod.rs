@@ -6,7 +6,7 @@ use nicety_fabric::{
     Channel, HeaderBytes, Label, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,
     Symbol, Topology,
 };
-use nicety_kernel::{Config, Server, Sim, Summary, World};
+use nicety_kernel::{Config, RunError, Server, Sim, Summary, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,6 +23,7 @@ pub const fn at(ps: u64) -> Time {
 pub const SPIN: NetworkSpec = NetworkSpec {
     link: LinkSpec { latency: ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256, channels: 1 },
     switch: SwitchSpec { latency: ps(50_000), ports: 36, buffer: 32 },
+    router: None,
 };
 
 /// A packet to send: its first and last byte are there at `head` and `tail`.
@@ -158,12 +159,18 @@ impl Net {
 
     /// Everything received, by receiver, each in the order in which it came.
     pub fn run(&mut self) -> (Summary, Vec<Received>, NetworkStatistics) {
-        (0..self.ports.len() as u32).for_each(|host| self.listen(host));
-        let summary = self.world.run().unwrap();
-        let mut log = self.log.borrow().clone();
+        let (outcome, log) = self.try_run();
         assert_eq!(log.len(), self.sent, "every packet has come, once");
+        (outcome.unwrap(), log, self.network.statistics())
+    }
+
+    /// The outcome, and what was received.
+    pub fn try_run(&mut self) -> (Result<Summary, RunError>, Vec<Received>) {
+        (0..self.ports.len() as u32).for_each(|host| self.listen(host));
+        let outcome = self.world.run();
+        let mut log = self.log.borrow().clone();
         log.sort_by_key(|received| received.by);
-        (summary, log, self.network.statistics())
+        (outcome, log)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The design-independent part of a card's spec: the host, the network, the job launcher.
 
-use nicety_fabric::{LinkSpec, SwitchSpec};
+use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
 use nicety_host::HostSpec;
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
@@ -14,11 +14,13 @@ pub struct NodeSpec {
     pub link: LinkSpec,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
+    /// The router of a host on a torus; like a switch where the card has no section of its own for it.
+    pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
     pub barrier: Duration,
 }
 
-/// Reads the sections `host`, `buffer`, `link`, `switch` and `barrier`.
+/// Reads the sections `host`, `buffer`, `link`, `switch`, `router` and `barrier`.
 pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     let host = read_host(&reader.section("host"));
     let s = reader.section("buffer");
@@ -37,9 +39,27 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
         buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
     };
+    let router = read_router(&reader.section("router"));
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
-    NodeSpec { host, link, switch, barrier }
+    NodeSpec { host, link, switch, router, barrier }
+}
+
+/// Reads the section of routers, which may be left out as a whole.
+fn read_router(s: &Section<'_>) -> Option<RouterSpec> {
+    if !["latency", "buffer", "entry", "gap"].iter().any(|key| s.has(key)) {
+        return None;
+    }
+    let buffer = 1..=1 << 16;
+    let latency = s.time("latency", "through a router, for a packet's head");
+    let links =
+        s.count("buffer", buffer.clone(), "packets that each virtual channel of each input holds") as u32;
+    let entry = match s.has("entry") {
+        true => s.count("entry", buffer, "packets of its own card that a router holds") as u32,
+        false => RouterSpec::usual_entry(links),
+    };
+    let gap = s.has("gap").then(|| s.gap("gap", "per byte between card and router"));
+    Some(RouterSpec { latency, buffer: links, entry, gap })
 }
 
 fn read_host(s: &Section<'_>) -> HostSpec {

@@ -3,7 +3,7 @@
 use crate::parts::transport::TransportSpec;
 use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
-use nicety_fabric::{LinkSpec, SwitchSpec};
+use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, Isa};
 use nicety_portals::{Features, Limits};
@@ -45,6 +45,8 @@ pub struct SpinSpec {
     pub transport: TransportSpec,
     /// The handler processors.
     pub hpu: HpuSpec,
+    /// The router of a host on a torus, where the card has one of its own.
+    pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
     pub barrier: Duration,
 }
@@ -111,7 +113,7 @@ pub struct MessagesSpec {
 pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let bus = crate::sections::read_bus(reader);
     let transport = read_transport(reader);
-    let NodeSpec { host, mut link, switch, barrier } = read_node(reader);
+    let NodeSpec { host, mut link, switch, router, barrier } = read_node(reader);
     if transport.reliable {
         link.header += transport.header;
     }
@@ -164,6 +166,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         messages,
         transport,
         hpu,
+        router,
         barrier,
     }
 }

@@ -46,7 +46,7 @@ impl Rig {
         let spec = Arc::new(spec(overrides).unwrap());
         let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
         let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
-        let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };
+        let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch, router: spec.node.router };
         let topology = if nodes == 2 { Topology::Pair } else { Topology::Star };
         let (ports, _) = topology.build(&mut world, &ids, &parts).unwrap();
         let install = |(&id, port): (&NodeId, _)| {

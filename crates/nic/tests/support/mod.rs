@@ -92,7 +92,7 @@ impl Rig {
         let spec = Arc::new(spec(overrides));
         let mut world = World::new(config);
         let ids = [world.add_node(), world.add_node()];
-        let parts = NetworkSpec { link: spec.link, switch: spec.switch };
+        let parts = NetworkSpec { link: spec.link, switch: spec.switch, router: spec.router };
         let (mut ports, mut network) = Topology::Pair.build(&mut world, &ids, &parts).unwrap();
         network.inject(faults, &mut ports).unwrap();
         let ports = ports.try_into().ok().expect("two ports");

@@ -23,7 +23,7 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
     let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
     let node = spec.node();
     let (mut world, ports, _network) =
-        relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch });
+        relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });
     let came = Rc::new(RefCell::new(Vec::new()));
     for (rank, port) in (0..2).zip(ports) {
         let (sim, recorder) = (world.sim(NodeId(rank)), Recorder::off());

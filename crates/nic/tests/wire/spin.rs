@@ -20,7 +20,8 @@ const BYTES: usize = 10_000;
 
 fn run(overrides: &[&str], relay: Relay) -> Outcome {
     let spec = Arc::new(spec(&[&["buffer.packets=3", "packet.payload=1 KiB"], overrides].concat()));
-    let (world, ports, between) = relay::link(relay, &NetworkSpec { link: spec.link, switch: spec.switch });
+    let (world, ports, between) =
+        relay::link(relay, &NetworkSpec { link: spec.link, switch: spec.switch, router: spec.router });
     let mut rig = Rig::on(&spec, world, between, ports, [Recorder::off(), Recorder::off()]);
     let events = Rc::new(RefCell::new(Vec::new()));
     let memory = Rc::new(RefCell::new([vec![], vec![]]));

@@ -234,13 +234,18 @@ impl Cluster {
             max_time: None,
         });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
-        let parts = NetworkSpec { link: around.link, switch: around.switch };
+        let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
         let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
         let (mut ports, mut network) = topology.build_for(&mut world, &links, &parts)?;
         network.inject(&faults, &mut ports)?;
         let barriers = Launcher::install(&mut world, &ids, around.barrier);
-        let mut recorders = Vec::new();
+        let mut recorders: Vec<(NodeId, Recorder)> = Vec::new();
         let mut recorder_of = |node: NodeId| {
+            // Nodes come in their order; only a router is on a node that has come before, its host's.
+            if let Some((known, recorder)) = recorders.get(node.0 as usize) {
+                debug_assert_eq!(*known, node);
+                return recorder.clone();
+            }
             let recorder = Recorder::new(recording, recorded_rows);
             recorders.push((node, recorder.clone()));
             recorder

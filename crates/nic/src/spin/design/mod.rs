@@ -86,7 +86,13 @@ impl CardSpec for SpinSpec {
     }
 
     fn node(&self) -> NodeSpec {
-        NodeSpec { host: self.host, link: self.link, switch: self.switch, barrier: self.barrier }
+        NodeSpec {
+            host: self.host,
+            link: self.link,
+            switch: self.switch,
+            router: self.router,
+            barrier: self.barrier,
+        }
     }
 
     fn core(&self) -> Option<&Core> {

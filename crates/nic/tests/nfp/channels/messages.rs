@@ -404,7 +404,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
     let spec = crate::nfp::spec(&[]);
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
     let ids = [world.add_node(), world.add_node(), world.add_node()];
-    let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };
+    let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch, router: spec.node.router };
     let (ports, _) = Topology::Star.build(&mut world, &ids, &parts).unwrap();
     let nodes: Vec<_> =
         ids.into_iter().zip(ports).map(|(id, port)| node(&world, &spec, id, (port, 3))).collect();

@@ -1,0 +1,166 @@
+//! Cards with one port on a torus: the worked example of the documentation, to the picosecond, messages between all
+//! hosts, failures, recordings.
+
+use nicety::{
+    Cluster, ClusterConfig, Compiled, Environment, Error, Faults, Host, NodeFailure, Place, Run, cards,
+};
+use nicety_bench::{Request, run};
+use nicety_types::{Level, Resource, Time};
+use std::sync::Arc;
+
+fn latency_ns(card: &str, mode: &str, topology: &str) -> f64 {
+    let request = serde_json::json!({
+        "benchmark": "latency",
+        "nics": [card],
+        "modes": [mode],
+        "sizes": [8],
+        "iterations": 3,
+        "topology": topology,
+    });
+    let environment = Environment {
+        compiled: &Compiled::new(),
+        log: Arc::new(|line| panic!("nothing prints: {line}")),
+        interrupt: None,
+        progress: &|_, _| {},
+    };
+    run(&Request::from_json(&request.to_string()).unwrap(), &environment).unwrap().rows[0].latency_ns.unwrap()
+}
+
+#[test]
+fn a_neighbour_is_two_routers_further_than_on_a_pair() {
+    for (card, mode) in [("spin-discrete", "rdma"), ("qnix", "auto"), ("nfp-4000", "auto")] {
+        let spec = cards::load(card, &[]).unwrap();
+        let router_ps = spec.spec.node().switch.latency.ps() as f64;
+        let added_ps = (latency_ns(card, mode, "torus:2") - latency_ns(card, mode, "pair")) * 1e3;
+        // The control program of a qnix goes round its interfaces, so a packet may wait up to a round more or less.
+        if card == "spin-discrete" {
+            assert_eq!(added_ps.round(), 2.0 * router_ps + 2.0, "{card}");
+        } else {
+            assert!(added_ps > router_ps && added_ps < 4.0 * router_ps + 1e6, "{card}: {added_ps}");
+        }
+    }
+    // 65 + 250 + (0.160 + 0.001 + 33.4 + 0.001) + 2 50 + 30 + (0.125 + 250) + 65
+    assert_eq!(latency_ns("spin-discrete", "rdma", "torus:2"), 793.687);
+}
+
+/// Each rank sends to every other, and checks what it receives.
+async fn exchange(host: Host, size: u64) -> Result<(), Error> {
+    let (rank, ranks) = (host.rank(), host.ranks());
+    let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;
+    let peers: Vec<u32> = (1..ranks).map(|step| (rank + step) % ranks).collect();
+    let mut posted = Vec::new();
+    for &peer in &peers {
+        let buffer = host.alloc(size)?;
+        posted.push((peer, host.post_recv(&buffer, Some(peer), Some(3)).await?, buffer));
+    }
+    host.barrier().await;
+    for &peer in &peers {
+        let buffer = host.alloc(size)?;
+        buffer.write(0, &vec![byte(rank, peer); size as usize]);
+        host.send(&buffer, peer, 3).await?;
+    }
+    for (peer, pending, buffer) in posted {
+        let received = host.received(pending).await?;
+        assert_eq!((received.source, received.length), (peer, size));
+        assert!(buffer.read(0, size).iter().all(|&found| found == byte(peer, rank)));
+    }
+    Ok(())
+}
+
+fn cluster(config: ClusterConfig, topology: &str, size: u64) -> Result<Run, Error> {
+    let nodes = config.nodes;
+    let mut cluster = Cluster::new(ClusterConfig { topology: topology.parse()?, ..config })?;
+    for rank in 0..nodes {
+        cluster.program(rank, move |host| exchange(host, size));
+    }
+    cluster.run()
+}
+
+#[test]
+fn all_hosts_reach_all_others_with_every_card() {
+    for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000"] {
+        for (topology, nodes) in [("torus:2x2x2", 8), ("torus:5", 5), ("torus:3x2", 6), ("torus", 4)] {
+            let config = || ClusterConfig::new(nodes, cards::load(card, &[]).unwrap());
+            let one = cluster(config(), topology, 9000)
+                .unwrap_or_else(|error| panic!("{card} {topology}: {error}"));
+            let other = cluster(ClusterConfig { shards: 3, ..config() }, topology, 9000).unwrap();
+            assert_eq!(one, other, "{card} {topology}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_router_is_named_with_what_it_did_not_forward() {
+    // Host 0 reaches host 2 through host 1 or host 3: in a ring of five, through host 1.
+    let nodes = vec![NodeFailure { node: Place::Host(1), at: Time::ZERO }];
+    let faults = Faults { nodes, ..Faults::default() };
+    let card = cards::load("spin-discrete", &[]).unwrap();
+    let config =
+        ClusterConfig { faults, topology: "torus:5".parse().unwrap(), ..ClusterConfig::new(5, card) };
+    let mut cluster = Cluster::new(config).unwrap();
+    cluster.program(0, |host| async move { host.send(&host.alloc(8)?, 2, 7).await });
+    let error = cluster.run().unwrap_err();
+    assert!(matches!(error, Error::Undelivered(_)) && error.exit_status() == 1, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("hosts.1 is down from 0 ns on; 1 packet was not delivered"), "{text}");
+    assert!(
+        text.contains("message 0 of rank 0 to rank 2, bytes 0 to 7, lost on hosts.0 -> hosts.1 at"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    let card = cards::load("spin-discrete", &[]).unwrap();
+    let error = cluster(ClusterConfig::new(8, card), "torus:4x4x4", 8).unwrap_err();
+    assert!(matches!(error, Error::Input(_)) && error.exit_status() == 2);
+    assert_eq!(
+        error.to_string(),
+        "torus:4x4x4 has 64 nodes, not 8; write nodes = 64, or topology torus:2x2x2"
+    );
+}
+
+#[test]
+fn a_single_host_has_a_torus_of_its_own() {
+    let card = cards::load("spin-discrete", &[]).unwrap();
+    let topology = "torus:1x1x1".parse().unwrap();
+    let mut cluster = Cluster::new(ClusterConfig { topology, ..ClusterConfig::new(1, card) }).unwrap();
+    cluster.program(0, |host| async move {
+        let (from, into) = (host.alloc(100)?, host.alloc(100)?);
+        from.write(0, &[7; 100]);
+        let posted = host.post_recv(&into, Some(0), Some(1)).await?;
+        host.send(&from, 0, 1).await?;
+        host.received(posted).await?;
+        assert_eq!(into.read(0, 100)[..], [7; 100]);
+        Ok(())
+    });
+    cluster.run().unwrap();
+}
+
+#[test]
+fn a_router_is_recorded_on_its_host() {
+    let card = || cards::load("spin-discrete", &[]).unwrap();
+    let recorded = |shards| {
+        let config = ClusterConfig { recording: Level::Everything, shards, ..ClusterConfig::new(4, card()) };
+        cluster(config, "torus:4", 5000).unwrap()
+    };
+    let run = recorded(1);
+    assert_eq!(run.recording, recorded(3).recording);
+    let of = |resource: Resource| {
+        run.recording.resources.iter().filter(move |usage| usage.slice.resource.is_a(resource))
+    };
+    assert_eq!(of(Resource::SWITCH_PORT).count(), 0);
+    for rank in 0..4 {
+        // A packet to each neighbour of two, and those in transit.
+        let mut ports: Vec<u32> = of(Resource::ROUTER_PORT)
+            .filter(|usage| usage.node.0 == rank)
+            .filter_map(|usage| usage.slice.resource.number())
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports, [0, 1, 2], "rank {rank}");
+    }
+    // Every packet that a card receives has come out of its router.
+    let local: u64 = run.network.switches.iter().map(|router| router.ports[0].sent_packets).sum();
+    assert_eq!(local, run.network.hosts.iter().map(|port| port.received_packets).sum::<u64>());
+}

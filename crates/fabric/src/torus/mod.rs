@@ -1,0 +1,256 @@
+//! Tori: grids of one to three dimensions whose rows are closed to rings, with a router at every host.
+//!
+//! - `shape.rs`: places of hosts, and the routing rule.
+//! - `dependencies.rs`: the check that no packets can wait for each other in a circle.
+//! - Here: a torus as it is written, and its parts.
+//!
+//! A router is a [`Switch`] on its host's own node. Its first port is a link inside the node, to the card; the others are
+//! links to the routers of the neighbours, with two virtual channels each.
+
+mod dependencies;
+mod shape;
+
+pub use dependencies::{Cycle, TorusChannel};
+pub use shape::{Hop, TorusShape};
+
+use crate::link::{inner_link, link_between};
+use crate::topology::card;
+use crate::{
+    Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
+    TopologyError, Transit,
+};
+use nicety_kernel::World;
+use nicety_types::{Duration, Gap, NodeId};
+use shape::{Coordinates, DIMENSIONS, Way};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Virtual channels of a link between routers.
+const CHANNELS: u8 = 2;
+/// The time on the link between card and router, the least that there is: the router's latency covers it.
+const INNER_LATENCY: Duration = Duration::from_ps(1);
+/// The names of a router's ports beside `local`: two for each dimension.
+const NAMES: [[&str; 2]; DIMENSIONS] = [["x+", "x-"], ["y+", "y-"], ["z+", "z-"]];
+
+/// The specification of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterSpec {
+    /// From the arrival of a packet's head at an input to its routed head at an output.
+    pub latency: Duration,
+    /// Packets that the input buffer of each port holds, for each virtual channel.
+    pub buffer: u32,
+    /// Packets of its own card that it holds. An output serves packets in the order in which they came, so a card's
+    /// packets and those in transit share a link as they share the router: with as many of its own packets in the router as others
+    /// can be there, a card takes half of the link, the next one half of what is left, and the network stops up.
+    pub entry: u32,
+    /// Time per byte between card and router, where it is not that of the card's link.
+    pub gap: Option<Gap>,
+}
+
+impl RouterSpec {
+    /// The usual [`RouterSpec::entry`] beside a buffer of this size: a quarter of it.
+    pub const fn usual_entry(buffer: u32) -> u32 {
+        if buffer < 4 { 1 } else { buffer / 4 }
+    }
+
+    /// A router like this switch.
+    pub const fn like(switch: &SwitchSpec) -> RouterSpec {
+        let &SwitchSpec { latency, buffer, .. } = switch;
+        RouterSpec { latency, buffer, entry: RouterSpec::usual_entry(buffer), gap: None }
+    }
+}
+
+/// A torus, without hosts yet. The default has three dimensions, as equal as the number of hosts allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Torus {
+    /// The sizes, and how many of them were written; the others are 1.
+    sizes: Option<(Coordinates, u8)>,
+    dateline: bool,
+}
+
+impl Default for Torus {
+    fn default() -> Torus {
+        Torus { sizes: None, dateline: true }
+    }
+}
+
+impl Torus {
+    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links, and one of size 2 two to
+    /// the same neighbour.
+    ///
+    /// # Errors
+    /// When there is no such torus.
+    pub fn new(sizes: &[u32]) -> Result<Torus, TopologyError> {
+        let text = sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
+        let wrong = |why: &str| Err(wrong(&text, why));
+        if sizes.is_empty() || sizes.len() > DIMENSIONS {
+            return wrong("a torus has 1 to 3 dimensions");
+        }
+        if sizes.contains(&0) {
+            return wrong("a dimension has 1 node at least");
+        }
+        let nodes = sizes.iter().try_fold(1u32, |nodes, &size| nodes.checked_mul(size));
+        if nodes.is_none() {
+            return wrong("that is more than 2^32 nodes");
+        }
+        let mut all = [1; DIMENSIONS];
+        all[..sizes.len()].copy_from_slice(sizes);
+        Ok(Torus { sizes: Some((all, sizes.len() as u8)), ..Torus::default() })
+    }
+
+    /// The same torus with one virtual channel in use, so that packets in a ring can wait for each other for ever; to
+    /// show that the dateline is needed.
+    pub fn without_dateline(self) -> Torus {
+        Torus { dateline: false, ..self }
+    }
+
+    /// Parses the part behind `torus`: `:SIZExSIZExSIZE` or nothing.
+    pub(crate) fn parse(text: &str) -> Result<Torus, TopologyError> {
+        let Some(sizes) = text.strip_prefix(':') else { return Ok(Torus::default()) };
+        let size = |text: &str| match text.parse::<u32>() {
+            Ok(size) if !text.starts_with('+') => Ok(size),
+            _ => Err(wrong(sizes, "sizes are whole numbers")),
+        };
+        Torus::new(&sizes.split('x').take(DIMENSIONS + 1).map(size).collect::<Result<Vec<u32>, _>>()?)
+    }
+
+    /// The torus with so many hosts.
+    ///
+    /// # Errors
+    /// When its sizes are for another number of hosts.
+    pub fn shape(self, hosts: usize) -> Result<TorusShape, TopologyError> {
+        let most_cubic = || {
+            u32::try_from(hosts).ok().filter(|&hosts| hosts > 0).map(shape::most_cubic).ok_or_else(|| {
+                TopologyError::new(format!(
+                    "a torus has 1 node at least, not {hosts}; write nodes = 1 or more"
+                ))
+            })
+        };
+        let sizes = match self.sizes {
+            None => most_cubic()?,
+            Some((sizes, _)) => sizes,
+        };
+        let nodes = sizes.iter().map(|&size| u64::from(size)).product::<u64>();
+        if nodes != hosts as u64 {
+            let [x, y, z] = most_cubic()?;
+            return Err(TopologyError::new(format!(
+                "{self} has {nodes} node{}, not {hosts}; write nodes = {nodes}, or topology torus:{x}x{y}x{z}",
+                if nodes == 1 { "" } else { "s" },
+            )));
+        }
+        Ok(TorusShape::new(sizes, self.dateline))
+    }
+
+    /// Joins the hosts.
+    pub(crate) fn build(
+        self,
+        world: &mut World<Symbol>,
+        hosts: &[(NodeId, LinkSpec)],
+        spec: &NetworkSpec,
+    ) -> Result<(Vec<Port>, Vec<Switch>), TopologyError> {
+        let shape = self.shape(hosts.len())?;
+        if let Some(cycle) = shape.dependency_cycle().filter(|_| self.dateline) {
+            return Err(TopologyError::new(format!(
+                "{self}: packets can wait for each other in a circle: {cycle}; this is a defect of nicety's routing, \
+                 please report it"
+            )));
+        }
+        let router = spec.router.unwrap_or(RouterSpec::like(&spec.switch));
+        let at = |node| Terminal { node, buffer: router.buffer, delivery: Delivery::Head };
+        let entry = |node| Terminal { buffer: router.entry, ..at(node) };
+        let mut ports = Vec::with_capacity(hosts.len());
+        // Of each router: the link to the card, and behind it those of each dimension, to the next host and to the one before.
+        let mut ends: Vec<Vec<Option<LinkEnd>>> = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            let gap = router.gap.unwrap_or(host.1.gap);
+            let inner = LinkSpec { latency: INNER_LATENCY, gap, channels: 1, ..host.1 };
+            let (near, far) = inner_link(world, card(host), entry(host.0), inner);
+            ports.push(Port::new(near));
+            ends.push(std::iter::once(Some(far)).chain((0..2 * DIMENSIONS).map(|_| None)).collect());
+        }
+        let link_of = |rank: u32| {
+            let (node, link) = hosts[rank as usize];
+            (at(node), LinkSpec { channels: CHANNELS, ..link })
+        };
+        for rank in 0..hosts.len() as u32 {
+            for dimension in (0..DIMENSIONS).filter(|&dimension| shape.sizes()[dimension] > 1) {
+                let next = shape.neighbour(rank, dimension, true);
+                let (near, far) = link_between(world, link_of(rank), link_of(next));
+                ends[rank as usize][1 + 2 * dimension] = Some(near);
+                ends[next as usize][2 + 2 * dimension] = Some(far);
+            }
+        }
+        let places = places(shape, hosts);
+        let spec =
+            SwitchSpec { latency: router.latency, ports: 1 + 2 * DIMENSIONS as u32, buffer: router.buffer };
+        let mut first = [0; DIMENSIONS];
+        let mut names = vec!["local"];
+        for dimension in (0..DIMENSIONS).filter(|&dimension| shape.sizes()[dimension] > 1) {
+            first[dimension] = names.len() as u8;
+            names.extend(NAMES[dimension]);
+        }
+        let names: Arc<[&'static str]> = names.into();
+        let install = |(rank, ends): (u32, Vec<Option<LinkEnd>>)| {
+            let routing = Router { places: places.clone(), here: shape.coordinates(rank), shape, first };
+            let ends = ends.into_iter().flatten().collect();
+            Switch::install(&spec, ends, Box::new(routing)).named(rank, names.clone())
+        };
+        Ok((ports, (0..).zip(ends).map(install).collect()))
+    }
+}
+
+/// A mistake in the text behind `torus:`.
+fn wrong(sizes: &str, why: &str) -> TopologyError {
+    let shown: String = sizes.chars().take(32).collect();
+    TopologyError::new(format!("torus:{shown}: {why}; write torus:XxYxZ, as in torus:4x4x4"))
+}
+
+impl fmt::Display for Torus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("torus")?;
+        if let Some((sizes, written)) = self.sizes {
+            let sizes: Vec<String> = sizes[..usize::from(written)].iter().map(u32::to_string).collect();
+            write!(f, ":{}", sizes.join("x"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The place of a node that is no host.
+const NOWHERE: Coordinates = [u32::MAX; DIMENSIONS];
+
+/// The places of nodes, by node.
+fn places(shape: TorusShape, hosts: &[(NodeId, LinkSpec)]) -> Rc<[Coordinates]> {
+    let mut places = vec![NOWHERE; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
+    for (rank, host) in (0..).zip(hosts) {
+        places[host.0.0 as usize] = shape.coordinates(rank);
+    }
+    places.into()
+}
+
+/// The routing of one router. A packet's mark is the direction round each ring, which the router of its source chooses.
+struct Router {
+    places: Rc<[Coordinates]>,
+    here: Coordinates,
+    shape: TorusShape,
+    /// The first of the two ports of each dimension.
+    first: [u8; DIMENSIONS],
+}
+
+impl Routing for Router {
+    fn route(&self, packet: &Transit, from: usize) -> Route {
+        let node = packet.destination;
+        let Some(to) = self.places.get(node.0 as usize).filter(|&&to| to != NOWHERE) else {
+            panic!("a router has no route to {node}, where a packet of {} is for", packet.message.source)
+        };
+        let mark = if from == 0 { self.shape.directions(self.here, *to) } else { packet.mark };
+        match self.shape.step(self.here, *to, mark) {
+            None => Route { port: 0, channel: 0, mark },
+            Some(Way { dimension, plus, channel }) => {
+                let port = usize::from(self.first[dimension]) + usize::from(!plus);
+                Route { port, channel, mark }
+            }
+        }
+    }
+}

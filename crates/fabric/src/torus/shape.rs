@@ -1,0 +1,177 @@
+//! The places of hosts in a torus, and the routing rule.
+//!
+//! Dimension order: a packet goes round the x ring to its destination's x, then along y, then along z. Round each ring it
+//! takes the shorter way. Where both ways are equally long, half round a ring of even size, the parity of coordinates
+//! decides: that of the source's in this dimension, and of both ends' in the others. So of the sources in a ring every
+//! second one goes either way, and where that does not suffice for equal loads, since half the ring is an odd number of
+//! links, the other coordinates of the destinations make up for it. The rule sees source and destination alone, so packets of a
+//! pair take one way and stay in order.
+//!
+//! The dateline: a packet that has the wrap-around link of its ring before it (the one between the last host and the first) is
+//! on virtual channel 0, and on channel 1 behind it, or from the start where it never takes that link. So channel 0 of the first
+//! link of a ring is never used, nor channel 1 of the wrap-around link, and neither channel is a circle.
+
+use std::fmt;
+
+/// Most dimensions of a torus.
+pub(super) const DIMENSIONS: usize = 3;
+
+/// A place: x, y and z.
+pub(super) type Coordinates = [u32; DIMENSIONS];
+
+/// The way from a router to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) dimension: usize,
+    /// Whether it is towards larger coordinates.
+    pub(super) plus: bool,
+    /// The virtual channel.
+    pub(super) channel: u8,
+}
+
+/// A packet's passage from one router to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The rank of the host whose router it leaves.
+    pub from: u32,
+    /// The rank of the host whose router it comes to.
+    pub to: u32,
+    /// 0, 1 or 2 for x, y or z.
+    pub dimension: usize,
+    /// Whether it is towards larger coordinates; from the last to the first at the wrap-around link.
+    pub plus: bool,
+    /// The virtual channel.
+    pub channel: u8,
+}
+
+/// A torus with its hosts: rank r has x = r mod X, y = r / X mod Y and z = r / (X Y).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TorusShape {
+    sizes: Coordinates,
+    dateline: bool,
+}
+
+impl TorusShape {
+    pub(super) fn new(sizes: Coordinates, dateline: bool) -> TorusShape {
+        TorusShape { sizes, dateline }
+    }
+
+    /// How many hosts each dimension has.
+    pub fn sizes(&self) -> [u32; 3] {
+        self.sizes
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> u32 {
+        self.sizes.iter().product()
+    }
+
+    /// The place of a rank.
+    pub fn coordinates(&self, rank: u32) -> [u32; 3] {
+        let [x, y, _] = self.sizes;
+        [rank % x, rank / x % y, rank / x / y]
+    }
+
+    /// The rank at a place.
+    pub fn rank(&self, [x, y, z]: [u32; 3]) -> u32 {
+        x + self.sizes[0] * (y + self.sizes[1] * z)
+    }
+
+    /// The next rank in a dimension, towards larger coordinates or smaller ones.
+    pub fn neighbour(&self, rank: u32, dimension: usize, plus: bool) -> u32 {
+        self.rank(self.moved(self.coordinates(rank), dimension, plus))
+    }
+
+    pub(super) fn moved(&self, mut place: Coordinates, dimension: usize, plus: bool) -> Coordinates {
+        let (size, at) = (self.sizes[dimension], place[dimension]);
+        place[dimension] = match plus {
+            true if at + 1 == size => 0,
+            true => at + 1,
+            false => at.checked_sub(1).unwrap_or(size - 1),
+        };
+        place
+    }
+
+    /// How many links are between the routers of two ranks.
+    pub fn hops(&self, a: u32, b: u32) -> u32 {
+        let (a, b) = (self.coordinates(a), self.coordinates(b));
+        (0..DIMENSIONS).map(|d| a[d].abs_diff(b[d]).min(self.sizes[d] - a[d].abs_diff(b[d]))).sum()
+    }
+
+    /// The way of packets from one rank to another, hop by hop.
+    pub fn path(&self, from: u32, to: u32) -> impl Iterator<Item = Hop> + use<> {
+        let (shape, mut here, to) = (*self, self.coordinates(from), self.coordinates(to));
+        let mark = shape.directions(here, to);
+        std::iter::from_fn(move || {
+            let Way { dimension, plus, channel } = shape.step(here, to, mark)?;
+            let from = shape.rank(here);
+            here = shape.moved(here, dimension, plus);
+            Some(Hop { from, to: shape.rank(here), dimension, plus, channel })
+        })
+    }
+
+    /// The directions round the rings that a packet takes from its source: a bit for each dimension, set where it is
+    /// towards larger coordinates.
+    pub(super) fn directions(&self, from: Coordinates, to: Coordinates) -> u8 {
+        let parity = from.iter().chain(&to).fold(0, |parity, at| parity ^ at & 1);
+        let mut directions = 0;
+        for d in 0..DIMENSIONS {
+            let up = if to[d] >= from[d] { to[d] - from[d] } else { to[d] + (self.sizes[d] - from[d]) };
+            let down = self.sizes[d] - up;
+            let plus = up < down || up == down && parity ^ to[d] & 1 == 0;
+            directions |= u8::from(plus) << d;
+        }
+        directions
+    }
+
+    /// The next hop of a packet that takes these directions; none where it has arrived.
+    pub(super) fn step(&self, here: Coordinates, to: Coordinates, directions: u8) -> Option<Way> {
+        let dimension = (0..DIMENSIONS).find(|&d| here[d] != to[d])?;
+        let plus = directions >> dimension & 1 == 1;
+        let wraps = (to[dimension] < here[dimension]) == plus;
+        Some(Way { dimension, plus, channel: u8::from(self.dateline && !wraps) })
+    }
+}
+
+impl fmt::Display for TorusShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.sizes;
+        write!(f, "{x}x{y}x{z}")
+    }
+}
+
+/// The three sizes of a torus of so many hosts, the first the largest, whose sum is the smallest.
+pub(super) fn most_cubic(hosts: u32) -> Coordinates {
+    let divisors = |of: u32| {
+        (1..)
+            .take_while(move |&d| u64::from(d) * u64::from(d) <= u64::from(of))
+            .filter(move |&d| of.is_multiple_of(d))
+    };
+    let shapes =
+        divisors(hosts).flat_map(|z| divisors(hosts / z).filter(move |&y| y >= z).map(move |y| (z, y)));
+    let sum = |&(z, y): &(u32, u32)| u64::from(z) + u64::from(y) + u64::from(hosts / z / y);
+    shapes.min_by_key(sum).map_or([hosts, 1, 1], |(z, y)| [hosts / z / y, y, z])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_cubic_shapes() {
+        for (hosts, sizes) in [
+            (1, [1, 1, 1]),
+            (2, [2, 1, 1]),
+            (6, [3, 2, 1]),
+            (7, [7, 1, 1]),
+            (8, [2, 2, 2]),
+            (12, [3, 2, 2]),
+            (16, [4, 2, 2]),
+            (24, [4, 3, 2]),
+            (4096, [16, 16, 16]),
+            (2_147_483_648, [2048, 1024, 1024]),
+        ] {
+            assert_eq!(most_cubic(hosts), sizes, "{hosts}");
+        }
+    }
+}
