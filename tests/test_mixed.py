@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import nicety
+from nicety.bench.messages import report_figure
 from nicety.errors import InputError
 
 MIXED = ("spin-discrete", "spin-integrated")
@@ -121,6 +122,10 @@ def test_a_benchmark_has_a_peer(nicety: Callable) -> None:
     assert report["rows"][0]["latency_ns"] == pytest.approx((493.614 + 493.685) / 2, abs=1e-9)
     text = nicety("bench", "latency", *pair).stdout
     assert "\n# the other hosts have card spin-integrated\n" in text
+    for breakdown in (False, True):
+        figure = report_figure(report, breakdown=breakdown)
+        texts = [figure.get_suptitle(), *(text.get_text() for axes in figure.axes for text in axes.texts)]
+        assert any("the other hosts have spin-integrated" in text for text in texts), texts
     refused = nicety("bench", "bandwidth", "--nic", "spin-discrete", "--peer", "nfp-4000")
     assert refused.status == 2
     assert refused.stderr.startswith(

@@ -105,6 +105,12 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The longest message of `send` that leaves before its receive is known, in bytes; none if other cards need not
+    /// know.
+    fn eager(&self) -> Option<u64> {
+        None
+    }
+
     /// Installs a card on a node.
     ///
     /// # Errors
@@ -143,6 +149,8 @@ pub struct Seat<'s> {
     pub port: Port,
     /// Most payload of a packet that every card of the network accepts, in bytes, if they limit it.
     pub packet_payload: Option<u64>,
+    /// The longest message that every card of the network takes before its receive is known, in bytes, if they limit it.
+    pub eager: Option<u64>,
     /// The user of the host's operations.
     pub uid: u32,
     /// Receives the output of programs on the card.

@@ -1,7 +1,7 @@
 //! Clusters whose hosts have different cards.
 
 use nicety::cards::{self, Card};
-use nicety::{Cluster, ClusterConfig, Error, Run, Topology, spin};
+use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, spin};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -107,6 +107,32 @@ fn no_card_is_sent_longer_packets_than_it_takes() {
     let qnix = vec![card("qnix", &[]), card("qnix", &["packet.payload=512 B"])];
     let (_, run) = ping_pong(8192, ClusterConfig::of(qnix));
     assert!(run.network.hosts.iter().all(|host| host.sent_packets >= 16), "{:?}", run.network.hosts);
+}
+
+#[test]
+fn a_message_waits_for_its_receive_as_both_cards_can_have_it() {
+    // By rendezvous: the receiver's buffers are shorter than the sender's messages.eager.
+    let long = || card("spin-discrete", &["messages.eager=512 KiB", "messages.buffer=1 MiB"]);
+    let usual = || card("spin-discrete", &[]);
+    for cards in [[long(), usual()], [usual(), long()]] {
+        let mut cluster = Cluster::new(ClusterConfig::of(cards.to_vec())).unwrap();
+        for rank in 0..2 {
+            cluster.program(rank, async move |host: nicety::Host| {
+                let buffer = host.alloc(300_000)?;
+                if rank == 0 {
+                    buffer.write(0, &[7; 300_000]);
+                    host.send(&buffer, 1, 1).await?;
+                    assert!(host.now() > Time::from_ps(100_000_000), "it waits at its sender");
+                } else {
+                    host.compute(Duration::from_us(100)).await;
+                    host.recv(&buffer, Some(0), Some(1)).await?;
+                    assert_eq!(buffer.read(0, 300_000), [7; 300_000]);
+                }
+                Ok(())
+            });
+        }
+        cluster.run().unwrap();
+    }
 }
 
 #[test]

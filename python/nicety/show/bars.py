@@ -164,6 +164,8 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
     title = "Where the time of a message goes"
     if len(shown) < len(sizes):
         title += f": {len(shown)} of {len(sizes)} sizes"
+    if "peer" in report["manifest"]:
+        title += f"; the other hosts have {report['manifest']['peer']['nic']}"
     return stacked_bars({_bytes_text(size): panels[size] for size in shown}, title=title)
 
 

@@ -76,8 +76,9 @@ def mode_lines(
 
 
 def circumstances(manifest: Mapping[str, Any]) -> str:
-    """Pattern, topology and noise of a report's manifest, where they are not the usual ones."""
-    parts = [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
+    """Peer, pattern, topology and noise of a report's manifest, where they are not the usual ones."""
+    parts = [f"the other hosts have {manifest['peer']['nic']}"] if "peer" in manifest else []
+    parts += [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
     if manifest.get("noise"):
         parts.append(f"noise {manifest['noise']}")
     return ", ".join(parts)

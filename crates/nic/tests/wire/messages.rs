@@ -2,9 +2,10 @@
 
 use super::relay::{self, Relay};
 use crate::support::pattern;
-use nicety_fabric::NetworkSpec;
-use nicety_host::{Cpus, Memory};
-use nicety_nic::{Caller, Card, Log, Outgoing, Seat, Wanted};
+use nicety_fabric::{Network, NetworkSpec, Symbol};
+use nicety_host::{Allocation, Cpus, Memory};
+use nicety_kernel::World;
+use nicety_nic::{Arrival, Caller, Card, Log, Outgoing, Seat, Wanted};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Recorder, Time};
 use std::cell::RefCell;
@@ -17,15 +18,15 @@ const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 /// A received message: rank, time, its source, its tag, and whether its bytes are right.
 type Came = (u32, Time, u32, u32, bool);
 
-/// Both hosts send messages of all sizes to each other, and receive them in another order.
-fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
+/// Two hosts, joined by a relay.
+fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
     let node = spec.node();
-    let (mut world, ports, _network) =
+    let (world, ports, network) =
         relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });
-    let came = Rc::new(RefCell::new(Vec::new()));
-    for (rank, port) in (0..2).zip(ports) {
+    let mut rank = 0;
+    let hosts = ports.map(|port| {
         let (sim, recorder) = (world.sim(NodeId(rank)), Recorder::off());
         let memory = Rc::new(Memory::new(node.host.memory));
         let cpus = Rc::new(Cpus::new(&sim, node.host, &recorder));
@@ -37,12 +38,24 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
             cpus: &cpus,
             port,
             packet_payload: None,
+            eager: None,
             uid: 0,
             log: &log,
             recorder: &recorder,
         };
         let card: Rc<dyn Card> = spec.clone().install(seat).unwrap();
-        let host = Host { card, cpus, memory, sim: sim.clone(), recorder };
+        rank += 1;
+        Host { card, cpus, memory, sim, recorder }
+    });
+    (world, hosts, network)
+}
+
+/// Both hosts send messages of all sizes to each other, and receive them in another order.
+fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
+    let (mut world, hosts, _network) = hosts(nic, overrides, relay);
+    let came = Rc::new(RefCell::new(Vec::new()));
+    for (rank, host) in (0..2).zip(hosts) {
+        let sim = host.sim.clone();
         for (tag, bytes) in (0..).zip(SIZES) {
             let sender = host.clone();
             sim.spawn_program(format!("sender {rank}.{tag}"), async move {
@@ -77,6 +90,10 @@ impl Host {
         let buffer = self.memory.allocate(bytes.max(1)).unwrap();
         self.card.adopt(&buffer);
         buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
+        self.send_from(&buffer, to, tag, bytes).await;
+    }
+
+    async fn send_from(&self, buffer: &Allocation, to: u32, tag: u32, bytes: u64) {
         let path = RefCell::new(Path::from(self.sim.now()));
         let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
         self.card.clone().send(self.caller(&path), outgoing).await.unwrap();
@@ -86,13 +103,17 @@ impl Host {
         let room = SIZES[tag as usize];
         let buffer = self.memory.allocate(room.max(1)).unwrap();
         self.card.adopt(&buffer);
-        let path = RefCell::new(Path::from(self.sim.now()));
-        let wanted = Wanted { source: None, tag: Some(tag), address: buffer.address(), room };
-        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
-        let arrival = self.card.clone().received(self.caller(&path), posted).await.unwrap();
+        let arrival = self.receive_into(&buffer, tag, room).await;
         let mut bytes = vec![0; room as usize];
         buffer.bytes().unwrap().read(0, &mut bytes);
         (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
+    }
+
+    async fn receive_into(&self, buffer: &Allocation, tag: u32, room: u64) -> Arrival {
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let wanted = Wanted { source: None, tag: Some(tag), address: buffer.address(), room };
+        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
+        self.card.clone().received(self.caller(&path), posted).await.unwrap()
     }
 
     fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
@@ -114,4 +135,41 @@ fn messages_are_received_from_the_bytes_of_packets_alone() {
         let others = found.iter().all(|&(rank, _, source, _, right)| source == 1 - rank && right);
         assert!(others && found.len() == 2 * SIZES.len(), "{nic} {overrides:?}: {found:?}");
     }
+}
+
+#[test]
+fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
+    const BYTES: u64 = 1500;
+    // Two messages a buffer, and one of three is a phantom: real ones follow it in each place.
+    let overrides = ["messages.buffers=2", "messages.buffer=4 KiB"];
+    let (mut world, [sender, receiver], _network) = hosts("spin-discrete", &overrides, Relay::Unchanged);
+    let apart = Duration::from_us(40);
+    let [sending, receiving] = [&sender, &receiver].map(|host| host.sim.clone());
+    sending.spawn_program("sender", async move {
+        for tag in 0..12 {
+            match tag % 3 {
+                0 => {
+                    let buffer = sender.memory.allocate_phantom(BYTES).unwrap();
+                    sender.send_from(&buffer, 1, tag, BYTES).await;
+                }
+                _ => sender.send(1, tag, BYTES).await,
+            }
+            sender.sim.delay(apart).await;
+        }
+    });
+    receiving.spawn_program("receiver", async move {
+        receiver.sim.delay(Duration::from_us(20)).await;
+        for tag in 0..12 {
+            let buffer = receiver.memory.allocate(BYTES).unwrap();
+            buffer.bytes().unwrap().write(0, &[0xaa; BYTES as usize]);
+            let arrival = receiver.receive_into(&buffer, tag, BYTES).await;
+            assert_eq!(arrival.bytes, BYTES);
+            let mut bytes = [0; BYTES as usize];
+            buffer.bytes().unwrap().read(0, &mut bytes);
+            let left = if tag % 3 == 0 { vec![0xaa; bytes.len()] } else { pattern(bytes.len(), tag.into()) };
+            assert!(bytes == *left, "message {tag}");
+            receiver.sim.delay(apart).await;
+        }
+    });
+    world.run().unwrap();
 }

@@ -15,6 +15,8 @@ pub(crate) struct Mix {
     names: Vec<Arc<str>>,
     /// Most payload of a packet that all of them accept.
     packet_payload: Option<u64>,
+    /// The longest message that all of them take before its receive is known.
+    eager: Option<u64>,
 }
 
 impl Mix {
@@ -31,8 +33,9 @@ impl Mix {
         }
         cards::check(&cards)?;
         let packet_payload = cards.iter().filter_map(|card| card.spec.packet_payload()).min();
+        let eager = cards.iter().filter_map(|card| card.spec.eager()).min();
         let names = cards.iter().map(|card| card.listing.name.as_str().into()).collect();
-        Ok(Mix { cards, names, packet_payload })
+        Ok(Mix { cards, names, packet_payload, eager })
     }
 
     /// The card of a rank.
@@ -48,6 +51,11 @@ impl Mix {
     /// Most payload of a packet that all cards accept.
     pub(crate) fn packet_payload(&self) -> Option<u64> {
         self.packet_payload
+    }
+
+    /// The longest message that all cards take before its receive is known.
+    pub(crate) fn eager(&self) -> Option<u64> {
+        self.eager
     }
 
     /// Their names, each once.

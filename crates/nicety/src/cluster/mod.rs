@@ -274,6 +274,7 @@ impl Cluster {
                 cpus: &cpus,
                 port,
                 packet_payload: mix.packet_payload(),
+                eager: mix.eager(),
                 uid,
                 log: &log,
                 recorder: &recorder,

@@ -23,6 +23,9 @@ impl Card {
             return;
         }
         let payload = std::mem::take(&mut packet.payload);
+        if !payload.is_real() {
+            self.note_phantom(address, keep, &payload);
+        }
         let handover = self.dma.write(message, address, keep, payload, packet.path.clone());
         self.recorder.slice(Resource::DMA, packet.path.at(), handover.landed, Some(message), "deposit");
         let offset = packet.offset;

@@ -112,14 +112,21 @@ impl CardSpec for SpinSpec {
         Some(self.packet_payload)
     }
 
+    fn eager(&self) -> Option<u64> {
+        Some(self.messages.eager)
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, packet_payload, uid, log, recorder, .. } = seat;
-        let spec = match packet_payload {
-            Some(packet_payload) if packet_payload < self.packet_payload => {
-                Arc::new(SpinSpec { packet_payload, ..SpinSpec::clone(&self) })
-            }
-            _ => self,
-        };
+        let Seat { sim, nodes, memory, cpus, port, packet_payload, eager, uid, log, recorder, .. } = seat;
+        let mut spec = self;
+        if packet_payload.is_some_and(|least| least < spec.packet_payload)
+            || eager.is_some_and(|least| least < spec.messages.eager)
+        {
+            let own = Arc::make_mut(&mut spec);
+            own.packet_payload =
+                packet_payload.map_or(own.packet_payload, |least| least.min(own.packet_payload));
+            own.messages.eager = eager.map_or(own.messages.eager, |least| least.min(own.messages.eager));
+        }
         let card = Card::install(sim, spec, memory.clone(), port, nodes, log.clone(), recorder);
         card.set_uid(uid);
         Ok(Rc::new(Node::set_up(card, cpus.clone())?))

@@ -19,7 +19,7 @@ use nicety_portals::{
     DropReason, Effects, EqHandle, Event, EventKind, GetRequest, Header, HeaderKind, Interface, List, Md,
     MdHandle, Me, MeOptions, OWN_PT, Request,
 };
-use nicety_types::{MessageId, NodeId, Path, Stage, Time};
+use nicety_types::{MessageId, NodeId, Path, Payload, Segment, Stage, Time};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -40,6 +40,8 @@ pub(in crate::spin) struct Unexpected {
     into: OnceCell<MdHandle>,
     /// Memory of the buffers, or why there is none.
     buffers: OnceCell<Result<Allocation, CallError>>,
+    /// Phantom bytes in the buffers, by address and length.
+    phantoms: RefCell<Vec<(u64, u64)>>,
     /// Whether the entry for headers of long messages is appended.
     headers: Cell<bool>,
     /// Whether other ranks may get messages from this host's memory.
@@ -71,6 +73,7 @@ impl Unexpected {
             waiting: RefCell::default(),
             into: OnceCell::new(),
             buffers: OnceCell::new(),
+            phantoms: RefCell::default(),
             headers: Cell::new(false),
             exposed: Cell::new(false),
             lost: RefCell::default(),
@@ -175,6 +178,25 @@ impl Card {
             min_free: spec.eager,
             user_ptr: index,
             ..Me::default()
+        }
+    }
+
+    /// Notes the phantom part of a payload for a buffer: its copy must have no bytes either.
+    pub(in crate::spin) fn note_phantom(&self, address: u64, keep: u64, payload: &Payload) {
+        let unexpected = self.library.get().map(|messages| &messages.unexpected);
+        let Some((unexpected, Ok(memory))) = unexpected.and_then(|of| Some((of, of.buffers.get()?))) else {
+            return;
+        };
+        if !(memory.address()..memory.address() + memory.len()).contains(&address) {
+            return;
+        }
+        let mut begin = 0;
+        for segment in payload.segments() {
+            let end = (begin + segment.len()).min(keep);
+            if let (Segment::Phantom(_), true) = (segment, begin < end) {
+                unexpected.phantoms.borrow_mut().push((address + begin, end - begin));
+            }
+            begin = end;
         }
     }
 
@@ -293,7 +315,17 @@ impl Card {
     async fn copy_message(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CallError> {
         let (memory, cpus) = (self.dma.memory(), &self.messages().cpus);
         cpus.copy(memory, Some(from), Some(to), bytes, Stage::COPY, path).await?;
-        memory.poke(to, &memory.peek(from, bytes)?)?;
+        let end = from + bytes;
+        let mut phantoms = self.messages().unexpected.phantoms.borrow().clone();
+        phantoms.retain(|(address, _)| (from..end).contains(address));
+        phantoms.sort_unstable();
+        let mut at = from;
+        for (phantom, len) in phantoms.into_iter().chain([(end, 0)]) {
+            if at < phantom {
+                memory.poke(to + (at - from), &memory.peek(at, phantom - at)?)?;
+            }
+            at = phantom + len;
+        }
         Ok(())
     }
 
@@ -344,13 +376,14 @@ impl Card {
     /// A buffer has been unlinked; once it holds no messages, it is appended again.
     async fn buffer_used(self: Rc<Card>, event: Event, seen: Seen) {
         let mut path = seen.path;
-        let Unexpected { turn, buffers, .. } = &self.messages().unexpected;
+        let Unexpected { turn, buffers, phantoms, .. } = &self.messages().unexpected;
         // Its messages have been delivered: their events came earlier.
         let _turn = turn.acquire().await;
         self.noticed_by_library(&mut path, None).await;
         let Some(Ok(memory)) = buffers.get() else { return };
         if event.kind == EventKind::AutoFree {
             let me = self.buffer(memory, event.user_ptr);
+            phantoms.borrow_mut().retain(|(address, _)| !(me.start..me.start + me.length).contains(address));
             let append = move |interface: &mut Interface, _: &mut Effects| {
                 interface.me_append_own(MESSAGES, me, List::Overflow)
             };
