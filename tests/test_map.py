@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md has every file of the crates, with the first sentence of its own documentation.
+"""ARCHITECTURE.md has every file of the crates and the handlers, with the first sentence of its own documentation.
 
 `NICETY_WRITE=1 pytest tests/test_map.py` writes the list anew.
 """
@@ -13,31 +13,39 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN = "<!-- files: written by tests/test_map.py -->\n"
 END = "<!-- end of files -->\n"
+KINDS = {".rs", ".c", ".h", ".ld", ".zig"}
 
 
 def sentence(path: Path) -> str:
-    """The first sentence of a module's documentation."""
+    """The first sentence of a file's documentation."""
     text = path.read_text(encoding="utf-8")
-    lines = [
-        line.removeprefix("//!").strip() for line in text.split("\n\n", 1)[0].splitlines() if line.startswith("//!")
-    ]
-    paragraph = " ".join(lines[: lines.index("")] if "" in lines else lines)
+    head = text.split("\n\n", 1)[0]
+    if path.suffix in {".rs", ".zig"}:
+        lines = [line.removeprefix("//!").strip() for line in head.splitlines() if line.startswith("//!")]
+    else:
+        lines = [line.removeprefix(" *").strip() for line in head.removeprefix("/* ").partition("*/")[0].splitlines()]
+    paragraph = " ".join(lines[: lines.index("")] if "" in lines else lines).strip()
     assert paragraph, f"{path} does not say what it is"
-    first = re.split(r"(?<=[a-z0-9)`\]])[.:](?: |$)", paragraph)[0]
+    first = re.split(r"(?<=[a-zA-Z0-9)`\]])\.(?: |$)", paragraph.removeprefix(f"{path.name}: "))[0]
+    if path.suffix == ".rs":
+        first = re.split(r"(?<=[a-z0-9)`\]]):(?: |$)", first)[0]
     # Links have their targets in Rust, and bars would end a cell.
-    return re.sub(r"\[([^\]]+)\](?:\([^)]*\))?", r"\1", first).replace("|", "\\|")
+    first = re.sub(r"\[([^\]]+)\](?:\([^)]*\))?", r"\1", first).replace("|", "\\|")
+    # The name of a function of the file keeps its letters.
+    word = re.match(r"[\w.]+", first)
+    is_name = word is not None and ("." in word[0] or re.search(rf"\b{word[0]}\(", text))
+    return first if is_name else first[0].upper() + first[1:]
 
 
 def files() -> str:
     """A table for each folder."""
     tables = []
-    for crate in sorted((ROOT / "crates").iterdir()):
-        for folder in sorted({path.parent for path in (crate / "src").rglob("*.rs")}):
-            paths = sorted(folder.glob("*.rs"), key=lambda path: (path.stem not in {"lib", "mod"}, path.stem))
-            paths = [path for path in paths if path.stem != "tests"]
-            rows = [f"| `{path.name}` | {sentence(path)} |\n" for path in paths]
-            if rows:
-                tables.append(f"`{folder.relative_to(ROOT)}`\n\n| file | what is in it |\n|---|---|\n{''.join(rows)}")
+    for tree in [*(crate / "src" for crate in sorted((ROOT / "crates").iterdir())), ROOT / "handlers"]:
+        paths = [path for path in tree.rglob("*") if path.suffix in KINDS and path.stem != "tests"]
+        for folder in sorted({path.parent for path in paths}):
+            own = sorted(folder.iterdir(), key=lambda path: (path.stem not in {"lib", "mod"}, path.stem))
+            rows = [f"| `{path.name}` | {sentence(path)} |\n" for path in own if path in paths]
+            tables.append(f"`{folder.relative_to(ROOT)}`\n\n| file | what is in it |\n|---|---|\n{''.join(rows)}")
     return "\n" + "\n".join(tables) + "\n"
 
 
