@@ -93,7 +93,7 @@ impl Card {
     }
 
     fn read_u64(&self, running: &mut Running, address: u32) -> Result<u64, TrapKind> {
-        self.with_space(running, |space| {
+        running.with_space(|space| {
             let bytes = space.read(address, 8)?;
             Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were asked for")))
         })
@@ -110,7 +110,7 @@ impl Card {
         address: u32,
         bytes: &[u8],
     ) -> Result<(), TrapKind> {
-        self.with_space(running, |space| {
+        running.with_space(|space| {
             space.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
             Ok(())
         })?;
@@ -121,7 +121,7 @@ impl Card {
     /// The header of a put, and the counter it increments; or the return code for an invalid put.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
-        self.with_space(running, |space| {
+        running.with_space(|space| {
             fields.copy_from_slice(space.read(put, 32)?);
             Ok(())
         })?;
@@ -229,7 +229,7 @@ impl Card {
         match length {
             0 => Ok(Payload::empty()),
             _ if running.memory.is_phantom(local, length) => Ok(Payload::phantom(length.into())),
-            _ => self.with_space(running, |space| space.read(local, length).map(Payload::copy_of)),
+            _ => running.with_space(|space| space.read(local, length).map(Payload::copy_of)),
         }
     }
 

@@ -110,7 +110,7 @@ impl Card {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         if length > 0 {
             // Refused now rather than when the bytes return.
-            self.with_space(running, |space| space.write(local, length).map(|_| ()))?;
+            running.with_space(|space| space.write(local, length).map(|_| ()))?;
         }
         let place = self.begin(running, handle, local, Stage::FETCH_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
@@ -140,7 +140,7 @@ impl Card {
         change: impl Fn(u64) -> u64 + 'static,
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, 8, options) else { return Ok(code::SEGV) };
-        self.with_space(running, |space| space.write(local, 8).map(|_| ()))?;
+        running.with_space(|space| space.write(local, 8).map(|_| ()))?;
         let place = self.begin(running, handle, local, Stage::FETCH_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         let card = self.clone();

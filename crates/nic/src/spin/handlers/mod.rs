@@ -9,6 +9,7 @@
 //! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
 //! | handler processors, their threads and their queue | `hpus` |
 //! | a running handler and its memory | `running.rs` |
+//! | words of memory that processors share | `shared.rs` |
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | output of handlers | `printf.rs` |
 //! | the other commands | `commands.rs` |
@@ -26,4 +27,5 @@ pub(super) mod printf;
 pub(super) mod refusals;
 mod run;
 pub(super) mod running;
+pub(super) mod shared;
 pub(super) mod transfers;

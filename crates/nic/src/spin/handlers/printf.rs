@@ -26,7 +26,7 @@ impl Card {
         text: u32,
         arguments: u32,
     ) -> Result<u32, TrapKind> {
-        let text = self.with_space(running, |space| format(space, text, arguments))?;
+        let text = running.with_space(|space| format(space, text, arguments))?;
         let length = text.len() as u32;
         running.busy += self.spec.hpu.printf + self.spec.hpu.printf_byte * u64::from(length);
         let mut printed = self.printed.get();

@@ -2,14 +2,11 @@
 
 use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
-use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState, cycles_until};
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::{RunMemory, Running, fill};
 use crate::spin::programs::application::Bound;
-use crate::spin::programs::attachments::Attachment;
-use crate::spin::programs::memory::Piece;
 use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
 use crate::spin::stages;
@@ -21,9 +18,6 @@ use std::rc::Rc;
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
 /// run can be interrupted.
 const SLICE: u64 = 1000;
-
-/// Most words of an application with ordered accesses, because atomic operations use them.
-const ATOMIC_WORDS: usize = 4096;
 
 impl Card {
     /// The task of a core's thread: runs one handler after another.
@@ -235,8 +229,8 @@ impl Card {
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
                 Exit::Order(point) => {
                     let pc = thread.state.borrow().context.pc();
-                    let word = self.ordered_word(running, &point);
-                    let before = word.map(|word| self.peek(running, word));
+                    let word = running.ordered_word(&point);
+                    let before = word.map(|word| running.peek(word));
                     let performed = {
                         let mut state = thread.state.borrow_mut();
                         let ThreadState { context, stack, .. } = &mut *state;
@@ -250,10 +244,10 @@ impl Card {
                         break stopped(running, &trap);
                     }
                     if point == OrderPoint::Fence {
-                        self.orders_next(running);
+                        running.orders_next();
                     }
                     if let Some(word) = word {
-                        let changed = before != Some(self.peek(running, word));
+                        let changed = before != Some(running.peek(word));
                         let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
                         self.comes_to(running, word, pc, (changed, changing));
                     }
@@ -313,120 +307,6 @@ impl Card {
             statistics.stalled += stalled;
         });
         ended
-    }
-
-    /// The shared word for which an access must wait its turn, if it has one.
-    fn ordered_word(&self, running: &Running, point: &OrderPoint) -> Option<u32> {
-        let (address, atomic) = match *point {
-            OrderPoint::Atomic { address, .. } => (address & !3, true),
-            OrderPoint::Memory { address, .. } => (address & !3, false),
-            OrderPoint::Fence => return None,
-        };
-        let shared = shared_word(&running.attachment, address).is_some();
-        if shared && atomic {
-            order_word(&running.attachment, address);
-        }
-        shared.then_some(address)
-    }
-
-    /// An atomic store may follow a fence: from now on accesses to its word are ordered.
-    fn orders_next(&self, running: &Running) {
-        let attachment = &running.attachment;
-        let stored = running.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
-        if let Some(word) = stored.filter(|&word| shared_word(attachment, word).is_some()) {
-            order_word(attachment, word);
-        }
-    }
-
-    /// The value of a word of the handler's memory.
-    fn peek(&self, running: &mut Running, word: u32) -> Option<[u8; 4]> {
-        self.with_space(running, |space| space.read(word, 4).ok()?.first_chunk().copied())
-    }
-
-    /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
-    /// have.
-    fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
-        let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
-        let seen = self.seen(running, Word::Hpu(place), pc, how);
-        self.contention.see(&seen, || format!("byte {offset} of {of}"));
-    }
-
-    /// A command works on 8 bytes of a handler's own memory atomically: `act` does, and returns whether their value
-    /// changed.
-    pub(in crate::spin) fn atomically<R>(
-        &self,
-        running: &mut Running,
-        address: u32,
-        act: impl FnOnce(&mut Running) -> Result<(R, bool), TrapKind>,
-    ) -> Result<R, TrapKind> {
-        let pc = running.thread.state.borrow().context.pc();
-        if shared_word(&running.attachment, address).is_some() {
-            order_word(&running.attachment, address);
-            order_word(&running.attachment, address + 4);
-        }
-        let (result, changed) = act(running)?;
-        self.comes_to(running, address, pc, (changed, true));
-        Ok(result)
-    }
-
-    /// A handler's access to a word at this instant and place: whether it changes the word, and whether it should.
-    pub(in crate::spin) fn seen<'r>(
-        &self,
-        running: &'r Running,
-        word: Word,
-        pc: u32,
-        (changed, changing): (bool, bool),
-    ) -> Seen<'r> {
-        let image = &running.attachment.program.handlers.image;
-        Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
-    }
-
-    /// Calls `act` on a running handler's address space.
-    pub(in crate::spin) fn with_space<R>(
-        &self,
-        running: &mut Running,
-        act: impl FnOnce(&mut AddressSpace<'_>) -> R,
-    ) -> R {
-        let Running { attachment, memory, thread, .. } = running;
-        let mut thread = thread.state.borrow_mut();
-        let (mut data, mut state) =
-            (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-        let mut space = AddressSpace::new();
-        fill(&mut space, attachment, &mut data, &mut state, &mut thread.stack, memory);
-        act(&mut space)
-    }
-}
-
-/// A word of HPU memory shared between processors.
-struct SharedWord {
-    /// Its offset in the card's HPU memory.
-    place: u32,
-    of: &'static str,
-    /// Its offset in `of`.
-    offset: u32,
-}
-
-/// The shared word at an address.
-fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
-    let (state, data) = (&attachment.state, &attachment.program.data);
-    let inside = |piece: &Piece, base: u32| {
-        let offset = address.checked_sub(base)?;
-        (offset as usize + 4 <= piece.bytes.borrow().len()).then_some(offset)
-    };
-    if let Some(offset) = inside(state, attachment.state_address()) {
-        return Some(SharedWord { place: state.start + offset, of: "the state", offset });
-    }
-    let offset = inside(data, map::MEMORY)?;
-    Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
-}
-
-/// Makes accesses to this word ordered, from now on: an atomic operation uses it.
-fn order_word(attachment: &Attachment, address: u32) {
-    let mut words = attachment.application().atomic_words.borrow_mut();
-    if let Err(at) = words.binary_search(&address)
-        && words.len() < ATOMIC_WORDS
-    {
-        words.insert(at, address);
     }
 }
 

@@ -59,6 +59,17 @@ impl Running {
     pub(in crate::spin) fn application(&self) -> &Rc<Application> {
         self.attachment.application()
     }
+
+    /// Calls `act` on its address space.
+    pub(in crate::spin) fn with_space<R>(&mut self, act: impl FnOnce(&mut AddressSpace<'_>) -> R) -> R {
+        let Running { attachment, memory, thread, .. } = self;
+        let mut thread = thread.state.borrow_mut();
+        let (mut data, mut state) =
+            (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+        let mut space = AddressSpace::new();
+        fill(&mut space, attachment, &mut data, &mut state, &mut thread.stack, memory);
+        act(&mut space)
+    }
 }
 
 /// A running handler: the context of its commands.

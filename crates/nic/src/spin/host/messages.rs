@@ -13,8 +13,8 @@
 //! The work of the host's CPUs for a late receive is in `unexpected.rs`.
 
 use crate::messages::{Arrival, Caller, Outgoing, Wanted};
+use crate::spin::host::command::Appending;
 use crate::spin::host::match_bits::{LONG, MESSAGES, NUMBER, NUMBER_AT, tag_of};
-use crate::spin::host::post::Appending;
 use crate::spin::host::unexpected::Unexpected;
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;

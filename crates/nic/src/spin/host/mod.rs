@@ -2,6 +2,7 @@
 //! entries and handlers is the library's set-up before a program is measured.
 
 pub(super) mod attach;
+pub(super) mod command;
 pub(super) mod hpu_access;
 pub(super) mod match_bits;
 pub(super) mod messages;

@@ -1,0 +1,115 @@
+//! Words of HPU memory that processors share: accesses to those that atomic operations use are ordered.
+
+use crate::spin::Card;
+use crate::spin::handlers::contention::{Seen, Word};
+use crate::spin::handlers::running::Running;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::memory::Piece;
+use crate::spin::programs::program::map;
+use nicety_hpu::{OrderPoint, TrapKind};
+
+/// Most words of an application with ordered accesses, because atomic operations use them.
+const ATOMIC_WORDS: usize = 4096;
+
+impl Running {
+    /// The shared word for which an access must wait its turn, if it has one.
+    pub(in crate::spin) fn ordered_word(&self, point: &OrderPoint) -> Option<u32> {
+        let (address, atomic) = match *point {
+            OrderPoint::Atomic { address, .. } => (address & !3, true),
+            OrderPoint::Memory { address, .. } => (address & !3, false),
+            OrderPoint::Fence => return None,
+        };
+        let shared = shared_word(&self.attachment, address).is_some();
+        if shared && atomic {
+            order_word(&self.attachment, address);
+        }
+        shared.then_some(address)
+    }
+
+    /// An atomic store may follow a fence: from now on accesses to its word are ordered.
+    pub(in crate::spin) fn orders_next(&self) {
+        let attachment = &self.attachment;
+        let stored = self.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
+        if let Some(word) = stored.filter(|&word| shared_word(attachment, word).is_some()) {
+            order_word(attachment, word);
+        }
+    }
+
+    /// The value of a word of the handler's memory.
+    pub(in crate::spin) fn peek(&mut self, word: u32) -> Option<[u8; 4]> {
+        self.with_space(|space| space.read(word, 4).ok()?.first_chunk().copied())
+    }
+}
+
+impl Card {
+    /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
+    /// have.
+    pub(in crate::spin) fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
+        let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
+        let seen = self.seen(running, Word::Hpu(place), pc, how);
+        self.contention.see(&seen, || format!("byte {offset} of {of}"));
+    }
+
+    /// A command works on 8 bytes of a handler's own memory atomically: `act` does, and returns whether their value
+    /// changed.
+    pub(in crate::spin) fn atomically<R>(
+        &self,
+        running: &mut Running,
+        address: u32,
+        act: impl FnOnce(&mut Running) -> Result<(R, bool), TrapKind>,
+    ) -> Result<R, TrapKind> {
+        let pc = running.thread.state.borrow().context.pc();
+        if shared_word(&running.attachment, address).is_some() {
+            order_word(&running.attachment, address);
+            order_word(&running.attachment, address + 4);
+        }
+        let (result, changed) = act(running)?;
+        self.comes_to(running, address, pc, (changed, true));
+        Ok(result)
+    }
+
+    /// A handler's access to a word at this instant and place: whether it changes the word, and whether it should.
+    pub(in crate::spin) fn seen<'r>(
+        &self,
+        running: &'r Running,
+        word: Word,
+        pc: u32,
+        (changed, changing): (bool, bool),
+    ) -> Seen<'r> {
+        let image = &running.attachment.program.handlers.image;
+        Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
+    }
+}
+
+/// A word of HPU memory shared between processors.
+struct SharedWord {
+    /// Its offset in the card's HPU memory.
+    place: u32,
+    of: &'static str,
+    /// Its offset in `of`.
+    offset: u32,
+}
+
+/// The shared word at an address.
+fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
+    let (state, data) = (&attachment.state, &attachment.program.data);
+    let inside = |piece: &Piece, base: u32| {
+        let offset = address.checked_sub(base)?;
+        (offset as usize + 4 <= piece.bytes.borrow().len()).then_some(offset)
+    };
+    if let Some(offset) = inside(state, attachment.state_address()) {
+        return Some(SharedWord { place: state.start + offset, of: "the state", offset });
+    }
+    let offset = inside(data, map::MEMORY)?;
+    Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
+}
+
+/// Makes accesses to this word ordered, from now on: an atomic operation uses it.
+fn order_word(attachment: &Attachment, address: u32) {
+    let mut words = attachment.application().atomic_words.borrow_mut();
+    if let Err(at) = words.binary_search(&address)
+        && words.len() < ATOMIC_WORDS
+    {
+        words.insert(at, address);
+    }
+}
