@@ -2,7 +2,7 @@
 //! hosts, failures, recordings.
 
 use nicety::{
-    Cluster, ClusterConfig, Compiled, Environment, Error, Faults, Host, NodeFailure, Place, Run, cards,
+    Cluster, ClusterConfig, Compiled, Environment, Error, Faults, Host, NodeFailure, Place, Rates, Run, cards,
 };
 use nicety_bench::{Request, run};
 use nicety_types::{Level, Resource, Time};
@@ -87,6 +87,49 @@ fn all_hosts_reach_all_others_with_every_card() {
             assert_eq!(one, other, "{card} {topology}");
         }
     }
+}
+
+#[test]
+fn links_with_a_protocol_of_their_own_make_up_for_faults_and_bit_errors() {
+    let set =
+        ["link.retries=200", "link.retry_timeout=500 ns", "link.bit_error_rate=1e-6", "link.stuffing=16 B"];
+    let overrides: Vec<String> =
+        set.into_iter().chain(["link.stuffing_every=256 B"]).map(str::to_owned).collect();
+    let rates = Rates { loss: 0.05, corruption: 0.05, duplication: 0.1, ..Rates::default() };
+    let faults = Faults { rates, ..Faults::default() };
+    for card in ["spin-discrete", "qnix", "nfp-4000"] {
+        let card = cards::load(card, &overrides).unwrap();
+        let config = || ClusterConfig { faults: faults.clone(), ..ClusterConfig::new(6, card.clone()) };
+        let one = cluster(config(), "torus:3x2", 9000).unwrap();
+        assert_eq!(one, cluster(ClusterConfig { shards: 3, ..config() }, "torus:3x2", 9000).unwrap());
+        let resent: u64 = one.network.faults.iter().map(|link| link.resent).sum();
+        let in_ports: u64 =
+            one.network.switches.iter().flat_map(|s| &s.ports).map(|port| port.resent_packets).sum();
+        assert!(resent > 10 && resent == in_ports, "{resent}, {in_ports}");
+    }
+    let refused =
+        |set: &str| cards::load("spin-discrete", &[set.to_owned()]).map(drop).unwrap_err().to_string();
+    assert!(
+        refused("link.bit_error_rate=1e-6").contains("link: missing retries, retry_timeout"),
+        "{}",
+        refused("link.bit_error_rate=1e-6")
+    );
+    let overrides = ["link.retries=1".to_owned(), "link.retry_timeout=50 ns".to_owned()];
+    let error = cards::load("spin-discrete", &overrides).map(drop).unwrap_err().to_string();
+    assert!(error.contains("an answer takes the link's latency forth and back"), "{error}");
+}
+
+#[test]
+fn a_link_that_gives_up_names_the_packet() {
+    let overrides = ["link.retries=3".to_owned(), "link.retry_timeout=500 ns".to_owned()];
+    let rates = Rates { corruption: 1.0, ..Rates::default() };
+    let card = cards::load("spin-discrete", &overrides).unwrap();
+    let config =
+        ClusterConfig { faults: Faults { rates, ..Faults::default() }, ..ClusterConfig::new(2, card) };
+    let error = cluster(config, "torus:2", 8).unwrap_err();
+    assert!(matches!(error, Error::Deadlock(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("damaged each time that the link sent it"), "{text}");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol,
+    Topology,
 };
 use nicety_kernel::{Config, Rng, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
@@ -22,6 +23,7 @@ const SPEC: NetworkSpec = NetworkSpec {
         header: 0,
         buffer: 256,
         channels: 1,
+        protocol: LinkProtocol::NONE,
     },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: 36, buffer: 32 },
     router: None,

@@ -3,7 +3,8 @@
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol, Topology,
+    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, NetworkSpec, Packet, Port, SwitchSpec, Symbol,
+    Topology,
 };
 use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
@@ -20,6 +21,7 @@ const SPEC: NetworkSpec = NetworkSpec {
         header: 0,
         buffer: 256,
         channels: 1,
+        protocol: LinkProtocol::NONE,
     },
     switch: SwitchSpec { latency: Duration::from_ns(50), ports: HOSTS, buffer: 32 },
     router: None,

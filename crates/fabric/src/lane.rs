@@ -2,7 +2,7 @@
 
 use crate::Symbol;
 use crate::transit::{Span, Transit};
-use nicety_kernel::{Units, WireTx};
+use nicety_kernel::Units;
 use nicety_types::Time;
 use std::collections::VecDeque;
 
@@ -17,9 +17,6 @@ pub(crate) struct Lane {
     slots: u32,
     /// The credits for them.
     freed: Units<Symbol>,
-    /// Takes the credits for slots of this end's buffer; none for the first channel, whose credits are between its
-    /// packets.
-    back: Option<WireTx<Symbol>>,
 }
 
 /// A packet that has been routed.
@@ -33,9 +30,9 @@ pub(crate) struct Waiting {
 }
 
 impl Lane {
-    pub(crate) fn new(buffer: u32, far: u32, freed: Units<Symbol>, back: Option<WireTx<Symbol>>) -> Lane {
+    pub(crate) fn new(buffer: u32, far: u32, freed: Units<Symbol>) -> Lane {
         let buffer = InputBuffer { size: buffer, used: 0, leaving: VecDeque::new() };
-        Lane { buffer, queue: VecDeque::new(), credits: far, slots: far, freed, back }
+        Lane { buffer, queue: VecDeque::new(), credits: far, slots: far, freed }
     }
 
     /// Whether there is a credit for a packet that comes now.
@@ -77,15 +74,6 @@ impl Lane {
     pub(crate) fn is_idle(&mut self, now: Time) -> bool {
         self.buffer.leave(now);
         self.buffer.used == 0 && u64::from(self.credits) + self.freed.outstanding() == u64::from(self.slots)
-    }
-
-    /// Returns the credit for a slot of the buffer, free from `when` on.
-    ///
-    /// # Panics
-    /// When this is the first channel.
-    pub(crate) fn credit(&self, when: Time) {
-        let wire = self.back.as_ref().expect("the credits of a further channel have a wire");
-        wire.send_unit(when + wire.min_latency());
     }
 }
 

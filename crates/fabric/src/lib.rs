@@ -4,6 +4,7 @@
 //!   all that a receiver reads; its [`Label`] is for the network and for records.
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
 //!   the other end. [`pair`] is both at once.
+//! - [`LinkProtocol`] is for links with bit errors: a checksum of each packet, and resending.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
 //! - [`Faults`] are injected on links, by chance or by script.
 //! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, and a [`Torus`]
@@ -19,6 +20,7 @@ mod meter;
 mod packet;
 mod parcel;
 mod port;
+mod protocol;
 mod routing;
 mod switch;
 mod topology;
@@ -35,6 +37,7 @@ pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
 pub use parcel::Parcel;
 pub use port::{LinkSpec, Port, Turn, pair};
+pub use protocol::{BitErrorRate, LinkProtocol, Resend};
 pub use routing::{Route, Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};
 pub use topology::{Network, NetworkSpec, Topology, TopologyError};

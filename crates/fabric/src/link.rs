@@ -1,10 +1,11 @@
 //! Links: two wires between two nodes, and each end's view of the other.
 
 use crate::faults::{Faults, Injector, Place, Verdict};
+use crate::protocol::{Course, Framing, Resending};
 use crate::transit::{Span, Transit};
 use crate::{Channel, LinkSpec, Symbol};
 use nicety_kernel::{Sim, WireRx, WireTx, World};
-use nicety_types::{Account, NodeId, Stage, Time};
+use nicety_types::{Account, Duration, NodeId, Stage, Time};
 use std::rc::Rc;
 
 /// When a packet is given to the node at the end of a link.
@@ -34,11 +35,52 @@ pub(crate) struct Line {
     /// Whether it is inside a node, where no fault strikes.
     inner: bool,
     faults: Option<Rc<Injector>>,
+    /// Where the link has a protocol that sends again.
+    resending: Option<Box<Resending>>,
+}
+
+/// The use that a packet makes of its link.
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
+    /// Bytes on the wire.
+    pub(crate) bytes: u64,
+    /// How long they take when they lie complete in a buffer.
+    pub(crate) occupied: Duration,
+}
+
+/// A packet that was given to the wire.
+pub(crate) struct Sent {
+    /// A copy where it is duplicated, to be sent by [`Line::repeat`].
+    pub(crate) again: Option<Transit>,
+    /// Where the link's protocol keeps the serialiser longer.
+    pub(crate) held: Option<Held>,
+}
+
+impl Sent {
+    const DONE: Sent = Sent { again: None, held: None };
+}
+
+/// The serialiser's further use by a packet.
+pub(crate) struct Held {
+    /// When the last transmission began.
+    pub(crate) begin: Time,
+    /// When the next packet may begin.
+    pub(crate) until: Time,
+    /// How often the packet was sent again.
+    pub(crate) resent: u32,
 }
 
 impl Line {
-    pub(crate) fn new(wire: WireTx<Symbol>, delivery: Delivery, inner: bool) -> Line {
-        Line { wire, delivery, inner, faults: None }
+    pub(crate) fn new(
+        sim: &Sim,
+        wire: WireTx<Symbol>,
+        delivery: Delivery,
+        spec: &LinkSpec,
+        inner: bool,
+    ) -> Line {
+        let resend = spec.protocol.resend;
+        let resending = resend.map(|resend| Box::new(Resending::new(sim, wire.link(), resend, spec.latency)));
+        Line { wire, delivery, inner, faults: None, resending }
     }
 
     /// Its two ends in a network of so many hosts, `from` being the near one; none where it is inside a node.
@@ -49,43 +91,81 @@ impl Line {
     /// Injects faults, where `faults` has any for it.
     pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(from, hosts)?;
-        self.faults = Injector::new(faults, self.wire.link(), from, to);
+        let bit_errors = self.resending.as_ref().is_some_and(|resending| resending.has_bit_errors());
+        self.faults = Injector::new(faults, self.wire.link(), (from, to), bit_errors);
         self.faults.clone()
     }
 
-    /// Whether a packet may be duplicated.
+    /// Whether a packet may be duplicated, and its copy be delivered.
     pub(crate) fn duplicates(&self) -> bool {
-        self.faults.as_ref().is_some_and(|faults| faults.duplicates())
+        self.resending.is_none() && self.faults.as_ref().is_some_and(|faults| faults.duplicates())
     }
 
-    /// Gives a packet to the wire, to come out as `span` says. Returns a copy where it is duplicated, to be
-    /// sent by [`Line::repeat`].
-    pub(crate) fn send(&self, mut packet: Transit, mut span: Span) -> Option<Transit> {
+    /// Gives a packet to the wire, to come out as `span` says.
+    pub(crate) fn send(&self, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
+        if let Some(resending) = &self.resending {
+            return self.send_checked(resending, packet, span, wire);
+        }
         let Some(faults) = &self.faults else {
             self.give(packet, span);
-            return None;
+            return Sent::DONE;
         };
         let start = Time::from_ps(span.head.ps() - self.wire.min_latency().ps());
         let intact = faults.duplicates().then(|| packet.share());
-        let Verdict { lost, delay, again } = faults.judge(packet.inside(), start);
-        if lost {
-            if let Channel::Data(channel) = packet.channel {
-                self.wire.send(span.tail, Symbol::Lost(channel));
-            }
-            return None;
+        let Verdict { lost, delay, again, .. } = faults.judge(packet.inside(), start);
+        if lost.is_some() {
+            self.lose(&packet, span.tail);
+            return Sent::DONE;
         }
         (span.head, span.tail) = (span.head + delay, span.tail + delay);
         packet.trace.advance(Stage::LINK, span.head);
         self.give(packet, span);
-        intact.filter(|_| again)
+        Sent { again: intact.filter(|_| again), held: None }
+    }
+
+    /// The same on a link that sends again what is damaged or lost.
+    #[cold]
+    fn send_checked(&self, resending: &Resending, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
+        let latency = self.wire.min_latency();
+        let first = [span.head, span.tail].map(|time| Time::from_ps(time.ps() - latency.ps()));
+        let course = resending.course(
+            &mut packet,
+            self.faults.as_deref(),
+            wire.bytes,
+            (first[0], first[1]),
+            wire.occupied,
+        );
+        let Course { begin, end, free, resent, late } = course;
+        let held = (free > first[1]).then_some(Held { begin, until: free, resent });
+        if resent > 0 {
+            packet.trace.advance(Stage::LINK_RESENT, begin + latency);
+            span = Span { head: begin + latency, tail: end + latency, slowest: Stage::LINK };
+        }
+        match late {
+            None => self.lose(&packet, span.tail),
+            Some(late) => {
+                (span.head, span.tail) = (span.head + late, span.tail + late);
+                packet.trace.advance(Stage::LINK, span.head);
+                self.give(packet, span);
+            }
+        }
+        Sent { again: None, held }
+    }
+
+    /// A packet never comes, whose last byte would at `tail`.
+    fn lose(&self, packet: &Transit, tail: Time) {
+        if let Channel::Data(channel) = packet.channel {
+            self.wire.send(tail, Symbol::Lost(channel));
+        }
     }
 
     /// Gives the copy of a packet to the wire.
-    pub(crate) fn repeat(&self, packet: Transit, span: Span) {
+    pub(crate) fn repeat(&self, packet: Transit, span: Span) -> Sent {
         if let Some(faults) = &self.faults {
             faults.duplicated();
         }
         self.give(packet, span);
+        Sent::DONE
     }
 
     fn give(&self, packet: Transit, Span { head, tail, slowest }: Span) {
@@ -111,8 +191,8 @@ pub struct LinkEnd {
     pub(crate) sim: Sim,
     /// The transmit path.
     pub(crate) spec: LinkSpec,
-    /// Bytes of header and framing of received packets.
-    pub(crate) header_in: u64,
+    /// Of received packets.
+    pub(crate) framing_in: Framing,
     /// The node at the far end.
     pub(crate) far: Terminal,
     /// Packets that this end's buffer for each virtual channel holds.
@@ -155,10 +235,10 @@ pub fn link_between(
         further_a.push((a_to_b, a_from_b));
         further_b.push((b_to_a, b_from_a));
     }
-    let end = |near: Terminal, spec, far, header_in, (outgoing, incoming), further| LinkEnd {
+    let end = |near: Terminal, spec, far, framing_in, (outgoing, incoming), further| LinkEnd {
         sim: world.sim(near.node),
         spec,
-        header_in,
+        framing_in,
         far,
         buffer: near.buffer,
         outgoing,
@@ -166,8 +246,8 @@ pub fn link_between(
         further,
         inner: false,
     };
-    let near = end(a, of_a, b, of_b.header, (a_to_b, a_from_b), further_a);
-    (near, end(b, of_b, a, of_a.header, (b_to_a, b_from_a), further_b))
+    let near = end(a, of_a, b, Framing::of(&of_b), (a_to_b, a_from_b), further_a);
+    (near, end(b, of_b, a, Framing::of(&of_a), (b_to_a, b_from_a), further_b))
 }
 
 /// Joins a node's card to its router, inside the node: both ends of the link are the node's.
@@ -196,7 +276,7 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
     LinkEnd {
         sim: world.sim(at.node),
         spec,
-        header_in: spec.header,
+        framing_in: Framing::of(&spec),
         far: at,
         buffer: at.buffer,
         outgoing,

@@ -17,6 +17,8 @@ pub struct PortStatistics {
     pub sent_packets: u64,
     /// Their bytes on the wire, headers included.
     pub sent_bytes: u64,
+    /// How often packets went out again, since they had been lost or damaged on the link.
+    pub resent_packets: u64,
     /// How long the outgoing direction has been occupied.
     pub busy: Duration,
     /// How long packets that were ready to go out by this port waited for it or for credits, all of them
@@ -76,6 +78,11 @@ impl PortStatistics {
         self.queued += queued;
         self.busy = busy;
     }
+
+    pub(crate) fn resent(&mut self, packets: u32, busy: Duration) {
+        self.resent_packets += u64::from(packets);
+        self.busy = busy;
+    }
 }
 
 /// A port's statistics, written by the port and read after the run.
@@ -93,6 +100,10 @@ impl Meter {
 
     pub(crate) fn sent(&self, bytes: u64, queued: Duration, busy: Duration) {
         self.update(|s| s.sent(bytes, queued, busy));
+    }
+
+    pub(crate) fn resent(&self, packets: u32, busy: Duration) {
+        self.update(|s| s.resent(packets, busy));
     }
 
     fn update(&self, change: impl FnOnce(&mut PortStatistics)) {

@@ -1,10 +1,11 @@
 //! A node's end of a link.
 
 use crate::faults::{Faults, Injector, Place};
-use crate::link::Line;
+use crate::link::{Held, Line, Use};
 use crate::meter::{Meter, PortStatistics};
+use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
-use crate::{Channel, Delivery, LinkEnd, Packet, Parcel, Symbol, Terminal, link};
+use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Packet, Parcel, Symbol, Terminal, link};
 use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
@@ -23,6 +24,8 @@ pub struct LinkSpec {
     pub buffer: u32,
     /// How many virtual channels there are, at least one.
     pub channels: u8,
+    /// Word stuffing, checksum and resending.
+    pub protocol: LinkProtocol,
 }
 
 /// A packet's turn on a link; dropped without a launch, its credit is released.
@@ -55,8 +58,8 @@ pub struct Port {
     sim: Sim,
     /// The transmit path.
     spec: LinkSpec,
-    /// Bytes of header and framing of received packets.
-    header_in: u64,
+    /// Of packets sent and received.
+    framing: [Framing; 2],
     /// Packets that the buffer at this end holds.
     buffer: u32,
     link: RefCell<Stream>,
@@ -106,15 +109,15 @@ async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let LinkEnd { sim, spec, header_in, far, buffer, outgoing, incoming, further, inner } = end;
+        let LinkEnd { sim, spec, framing_in, far, buffer, outgoing, incoming, further, inner } = end;
         Port {
             spec,
-            header_in,
+            framing: [Framing::of(&spec), framing_in],
             buffer,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
             credits: Credits::new(&sim, u64::from(far.buffer)),
             further: further.into_iter().map(|wires| Further::new(&sim, far.buffer, wires)).collect(),
-            outgoing: Line::new(outgoing, far.delivery, inner),
+            outgoing: Line::new(&sim, outgoing, far.delivery, &spec, inner),
             incoming,
             in_buffer: Cell::new(0),
             meter: Meter::default(),
@@ -238,7 +241,7 @@ impl Port {
         if let Some(credit) = credit {
             credit.forget();
         }
-        let bytes = packet.payload.len() + self.spec.header;
+        let bytes = self.framing[0].bytes(packet.payload.len());
         let again = self.outgoing.duplicates().then(|| flight.clone());
         let message = packet.label.message;
         let (crossed, handed) = self.link.borrow_mut().cross_after(granted, message, bytes, flight);
@@ -249,7 +252,12 @@ impl Port {
         }
         let span = Span::of(&crossed);
         let packet = Transit::begin(packet, crossed.path);
-        if let Some((packet, flight)) = self.outgoing.send(packet, span).zip(again) {
+        let sent = self.outgoing.send(packet, span, Use { bytes, occupied: self.spec.gap.cover(bytes) });
+        if let Some(Held { begin, until, resent }) = sent.held {
+            self.link.borrow_mut().resend(Stage::LINK_RESENT, begin, until);
+            self.meter.resent(resent, self.busy());
+        }
+        if let Some((packet, flight)) = sent.again.zip(again) {
             self.repeat(packet, granted, flight);
         }
         handed
@@ -261,7 +269,7 @@ impl Port {
             let Some(credit) = self.try_credit(channel) else { return };
             credit.forget();
         }
-        let bytes = packet.bytes + self.spec.header;
+        let bytes = self.framing[0].bytes(packet.bytes);
         let (crossed, _) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
         self.meter.sent(bytes, Duration::ZERO, self.busy());
         let span = Span::of(&crossed);
@@ -297,7 +305,7 @@ impl Port {
                     if !packet.is_control() {
                         self.in_buffer.set(self.in_buffer.get() + 1);
                     }
-                    let bytes = packet.payload.len() + self.header_in;
+                    let bytes = self.framing[1].bytes(packet.payload.len());
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet;
                 }

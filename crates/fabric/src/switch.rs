@@ -19,12 +19,13 @@
 
 use crate::faults::{Faults, Injector, Place};
 use crate::lane::{Lane, Waiting};
-use crate::link::Line;
+use crate::link::{Held, Line, Sent, Use};
 use crate::meter::SwitchStatistics;
+use crate::protocol::Framing;
 use crate::transit::{Span, Trace, Transit};
 use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
-use nicety_kernel::{Handler, Preparation, Sim, WireRx, prefetch};
-use nicety_types::{Account, Duration, NodeId, Occupancy, Recorder, Resource, Stage, Time};
+use nicety_kernel::{Handler, Preparation, Sim, WireRx, WireTx, prefetch};
+use nicety_types::{Account, Duration, Gap, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,16 +64,18 @@ struct SwitchPort {
     output: Occupancy<Trace>,
     /// The first virtual channel.
     first: Lane,
-    /// The other virtual channels.
-    further: Box<[Lane]>,
+    /// The other virtual channels, and the wires that take the credits for slots of their buffers; those of the first are between
+    /// its packets.
+    further: Box<[(Lane, WireTx<Symbol>)]>,
     meter: PortStatistics,
 }
 
 /// A link's end without its incoming wires, whose symbols come to [`Inside`].
 struct Outgoing {
-    spec: crate::LinkSpec,
-    /// Bytes of header and framing of packets received by the same port.
-    header_in: u64,
+    latency: Duration,
+    gap: Gap,
+    /// Of packets sent and received.
+    framing: [Framing; 2],
     line: Line,
 }
 
@@ -103,16 +106,21 @@ impl Switch {
         let ports = RefCell::new(Vec::with_capacity(ends.len()));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
         for (port, end) in (0..).zip(ends) {
-            let LinkEnd { spec, header_in, far, buffer, outgoing, incoming, further, inner, .. } = end;
-            let lane = |channel, incoming: WireRx<Symbol>, back| {
+            let LinkEnd { spec, framing_in, far, buffer, outgoing, incoming, further, inner, .. } = end;
+            let lane = |channel, incoming: WireRx<Symbol>| {
                 let freed = incoming.handle(inside.clone(), number(port, channel));
-                Lane::new(buffer, far.buffer, freed, back)
+                Lane::new(buffer, far.buffer, freed)
             };
-            let further = (1..).zip(further).map(|(channel, (back, wire))| lane(channel, wire, Some(back)));
+            let further = (1..).zip(further).map(|(channel, (back, wire))| (lane(channel, wire), back));
             let port = SwitchPort {
-                end: Outgoing { spec, header_in, line: Line::new(outgoing, far.delivery, inner) },
+                end: Outgoing {
+                    latency: spec.latency,
+                    gap: spec.gap,
+                    framing: [Framing::of(&spec), framing_in],
+                    line: Line::new(&inside.sim, outgoing, far.delivery, &spec, inner),
+                },
                 output: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
-                first: lane(0, incoming, None),
+                first: lane(0, incoming),
                 further: further.collect(),
                 meter: PortStatistics::default(),
             };
@@ -165,7 +173,7 @@ impl Switch {
         let (now, mut ports) = (self.inside.sim.now(), self.inside.ports.borrow_mut());
         ports
             .iter_mut()
-            .all(|port| port.first.is_idle(now) && port.further.iter_mut().all(|lane| lane.is_idle(now)))
+            .all(|port| port.first.is_idle(now) && port.further.iter_mut().all(|(lane, _)| lane.is_idle(now)))
     }
 
     /// The counts of its ports so far.
@@ -235,7 +243,7 @@ impl Inside {
             Channel::Control => (0, input.first.buffer.used()),
             Channel::Data(came) => (came, input.lane(came).buffer.take(now)),
         };
-        input.meter.received(packet.bytes + input.end.header_in, in_buffer);
+        input.meter.received(input.end.framing[1].bytes(packet.bytes), in_buffer);
 
         // A stage with a latency and no gap: every byte leaves that much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
@@ -263,10 +271,7 @@ fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time)
     let (left, again) = out.send(packet, span, granted, Line::send);
     if let Some((mut again, trace)) = again.zip(trace).filter(|_| out.has_place(channel)) {
         again.trace = trace;
-        out.send(again, span, granted, |line, packet, span| {
-            line.repeat(packet, span);
-            None
-        });
+        out.send(again, span, granted, |line, packet, span, _| line.repeat(packet, span));
     }
     if channel != Channel::Control {
         let input = &mut ports[from as usize];
@@ -280,7 +285,7 @@ impl SwitchPort {
     fn lane(&mut self, channel: u8) -> &mut Lane {
         match channel.checked_sub(1) {
             None => &mut self.first,
-            Some(further) => &mut self.further[usize::from(further)],
+            Some(further) => &mut self.further[usize::from(further)].0,
         }
     }
 
@@ -288,7 +293,10 @@ impl SwitchPort {
     fn credit(&self, channel: u8, when: Time) {
         match channel.checked_sub(1) {
             None => self.end.line.credit(when),
-            Some(further) => self.further[usize::from(further)].credit(when),
+            Some(further) => {
+                let wire = &self.further[usize::from(further)].1;
+                wire.send_unit(when + wire.min_latency());
+            }
         }
     }
 
@@ -308,20 +316,20 @@ impl SwitchPort {
     }
 
     /// Gives a packet its time on the output, and then to `give`. Returns when its last byte will have left,
-    /// and the result of `give`.
+    /// and the copy of a duplicated packet.
     fn send(
         &mut self,
         mut packet: Transit,
         Span { head, tail, slowest }: Span,
         granted: Time,
-        give: impl FnOnce(&Line, Transit, Span) -> Option<Transit>,
+        give: impl FnOnce(&Line, Transit, Span, Use) -> Sent,
     ) -> (Time, Option<Transit>) {
         if let Channel::Data(channel) = packet.channel {
             self.lane(channel).spend();
         }
         let SwitchPort { end, output, meter, .. } = self;
-        let bytes = packet.bytes + end.spec.header;
-        let occupied = end.spec.gap.cover(bytes);
+        let bytes = end.framing[0].bytes(packet.bytes);
+        let occupied = end.gap.cover(bytes);
         let start = output.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
         // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
         let slowest = if tail > start + occupied { slowest } else { Stage::LINK };
@@ -329,8 +337,13 @@ impl SwitchPort {
         let left = output.free();
         meter.sent(bytes, start.since(head), output.busy());
 
-        let out = Span { head: start + end.spec.latency, tail: left + end.spec.latency, slowest };
+        let out = Span { head: start + end.latency, tail: left + end.latency, slowest };
         packet.trace.advance(Stage::LINK, out.head);
-        (left, give(&end.line, packet, out))
+        let sent = give(&end.line, packet, out, Use { bytes, occupied });
+        if let Some(Held { begin, until, resent }) = sent.held {
+            output.resend(Stage::LINK_RESENT, begin, until);
+            meter.resent(resent, output.busy());
+        }
+        (left, sent.again)
     }
 }

@@ -155,7 +155,12 @@ impl Topology {
             Topology::Torus(torus) => (ports, switches) = torus.build(world, hosts, spec)?,
         }
         let meters = ports.iter().map(Port::meter).collect();
-        Ok((ports, Network { hosts: meters, switches, faults: Vec::new() }))
+        let mut network = Network { hosts: meters, switches, faults: Vec::new() };
+        let links = hosts.iter().map(|host| &host.1).chain([&spec.link]);
+        if links.map(|link| link.protocol).any(|protocol| protocol.has_bit_errors()) {
+            network.inject(&Faults::default(), &mut ports).expect("no link is named");
+        }
+        Ok((ports, network))
     }
 }
 
@@ -262,7 +267,12 @@ impl Network {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),
             switches: self.switches.iter().map(Switch::statistics).collect(),
-            faults: self.faults.iter().map(|link| link.statistics()).collect(),
+            faults: self
+                .faults
+                .iter()
+                .filter(|link| !link.is_silent())
+                .map(|link| link.statistics())
+                .collect(),
         }
     }
 }

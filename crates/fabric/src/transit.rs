@@ -115,6 +115,12 @@ impl Account for Trace {
         if until <= self.at {
             return;
         }
+        if stage == Stage::LINK_RESENT {
+            // Rare, so that it has no total of its own here.
+            self.before.advance(stage, self.before.at() + until.since(self.at));
+            self.at = until;
+            return;
+        }
         let totals = [
             (Stage::LINK, &mut self.link),
             (Stage::SWITCH, &mut self.switch),

@@ -1,6 +1,6 @@
 //! Virtual channels of a link: each has a buffer and credits of its own, and all share the wire.
 
-use nicety_fabric::{Channel, HeaderBytes, Label, LinkSpec, Packet, Symbol};
+use nicety_fabric::{Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Packet, Symbol};
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
 use proptest::prelude::*;
@@ -19,7 +19,8 @@ type Came = (u64, u8, u64);
 fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<Came> {
     let channels = packets.len() as u8;
     let latency = Duration::from_ps(33_400);
-    let spec = LinkSpec { latency, gap: Gap::new(20, 1), header: 0, buffer, channels };
+    let spec =
+        LinkSpec { latency, gap: Gap::new(20, 1), header: 0, buffer, channels, protocol: LinkProtocol::NONE };
     let mut world: World<Symbol> = World::new(Config { shards, ..Config::default() });
     let (a, b) = (world.add_node(), world.add_node());
     let (near, far) = nicety_fabric::pair(&mut world, a, b, spec);
@@ -87,8 +88,14 @@ fn a_full_channel_does_not_stop_the_other() {
 #[test]
 #[should_panic(expected = "a credit is of one virtual channel")]
 fn a_packet_takes_no_credit_of_another_channel() {
-    let spec =
-        LinkSpec { latency: Duration::from_ns(1), gap: Gap::new(1, 1), header: 0, buffer: 1, channels: 2 };
+    let spec = LinkSpec {
+        latency: Duration::from_ns(1),
+        gap: Gap::new(1, 1),
+        header: 0,
+        buffer: 1,
+        channels: 2,
+        protocol: LinkProtocol::NONE,
+    };
     let mut world: World<Symbol> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
     let (port, _far) = nicety_fabric::pair(&mut world, a, b, spec);

@@ -2,7 +2,9 @@
 //! lost, doubled, reordered or stuck however small the buffers, and shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, ps};
-use nicety_fabric::{FatTree, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec, Topology, UpRouting};
+use nicety_fabric::{
+    FatTree, LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec, Topology, UpRouting,
+};
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Stage};
 use proptest::prelude::*;
@@ -42,6 +44,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
                     header,
                     buffer: card,
                     channels: 1,
+                    protocol: LinkProtocol::NONE,
                 },
                 switch: SwitchSpec { latency: ps(through), ports: 36, buffer: switch },
                 router: None,
@@ -148,7 +151,7 @@ proptest! {
         // All to all, many packets, one slot in every buffer, and receivers that take longer than links.
         let hosts = 2 * half.pow(levels);
         let spec = NetworkSpec {
-            link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1 },
+            link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1, protocol: LinkProtocol::NONE },
             switch: SwitchSpec { latency: ps(500), ports: 36, buffer: 1 }, router: None,
         };
         let tree = FatTree::new(2 * half, Some(levels)).unwrap().routed(up);

@@ -1,9 +1,9 @@
 //! Faults on links: their effect on packets, and that credits, timing and other links are not affected.
 
 use nicety_fabric::{
-    Cause, Channel, FaultStatistics, Faults, HeaderBytes, Label, LinkFaults, LinkSpec, LostPacket,
-    NetworkSpec, NetworkStatistics, NodeFailure, Outage, Packet, Place, Port, Rates, SwitchSpec, Symbol,
-    Topology,
+    Cause, Channel, FaultStatistics, Faults, HeaderBytes, Label, LinkFaults, LinkProtocol, LinkSpec,
+    LostPacket, NetworkSpec, NetworkStatistics, NodeFailure, Outage, Packet, Place, Port, Rates, SwitchSpec,
+    Symbol, Topology,
 };
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Segment, Time};
@@ -32,6 +32,7 @@ fn spec(buffer: u32) -> NetworkSpec {
             header: 0,
             buffer,
             channels: 1,
+            protocol: LinkProtocol::NONE,
         },
         switch: SwitchSpec { latency: Duration::from_ns(50), ports: 8, buffer },
         router: None,

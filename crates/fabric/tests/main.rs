@@ -4,6 +4,7 @@ mod channels;
 mod fat_tree;
 mod fat_tree_traffic;
 mod faults;
+mod protocol;
 mod switch;
 mod switch_beside;
 mod switch_support;

@@ -1,7 +1,7 @@
 //! Random traffic through a switch: nothing is lost, doubled, reordered or stuck, and shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, ps};
-use nicety_fabric::{LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
+use nicety_fabric::{LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Path};
 use proptest::prelude::*;
@@ -25,6 +25,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
                 header,
                 buffer: card,
                 channels: 1,
+                protocol: LinkProtocol::NONE,
             },
             switch: SwitchSpec { latency: ps(switch), ports: 8, buffer },
             router: None,

@@ -3,7 +3,8 @@
 
 use crate::switch_support::{Net, Received, Send, at, ps};
 use nicety_fabric::{
-    LinkSpec, NetworkSpec, NetworkStatistics, RouterSpec, SwitchSpec, Topology, Torus, TorusShape,
+    LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, RouterSpec, SwitchSpec, Topology, Torus,
+    TorusShape,
 };
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Stage};
@@ -38,6 +39,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
                     header,
                     buffer: card,
                     channels: 1,
+                    protocol: LinkProtocol::NONE,
                 },
                 switch: SwitchSpec { latency: ps(0), ports: 2, buffer: 1 },
                 router: Some(RouterSpec {
@@ -140,7 +142,14 @@ proptest! {
 fn a_saturated_torus_does_not_lock_up() {
     // All to all, many packets, one slot in every buffer, and receivers that take longer than links.
     let router = Some(RouterSpec { latency: ps(500), buffer: 1, entry: 1, gap: None });
-    let link = LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1 };
+    let link = LinkSpec {
+        latency: ps(1_000),
+        gap: Gap::new(20, 1),
+        header: 0,
+        buffer: 1,
+        channels: 1,
+        protocol: LinkProtocol::NONE,
+    };
     let spec = NetworkSpec { link, switch: SwitchSpec { latency: ps(0), ports: 2, buffer: 1 }, router };
     for sizes in [&[8][..], &[7], &[2, 2, 2], &[5, 4], &[4, 4, 4], &[3, 3, 3], &[1, 6, 2]] {
         let torus = Torus::new(sizes).unwrap();

@@ -104,6 +104,8 @@ pub struct LinkReport {
     pub duplicated: u64,
     /// Packets that were delayed.
     pub reordered: u64,
+    /// Those among `packets` that the link sent again, having lost or damaged them; on links that do so.
+    pub resent: u64,
 }
 
 impl RunReport {
@@ -160,7 +162,15 @@ impl PortalsReport {
 
 impl LinkReport {
     fn of(link: &FaultStatistics) -> LinkReport {
-        let &FaultStatistics { from, to, packets, lost, corrupted, duplicated, reordered } = link;
-        LinkReport { link: format!("{from} -> {to}"), packets, lost, corrupted, duplicated, reordered }
+        let &FaultStatistics { from, to, packets, lost, corrupted, duplicated, reordered, resent } = link;
+        LinkReport {
+            link: format!("{from} -> {to}"),
+            packets,
+            lost,
+            corrupted,
+            duplicated,
+            reordered,
+            resent,
+        }
     }
 }

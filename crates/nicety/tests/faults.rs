@@ -340,7 +340,7 @@ fn faults_of_one_link_are_counted_there() {
     let overrides = reliable();
     let scenario = Scenario { topology: Topology::Star, nodes: 3, messages, faults, overrides };
     let run = run(&scenario, 1).unwrap();
-    let [FaultStatistics { from, to, packets, lost, corrupted, duplicated, reordered }] =
+    let [FaultStatistics { from, to, packets, lost, corrupted, duplicated, reordered, .. }] =
         run.network.faults.as_slice()
     else {
         panic!("{:?}", run.network.faults)

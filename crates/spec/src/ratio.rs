@@ -135,16 +135,26 @@ impl Ratio {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// Reads `0.25`, "25 %" or "1/3"; the error continues a sentence that begins with the text.
+    /// Reads `0.25`, "25 %", "1/3" or `2.5e-3`; the error continues a sentence that begins with the text.
     pub(crate) fn parse(text: &str) -> Result<Ratio, &'static str> {
+        const LONG: &str = "has more digits than 64 bits hold";
         let text = text.trim();
         let (number, percent) = match text.strip_suffix('%') {
             Some(number) => (number.trim_end(), 100),
             None => (text, 1),
         };
-        let value = Rational::parse(number)?.times(Rational::new(1, percent));
-        let (numerator, denominator) =
-            value.and_then(Rational::fraction).ok_or("has more digits than 64 bits hold")?;
+        let (number, power) = match number.split_once(['e', 'E']) {
+            None => (number, Rational::new(1, 1)),
+            Some((number, exponent)) => {
+                let exponent = exponent.parse::<i32>().map_err(|_| "is not a number")?;
+                let scale = 10u128.checked_pow(exponent.unsigned_abs()).ok_or(LONG)?;
+                let power = if exponent < 0 { Rational::new(1, scale) } else { Rational::new(scale, 1) };
+                (number, power)
+            }
+        };
+        let value =
+            Rational::parse(number)?.times(Rational::new(1, percent)).and_then(|value| value.times(power));
+        let (numerator, denominator) = value.and_then(Rational::fraction).ok_or(LONG)?;
         Ok(Ratio { numerator, denominator })
     }
 }
@@ -181,6 +191,13 @@ mod tests {
         assert_eq!(Ratio::parse("1/3").unwrap().to_string(), "1/3");
         assert!(Ratio::ZERO < quarter && quarter < Ratio::ONE);
         assert_eq!(quarter.as_f64(), 0.25);
+        let rate = Ratio::parse("2.36e-14").unwrap();
+        assert_eq!((rate.numerator(), rate.denominator()), (59, 2_500_000_000_000_000));
+        assert_eq!(Ratio::parse("25e-2"), Ok(quarter));
+        assert_eq!(Ratio::parse("0.0025E2"), Ok(quarter));
+        for text in ["e-3", "1e", "1e1.5", "1e-99", "1e--3"] {
+            assert!(Ratio::parse(text).is_err(), "{text}");
+        }
         assert_eq!(Ratio::parse("x"), Err("is not a number"));
         assert_eq!(Ratio::parse("0.00000000000000000001"), Err("has more digits than 64 bits hold"));
         assert!(Rational::parse(&format!("0.{}", "1".repeat(40))).is_err());

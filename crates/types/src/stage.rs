@@ -137,6 +137,8 @@ common! {
     LINK = 210, "link";
     /// Waiting for the link, or for a credit of the receiver.
     LINK_QUEUED = 220, "link, queued";
+    /// The link sends the packet again, which was damaged or lost there: from its first transmission to its last.
+    LINK_RESENT = 230, "link, resent";
     /// Through a switch.
     SWITCH = 260, "switch";
     /// Waiting inside a switch.

@@ -113,6 +113,17 @@ impl<P: Account> Occupancy<P> {
         start
     }
 
+    /// The last user begins anew at `begin`, after time accounted as `stage`, and the resource is occupied until `until`.
+    pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
+        if let Some(last) = &mut self.last {
+            last.path.advance(stage, begin);
+            if let Some(probe) = self.probe.as_ref().filter(|_| until > self.free) {
+                probe.claimed(last.message, self.free, until.since(self.free), stage);
+            }
+        }
+        self.hold(until);
+    }
+
     /// Keeps the resource occupied until `until`, if it would be free before: its user has not finished.
     pub fn hold(&mut self, until: Time) {
         if until > self.free {
@@ -200,6 +211,11 @@ impl Stream {
         handed.advance(slowest, last);
         path.advance(stage, start + self.latency);
         (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
+    }
+
+    /// As [`Occupancy::resend`].
+    pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
+        self.occupancy.resend(stage, begin, until);
     }
 
     /// Takes bytes that lie complete in a buffer, and frees the buffer when the last one has been handed

@@ -147,6 +147,7 @@ class LinkReport:
         corrupted: Packets of which a byte was damaged.
         duplicated: Packets of which a second one followed.
         reordered: Packets that were delayed.
+        resent: Those among `packets` that the link sent again, having lost or damaged them; on links that do so.
     """
 
     link: str
@@ -155,6 +156,7 @@ class LinkReport:
     corrupted: int
     duplicated: int
     reordered: int
+    resent: int
 
 
 @dataclass(frozen=True)

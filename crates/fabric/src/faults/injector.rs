@@ -15,8 +15,10 @@ const RECENT_KEPT: usize = 1000;
 
 /// The fate of a packet.
 pub(crate) struct Verdict {
-    /// Whether it never arrives.
-    pub(crate) lost: bool,
+    /// Why it never arrives, if so.
+    pub(crate) lost: Option<Cause>,
+    /// Whether bits are flipped.
+    pub(crate) damaged: bool,
     /// Its delay.
     pub(crate) delay: Duration,
     /// Whether it is duplicated.
@@ -31,6 +33,8 @@ pub(crate) struct Injector {
     down: Vec<Outage>,
     /// In ascending order.
     drop: Vec<u64>,
+    /// Whether it is there only for the bit errors of the link itself.
+    idle: bool,
     state: RefCell<State>,
 }
 
@@ -99,14 +103,20 @@ impl Happening {
 }
 
 impl Injector {
-    /// The injector of a direction of a link; none where it has no faults.
-    pub(crate) fn new(faults: &Faults, link: LinkId, from: Place, to: Place) -> Option<Rc<Injector>> {
+    /// The injector of a direction of a link; none where it has no faults, nor bit errors of its own.
+    pub(crate) fn new(
+        faults: &Faults,
+        link: LinkId,
+        (from, to): (Place, Place),
+        bit_errors: bool,
+    ) -> Option<Rc<Injector>> {
         let own = faults.links.iter().find(|link| (link.from, link.to) == (from, to));
         let rates = own.map_or(faults.rates, |link| link.rates);
         let (down, mut drop) = own.map_or_else(Default::default, |own| (own.down.clone(), own.drop.clone()));
         let ends = |failure: &NodeFailure| failure.node == from || failure.node == to;
         let nodes: Vec<NodeFailure> = faults.nodes.iter().copied().filter(ends).collect();
-        if rates.are_zero() && down.is_empty() && drop.is_empty() && nodes.is_empty() {
+        let idle = rates.are_zero() && down.is_empty() && drop.is_empty() && nodes.is_empty();
+        if idle && !bit_errors {
             return None;
         }
         drop.sort_unstable();
@@ -126,18 +136,68 @@ impl Injector {
                 corrupted: 0,
                 duplicated: 0,
                 reordered: 0,
+                resent: 0,
             },
             lost: [Vec::new(), Vec::new()],
             recent: VecDeque::new(),
             causes: Vec::new(),
         };
-        Some(Rc::new(Injector { from, to, nodes, down, drop, state: RefCell::new(state) }))
+        Some(Rc::new(Injector { from, to, nodes, down, drop, idle, state: RefCell::new(state) }))
     }
 
     /// Decides the fate of a packet whose first byte goes out at `start`, and damages it where that is
     /// decided.
     pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
+        let (verdict, damage) = self.draw(state, start);
+        if let Some(cause) = verdict.lost {
+            state.statistics.lost += 1;
+            state.note(self.lost(packet, start, cause), packet.is_control());
+            return Verdict { delay: Duration::ZERO, again: false, ..verdict };
+        }
+        if let Some((at, mask)) = damage {
+            let header = packet.header.as_slice().len() as u64;
+            let length = header + packet.payload.len();
+            if length > 0 {
+                state.statistics.corrupted += 1;
+                state.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
+                match at % length {
+                    at if at < header => packet.header.damage(at as usize, mask),
+                    at => packet.payload.damage(at - header, mask),
+                }
+            }
+        }
+        state.statistics.reordered += u64::from(!verdict.delay.is_zero());
+        verdict
+    }
+
+    /// Decides the fate of a transmission that begins at `start` on a link that checks and sends again.
+    pub(crate) fn judge_checked(&self, start: Time) -> Verdict {
+        let state = &mut *self.state.borrow_mut();
+        let verdict = self.draw(state, start).0;
+        let arrives = verdict.lost.is_none() && !verdict.damaged;
+        state.statistics.reordered += u64::from(arrives && !verdict.delay.is_zero());
+        verdict
+    }
+
+    /// A transmission on such a link was damaged, or lost; whether the packet is sent again.
+    pub(crate) fn failed_transmission(&self, cause: Cause, again: bool) {
+        let statistics = &mut self.state.borrow_mut().statistics;
+        match cause {
+            Cause::BitErrors => statistics.corrupted += 1,
+            _ => statistics.lost += 1,
+        }
+        statistics.resent += u64::from(again);
+    }
+
+    /// A packet is lost, as its link has sent it as often as it may, the last time at `start`.
+    pub(crate) fn give_up(&self, packet: &Packet, start: Time, cause: Cause) {
+        let packet = (self.lost(packet, start, cause), packet.is_control());
+        self.state.borrow_mut().note(packet.0, packet.1);
+    }
+
+    /// Draws a packet's fate, and where the damage is, if any.
+    fn draw(&self, state: &mut State, start: Time) -> (Verdict, Option<(u64, u8)>) {
         let State { rng, statistics, .. } = state;
         statistics.packets += 1;
         let (loss, corrupted) = (state.loss.draw(rng), state.corruption.draw(rng));
@@ -148,30 +208,16 @@ impl Injector {
         };
         // Where the damage is depends on the packet's length, so it is drawn whether the packet arrives or not.
         let damage = corrupted.then(|| (rng.next_u64(), 1 + rng.below(255) as u8));
-
-        let cause = self.failed(start).or_else(|| {
+        let lost = self.failed(start).or_else(|| {
             let named = self.drop.binary_search(&statistics.packets).is_ok();
             named.then_some(Cause::Dropped).or_else(|| loss.then_some(Cause::Chance))
         });
-        if let Some(cause) = cause {
-            statistics.lost += 1;
-            state.note(self.lost(packet, start, cause), packet.is_control());
-            return Verdict { lost: true, delay: Duration::ZERO, again: false };
-        }
-        if let Some((at, mask)) = damage {
-            let header = packet.header.as_slice().len() as u64;
-            let length = header + packet.payload.len();
-            if length > 0 {
-                statistics.corrupted += 1;
-                state.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
-                match at % length {
-                    at if at < header => packet.header.damage(at as usize, mask),
-                    at => packet.payload.damage(at - header, mask),
-                }
-            }
-        }
-        state.statistics.reordered += u64::from(!delay.is_zero());
-        Verdict { lost: false, delay, again }
+        (Verdict { lost, damaged: corrupted, delay, again }, damage)
+    }
+
+    /// Whether there is nothing to tell of it: no fault was to strike, and no bit was hit.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.idle && self.state.borrow().statistics.corrupted == 0
     }
 
     /// Whether packets can be duplicated.
@@ -253,8 +299,9 @@ mod tests {
         let (a, b) = (Place::Host(0), Place::Host(1));
         let nodes = vec![NodeFailure { node: Place::Host(2), at: Time::ZERO }];
         let faults = Faults { nodes, ..Faults::default() };
-        assert!(Injector::new(&faults, LinkId(0), a, b).is_none());
+        assert!(Injector::new(&faults, LinkId(0), (a, b), false).is_none());
         let rates = Rates { loss: 0.1, ..Rates::default() };
-        assert!(Injector::new(&Faults { rates, ..faults }, LinkId(0), a, b).is_some());
+        assert!(Injector::new(&faults, LinkId(0), (a, b), true).is_some_and(|link| link.is_silent()));
+        assert!(Injector::new(&Faults { rates, ..faults }, LinkId(0), (a, b), false).is_some());
     }
 }

@@ -5,6 +5,8 @@
 //! seeded by [`Faults::seed`] and the direction, and draws the same number of times for every packet, so the
 //! faults of one link depend on no other, and not on shards. A direction without faults has no injector.
 //!
+//! A link with a [protocol](crate::LinkProtocol) of its own makes up for faults: each transmission is judged.
+//!
 //! **Credits do not leak.** They are kept by the links themselves, and are never lost. The far end learns of
 //! a lost packet, and frees its buffer slot at once.
 
@@ -215,6 +217,8 @@ pub enum Cause {
     NodeDown(NodeFailure),
     /// Not lost in flight, but damaged, so that its receiver may have no use for it.
     Damaged,
+    /// Because it was damaged each time that the link sent it.
+    BitErrors,
 }
 
 impl Cause {
@@ -258,6 +262,7 @@ impl fmt::Display for LostPacket {
         write!(f, ", lost on {from} -> {to} at {time}")?;
         match cause {
             Cause::Chance | Cause::Dropped | Cause::Damaged => Ok(()),
+            Cause::BitErrors => write!(f, ": damaged each time that the link sent it"),
             Cause::LinkDown(outage) => write!(f, ": the link is {outage}"),
             Cause::NodeDown(failure) => write!(f, ": {} is down from {} on", failure.node, failure.at),
         }
@@ -281,6 +286,8 @@ pub struct FaultStatistics {
     pub duplicated: u64,
     /// Those that were delayed.
     pub reordered: u64,
+    /// Those among [`FaultStatistics::packets`] that the link sent again, having lost or damaged them.
+    pub resent: u64,
 }
 
 #[cfg(test)]

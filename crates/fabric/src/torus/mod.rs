@@ -16,8 +16,8 @@ pub use shape::{Hop, TorusShape};
 use crate::link::{inner_link, link_between};
 use crate::topology::card;
 use crate::{
-    Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
-    TopologyError, Transit,
+    Delivery, LinkEnd, LinkProtocol, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol,
+    Terminal, TopologyError, Transit,
 };
 use nicety_kernel::World;
 use nicety_types::{Duration, Gap, NodeId};
@@ -164,7 +164,8 @@ impl Torus {
         let mut ends: Vec<Vec<Option<LinkEnd>>> = Vec::with_capacity(hosts.len());
         for host in hosts {
             let gap = router.gap.unwrap_or(host.1.gap);
-            let inner = LinkSpec { latency: INNER_LATENCY, gap, channels: 1, ..host.1 };
+            let protocol = LinkProtocol::NONE;
+            let inner = LinkSpec { latency: INNER_LATENCY, gap, channels: 1, protocol, ..host.1 };
             let (near, far) = inner_link(world, card(host), entry(host.0), inner);
             ports.push(Port::new(near));
             ends.push(std::iter::once(Some(far)).chain((0..2 * DIMENSIONS).map(|_| None)).collect());

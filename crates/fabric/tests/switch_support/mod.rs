@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet, Port, SwitchSpec,
-    Symbol, Topology,
+    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet,
+    Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, RunError, Server, Sim, Summary, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
@@ -21,7 +21,14 @@ pub const fn at(ps: u64) -> Time {
 
 /// The link and the switch of the sPIN paper: 20 ps a byte, 33.4 ns, 50 ns.
 pub const SPIN: NetworkSpec = NetworkSpec {
-    link: LinkSpec { latency: ps(33_400), gap: Gap::new(20, 1), header: 0, buffer: 256, channels: 1 },
+    link: LinkSpec {
+        latency: ps(33_400),
+        gap: Gap::new(20, 1),
+        header: 0,
+        buffer: 256,
+        channels: 1,
+        protocol: LinkProtocol::NONE,
+    },
     switch: SwitchSpec { latency: ps(50_000), ports: 36, buffer: 32 },
     router: None,
 };

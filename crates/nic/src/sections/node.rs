@@ -1,8 +1,8 @@
 //! The design-independent part of a card's spec: the host, the network, the job launcher.
 
-use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
+use nicety_fabric::{BitErrorRate, LinkProtocol, LinkSpec, Resend, RouterSpec, SwitchSpec};
 use nicety_host::HostSpec;
-use nicety_spec::{Reader, Section};
+use nicety_spec::{Ratio, Reader, Section};
 use nicety_types::Duration;
 
 /// The surroundings of a card.
@@ -32,6 +32,7 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
         buffer,
         channels: 1,
+        protocol: read_protocol(&s),
     };
     let s = reader.section("switch");
     let switch = SwitchSpec {
@@ -43,6 +44,33 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
     NodeSpec { host, link, switch, router, barrier }
+}
+
+/// Reads the keys of the link's protocol, which may be left out: word stuffing, and checksum and resending.
+fn read_protocol(s: &Section<'_>) -> LinkProtocol {
+    let mut protocol = LinkProtocol::NONE;
+    if s.has("stuffing") || s.has("stuffing_every") {
+        protocol.stuffing = s.size("stuffing", 1..=4096, "a control word stuffed into the stream of packets");
+        let doc = "bytes of packets between control words";
+        protocol.stuffing_every = s.size("stuffing_every", 1..=1 << 20, doc);
+    }
+    let keys = ["retries", "retry_timeout", "bit_error_rate"];
+    if !keys.iter().any(|key| s.has(key)) {
+        return protocol;
+    }
+    let retries =
+        s.count("retries", 0..=1000, "how often the link sends a damaged or lost packet again") as u32;
+    let timeout =
+        s.time("retry_timeout", "from a packet's last byte until it is sent again where no answer comes");
+    let latency = s.time("latency", "flight time of a link; at least 1 ps");
+    if s.has("retry_timeout") && timeout < latency + latency {
+        let help = "write a time of at least twice link.latency, for example \"2 us\"";
+        s.refuse("retry_timeout", "an answer takes the link's latency forth and back", help);
+    }
+    let rate = |key| s.ratio(key, Ratio::ZERO..=Ratio::ONE, "how many of the bits on a link are hit");
+    let rate = if s.has("bit_error_rate") { rate("bit_error_rate") } else { Ratio::ZERO };
+    let bit_errors = BitErrorRate::new(rate.numerator(), rate.denominator());
+    LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }
 }
 
 /// Reads the section of routers, which may be left out as a whole.

@@ -87,6 +87,7 @@ impl Causes {
             Cause::Chance => "lost by chance".to_owned(),
             Cause::Dropped => "lost as the faults name them".to_owned(),
             Cause::Damaged => DAMAGED.to_owned(),
+            Cause::BitErrors => "damaged each time that the link sent them".to_owned(),
             Cause::NodeDown(failure) => format!("{} is down from {} on", failure.node, failure.at),
             Cause::LinkDown(outage) => format!("the link {from} -> {to} is {outage}"),
         };

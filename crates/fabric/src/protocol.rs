@@ -1,0 +1,243 @@
+//! The protocol of a link: word stuffing, a checksum of each packet, and resending (go-back-N).
+//!
+//! The far end checks each packet. It answers a damaged one with a NAK, and the sender begins again with it; a lost one is not
+//! acknowledged, and the sender begins again after its timeout. Packets that it has sent meanwhile are discarded by the far
+//! end, which takes them in the order of their numbers, and are sent again. So for all that happens behind the damaged packet,
+//! it has held the wire from its first transmission until the last one has gone out: that is how it is computed, in one step. A duplicate
+//! is known by its number and discarded, and a late packet holds up those behind it.
+
+use crate::LinkSpec;
+use crate::faults::{Cause, Injector};
+use crate::transit::Transit;
+use nicety_kernel::{Rng, Sim};
+use nicety_types::{Duration, LinkId, Time};
+use std::cell::RefCell;
+
+/// The protocol of a link beside its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkProtocol {
+    /// Bytes of control words that are stuffed into the stream behind every [`LinkProtocol::stuffing_every`] bytes.
+    pub stuffing: u64,
+    /// Bytes of packets between control words, at least one.
+    pub stuffing_every: u64,
+    /// Checksum and resending; none on a link that takes what comes.
+    pub resend: Option<Resend>,
+}
+
+impl LinkProtocol {
+    /// Nothing of it.
+    pub const NONE: LinkProtocol = LinkProtocol { stuffing: 0, stuffing_every: 1, resend: None };
+
+    /// Whether bits may be hit on the link.
+    pub(crate) fn has_bit_errors(&self) -> bool {
+        self.resend.is_some_and(|resend| !resend.bit_errors.is_zero())
+    }
+}
+
+/// A checksum of each packet, and resending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resend {
+    /// How often a packet is sent again before it is lost.
+    pub retries: u32,
+    /// From a packet's last byte until it is sent again where no answer comes.
+    pub timeout: Duration,
+    /// How many bits are hit.
+    pub bit_errors: BitErrorRate,
+}
+
+/// The probability of a bit to be hit, in units of 2^-63.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BitErrorRate(u64);
+
+/// Probability 1.
+const ONE: u64 = 1 << 63;
+
+impl BitErrorRate {
+    /// No bit is ever hit.
+    pub const ZERO: BitErrorRate = BitErrorRate(0);
+
+    /// This fraction, to the nearest 2^-63.
+    ///
+    /// # Panics
+    /// When it is more than 1 or its denominator is zero.
+    pub fn new(numerator: u64, denominator: u64) -> BitErrorRate {
+        assert!(numerator <= denominator && denominator > 0, "a probability of {numerator}/{denominator}");
+        let doubled = (u128::from(numerator) << 64) / u128::from(denominator);
+        BitErrorRate(doubled.div_ceil(2) as u64)
+    }
+
+    const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The probability, in units of 2^-63, that so many bytes are hit: 1 - (1 - rate)^bits.
+    fn of_bytes(self, bytes: u64) -> u64 {
+        // Whole numbers, so that it is the same on every machine.
+        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 63) as u64;
+        let (mut intact, mut power, mut bits) = (ONE, ONE - self.0, u128::from(bytes) * 8);
+        while bits > 0 {
+            if bits & 1 == 1 {
+                intact = times(intact, power);
+            }
+            power = times(power, power);
+            bits >>= 1;
+        }
+        ONE - intact
+    }
+}
+
+/// Bytes on the wire beside a packet's payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    // Few bytes: every port of every switch has them.
+    header: u32,
+    stuffing: u32,
+    every: u32,
+}
+
+impl Framing {
+    /// # Panics
+    /// When a number is 2^32 or more.
+    pub(crate) fn of(spec: &LinkSpec) -> Framing {
+        let few = |bytes: u64| u32::try_from(bytes).expect("fewer than 2^32 bytes");
+        let LinkProtocol { stuffing, stuffing_every, .. } = spec.protocol;
+        Framing { header: few(spec.header), stuffing: few(stuffing), every: few(stuffing_every) }
+    }
+
+    /// Bytes on the wire of a packet with this payload.
+    pub(crate) fn bytes(self, payload: u64) -> u64 {
+        let bytes = payload + u64::from(self.header);
+        match self.stuffing {
+            0 => bytes,
+            stuffing => bytes + bytes / u64::from(self.every) * u64::from(stuffing),
+        }
+    }
+}
+
+/// The sending end of a link with resending.
+pub(crate) struct Resending {
+    resend: Resend,
+    /// One way; a NAK takes the same back.
+    latency: Duration,
+    strikes: RefCell<Strikes>,
+}
+
+/// The draws of bit errors.
+struct Strikes {
+    rng: Rng,
+    /// The last length that was asked for, and its probability.
+    known: (u64, u64),
+}
+
+/// A packet's course over the link.
+pub(crate) struct Course {
+    /// When its last transmission began.
+    pub(crate) begin: Time,
+    /// When the last byte of that had gone out.
+    pub(crate) end: Time,
+    /// When the next packet may begin.
+    pub(crate) free: Time,
+    /// How often it was sent again.
+    pub(crate) resent: u32,
+    /// How much later than the last byte's flight it comes; none if it never does.
+    pub(crate) late: Option<Duration>,
+}
+
+impl Resending {
+    pub(crate) fn new(sim: &Sim, link: LinkId, resend: Resend, latency: Duration) -> Resending {
+        let rng = sim.rng(&format!("bit errors of link {}", link.0));
+        Resending { resend, latency, strikes: RefCell::new(Strikes { rng, known: (0, 0) }) }
+    }
+
+    pub(crate) fn has_bit_errors(&self) -> bool {
+        !self.resend.bit_errors.is_zero()
+    }
+
+    /// The course of a packet of so many bytes on the wire, whose first transmission takes the wire from `begin` to
+    /// `end`, and each further one for `again`.
+    pub(crate) fn course(
+        &self,
+        packet: &mut Transit,
+        faults: Option<&Injector>,
+        bytes: u64,
+        (mut begin, mut end): (Time, Time),
+        again: Duration,
+    ) -> Course {
+        let mut resent = 0;
+        loop {
+            let verdict = faults.map(|faults| faults.judge_checked(begin));
+            let struck = self.is_struck(bytes);
+            let (cause, answer) = match verdict.as_ref().and_then(|verdict| verdict.lost) {
+                Some(cause) => (cause, self.resend.timeout),
+                None if struck || verdict.as_ref().is_some_and(|verdict| verdict.damaged) => {
+                    (Cause::BitErrors, self.latency + self.latency)
+                }
+                None => {
+                    let late = verdict.as_ref().map_or(Duration::ZERO, |verdict| verdict.delay);
+                    let copy = match (faults, verdict) {
+                        (Some(faults), Some(verdict)) if verdict.again => {
+                            faults.duplicated();
+                            again
+                        }
+                        _ => Duration::ZERO,
+                    };
+                    return Course { begin, end, free: end + late + copy, resent, late: Some(late) };
+                }
+            };
+            if let Some(faults) = faults {
+                faults.failed_transmission(cause, resent < self.resend.retries);
+            }
+            let next = end + answer;
+            if resent == self.resend.retries {
+                if let Some(faults) = faults {
+                    faults.give_up(packet.inside(), begin, cause);
+                }
+                return Course { begin, end, free: next, resent, late: None };
+            }
+            resent += 1;
+            (begin, end) = (next, next + again);
+        }
+    }
+
+    fn is_struck(&self, bytes: u64) -> bool {
+        if self.resend.bit_errors.is_zero() {
+            return false;
+        }
+        let Strikes { rng, known } = &mut *self.strikes.borrow_mut();
+        if known.0 != bytes {
+            *known = (bytes, self.resend.bit_errors.of_bytes(bytes));
+        }
+        rng.next_u64() >> 1 < known.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probability_of_a_packet_follows_from_that_of_a_bit() {
+        for (numerator, denominator) in
+            [(236, 10u64.pow(16)), (11, 10u64.pow(14)), (1, 10u64.pow(6)), (1, 3), (1, 1)]
+        {
+            let rate = BitErrorRate::new(numerator, denominator);
+            for bytes in [0, 1, 64, 4160, 1 << 20] {
+                let bit = numerator as f64 / denominator as f64;
+                let expected = -f64::exp_m1(8.0 * bytes as f64 * f64::ln_1p(-bit.min(1.0 - 1e-16)));
+                let found = rate.of_bytes(bytes) as f64 / ONE as f64;
+                assert!(
+                    (found - expected).abs() <= expected * 1e-4,
+                    "{bit} {bytes}: {found}, not {expected}"
+                );
+            }
+        }
+        assert_eq!(BitErrorRate::new(0, 5), BitErrorRate::ZERO);
+    }
+
+    #[test]
+    fn stuffed_words_are_behind_full_stretches() {
+        let framing = Framing { header: 64, stuffing: 16, every: 256 };
+        assert_eq!([0, 191, 192, 4096].map(|payload| framing.bytes(payload)), [64, 255, 272, 4160 + 16 * 16]);
+        assert_eq!(Framing { stuffing: 0, ..framing }.bytes(4096), 4160);
+    }
+}
