@@ -15,6 +15,7 @@ from conftest import Result
 from nicety import usecases
 from nicety.cli.arguments import CommandOption, command
 from nicety.cli.options import group
+from nicety.program.script import run_program
 from nicety.shared import requests, types
 from nicety.shared.checks import Names, Numbers
 from nicety.shared.options import Option, arguments_of
@@ -34,6 +35,7 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),
+    "run": (requests.ProgramOptions, run_program),
     "bench broadcast": (requests.BroadcastOptions, usecases.Broadcast),
     "bench accumulate": (requests.AccumulateOptions, usecases.Accumulate),
     "bench datatype": (requests.DatatypeOptions, usecases.Datatype),

@@ -48,6 +48,19 @@ fn default_pattern() -> String {
     Pattern::default().to_string()
 }
 
+/// The documentation of `topology` in requests.
+pub(crate) const TOPOLOGY: &str = "How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
+    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; or `torus:XxYxZ`, as in torus:4x4x4. Default: what so many hosts \
+    need.";
+/// The documentation of `noise` in requests.
+pub(crate) const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \
+    ,rank=N for one host.";
+/// The documentation of `faults` in requests.
+pub(crate) const FAULTS: &str = "Faults of the network: a TOML file, or a line such as \
+    loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.";
+/// The documentation of `seed` in requests.
+pub(crate) const SEED: &str = "Of every random stream: the same seed gives the same report to the last byte.";
+
 /// The request of a benchmark between hosts.
 ///
 /// The JSON form is what other languages hand over, and the command line's options are made of its schema.
@@ -91,22 +104,21 @@ pub struct Request {
     #[serde(default = "default_pattern")]
     #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
-    /// How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or `torus:XxYxZ`, as in
-    /// torus:4x4x4. Default: what is needed.
+    /// The network's topology.
     #[serde(default)]
-    #[schemars(extend("metavar" = "NAME"))]
+    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
     pub topology: Option<String>,
-    /// Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one host.
+    /// Background noise.
     #[serde(default)]
-    #[schemars(extend("metavar" = "PERIOD,DURATION"))]
+    #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network: a TOML file, or a line such as
-    /// loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+    /// Faults of the network.
     #[serde(default)]
-    #[schemars(extend("metavar" = "FILE.toml|LINE", "format" = "faults"))]
+    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
     pub faults: Option<String>,
-    /// Of every random stream: the same seed gives the same report to the last byte.
+    /// The seed.
     #[serde(default = "default_seed")]
+    #[schemars(extend("description" = SEED))]
     pub seed: u64,
     /// Whether the user's own handlers run instead of the library's.
     #[serde(default)]

@@ -3,7 +3,7 @@
 //!
 //! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` writes those files anew.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -71,25 +71,47 @@ fn python(schemas: &[(String, Value)]) -> String {
     let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
                     import annotations\n\nfrom typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import U32, \
-                    Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option\n"
+                    Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, shared\n"
         .to_owned();
+    let common = common(schemas);
+    write!(text, "\n\n@shared\n{}", options(COMMON, &common, None)).unwrap();
     for (name, schema) in schemas {
-        let made = if name.ends_with("Options") { options(name, schema) } else { definition(name, schema) };
+        let made = match name.ends_with("Options") {
+            true => options(name, schema, Some(&common)),
+            false => definition(name, schema),
+        };
         write!(text, "\n\n{made}").unwrap();
     }
     text
 }
 
-/// The keyword arguments of a Python function, and with them the command line's options, from a request's schema.
-fn options(name: &str, schema: &Value) -> String {
-    let fields = schema["properties"].as_object().expect("a request is an object");
+/// The request from which those of benchmarks between hosts inherit.
+const COMMON: &str = "NetworkOptions";
+
+/// Its schema: arguments that all of these have.
+fn common(schemas: &[(String, Value)]) -> Value {
+    let (_, whole) = schemas.iter().find(|(name, _)| name == "MessagesOptions").expect("the first benchmark");
+    let field = |name: &str| (name.to_owned(), whole["properties"][name].clone());
+    let fields: Map<String, Value> = ["topology", "noise", "faults", "seed"].map(field).into_iter().collect();
+    json!({ "description": "The network of a run, and what is random in it.", "properties": fields })
+}
+
+/// The keyword arguments of a Python function, and with them the command line's options, from a request's schema. The
+/// common ones are inherited, where a request has all of them.
+fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
+    let mut fields = schema["properties"].as_object().expect("a request is an object").clone();
+    let common = common.and_then(|common| common["properties"].as_object());
+    let inherits = common.filter(|common| common.iter().all(|(name, of)| fields.get(name) == Some(of)));
+    inherits.into_iter().flat_map(Map::keys).for_each(|name| drop(fields.remove(name)));
+    let fields = &fields;
+    let base = if inherits.is_some() { COMMON } else { "TypedDict" };
     let required: Vec<&str> = array(&schema["required"]).filter_map(Value::as_str).collect();
     let given = |field: &&String| field.as_str() != "benchmark" && fields[*field]["format"] != "derived";
     let (first, then): (Vec<_>, Vec<_>) =
         fields.keys().filter(given).partition(|name| required.contains(&name.as_str()));
     let order: Vec<&str> = first.into_iter().chain(then).map(String::as_str).collect();
     let text = with_attributes(&paragraphs(schema), fields, &order);
-    let mut text = format!("class {name}(TypedDict, total=False):\n{text}");
+    let mut text = format!("class {name}({base}, total=False):\n{text}");
     for field in order {
         let (of, option) = (argument(field, &fields[field]), option(&fields[field]));
         let (begin, inner, end) = match required.contains(&field) {

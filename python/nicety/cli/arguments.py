@@ -40,8 +40,7 @@ class CommandOption:
         """The value where nothing is given, as it is written; None where there is no one value."""
         default = self.argument.option.default
         if self.argument.type == Names:
-            # Cards are always named.
-            return None if default is None else [",".join(default)]
+            return [self._usual] if self._usual is not None else None if default is None else [",".join(default)]
         if self._usual is not None or default is None:
             return self._usual
         if self.argument.type == Numbers:
@@ -72,7 +71,8 @@ class CommandOption:
             kind, default = bool, False
         elif of is int and not self._is_size:
             kind, metavar = int, "N"
-        if self.argument.name == "nics":
+        # Cards are always named, but where a command says otherwise.
+        if self.argument.name == "nics" and self._usual is None:
             default = inspect.Parameter.empty
         elif default is None:
             kind = kind | None

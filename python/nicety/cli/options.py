@@ -96,33 +96,6 @@ TraceScale = Annotated[
         help="What a tick of the timeline is; ps cuts nothing off. Default ns.",
     ),
 ]
-TopologyName = Annotated[
-    str | None,
-    typer.Option(
-        "--topology",
-        metavar="NAME",
-        help="pair; star: hosts around a switch; fat-tree:PORTS, as in fat-tree:36; or torus:XxYxZ, as in torus:4x4x4. "
-        "Default: what is needed.",
-    ),
-]
-Faults = Annotated[
-    str | None,
-    typer.Option(
-        "--faults",
-        metavar="FILE.toml|LINE",
-        help="What goes wrong in the network: a TOML file, or a line such as "
-        "loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.",
-    ),
-]
-Noise = Annotated[
-    str | None,
-    typer.Option(
-        "--noise",
-        metavar="PERIOD,DURATION",
-        help="Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, "
-        "and ,rank=N for one host.",
-    ),
-]
 AllowFailures = Annotated[
     str | None,
     typer.Option(

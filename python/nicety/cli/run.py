@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicety.cli.options import AllowFailures, Csv, Faults, Json, Noise, Overrides, Seed, TopologyName, TraceScale
-from nicety.shared.checks import U32
+from nicety.cli.arguments import command
+from nicety.cli.options import AllowFailures, Csv, Json, TraceScale
+from nicety.shared.requests import ProgramOptions
 
 if TYPE_CHECKING:
     from nicety.program.script import ProgramReport
@@ -31,28 +32,16 @@ def _run(
             metavar="[ARGS]...", help="The program's own, in sys.argv; behind -- where they begin with a dash."
         ),
     ] = None,
-    nic: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A[,B]", help="Cards to compare: names, or paths of spec files. Default spin-discrete."),
-    ] = None,
-    overrides: Overrides = None,
-    nodes: Annotated[
-        int | None, typer.Option(min=1, max=U32, metavar="N", help="Hosts, instead of what the file says.")
-    ] = None,
-    topology: TopologyName = None,
-    noise: Noise = None,
-    faults: Faults = None,
     allow_failures: AllowFailures = None,
-    seed: Seed = 1,
     csv: Csv = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
     ] = None,
     trace_scale: TraceScale = None,
     as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""
-    from nicety.cli.arguments import parse_names
     from nicety.cli.files import Files
     from nicety.cli.output import print_json, with_report
     from nicety.cli.progress import progress
@@ -60,7 +49,7 @@ def _run(
     from nicety.program.script import program_csv, program_text, run_program
     from nicety.shared.files import write_whole
 
-    nics = parse_names(nic or ["spin-discrete"], "--nic")
+    nics = given["nics"]
     files = Files(csv=csv, trace=trace, trace_scale=trace_scale)
     files.check()
     if files.trace is not None and len(nics) > 1:
@@ -72,18 +61,12 @@ def _run(
             report, failed = with_report(
                 run_program,
                 program,
-                nics=nics,
-                overrides=overrides or [],
-                nodes=nodes,
-                topology=topology,
-                seed=seed,
-                noise=noise,
-                faults=faults,
                 arguments=arguments or [],
                 allow_failures=allow_failures or "",
                 trace=files.trace,
                 trace_scale=files.scale,
                 progress=lambda done, total, nic: bar.advance(done, total, f"running on {nic}"),
+                **given,
             )
         except SystemExit as left:
             if isinstance(left.code, str):
@@ -142,4 +125,4 @@ def _tell_lost(report: ProgramReport) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(_run)
+    command(app, "run", _run, ProgramOptions, text=_run.__doc__)

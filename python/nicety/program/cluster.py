@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 from nicety import _native
 from nicety.errors import InputError
@@ -30,71 +30,68 @@ from nicety.program.calls import Loaded
 from nicety.program.failures import Allowed, allowed, require
 from nicety.program.host import Host, Program
 from nicety.program.run import Run, run_of
-from nicety.shared.checks import U32, Faults, Overrides, changes, text, whole
-from nicety.shared.faults import faults_text
+from nicety.shared.checks import U32, Overrides, changes, whole
+from nicety.shared.options import asked
+from nicety.shared.typed import checked
+from nicety.shared.types import NetworkOptions
+from nicety.show.recordings import Level
 
-if TYPE_CHECKING:
-    from nicety.show.recordings import Level
+Cards = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A card of all hosts, or one for each rank: names of specs, or paths of TOML files."""
+Users = Sequence[int]
+"""A user for each rank."""
 
 
 class Cluster:
     """Hosts with a card each, and a network between them.
 
-    Args:
-        nodes: how many hosts.
-        nic: the card: the name of a spec, or the path of a TOML file. A list names one for each rank: cards of one
-            design, which understand each other. Each direction of a cable is as its sender's card has it, packets are
-            as long as all cards take, and switches and launcher are as the card of rank 0 has them.
-        topology: how they are joined: `pair`, two hosts and a wire; `star`, hosts around a switch; `fat-tree:36`,
-            levels of switches of so many ports (`fat-tree:PORTS:LEVELS:ROUTING`, of which all may be left out); or
-            `torus:4x4x4`, a grid of closed rows with a router at every host (one to three dimensions, ranks in the
-            order of x, y, z). A pair if left out, and `alone` for one host.
-        seed: of every random stream; the same seed gives the same run to the last bit.
-        set: changes to the cards, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
-        noise: background noise on the hosts' CPUs, `PERIOD,DURATION` with units, as in `1ms,25us`; none if left out.
-        recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
-            `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
-            what a timeline is drawn from. It costs no virtual time.
-        recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
-            others. A message takes about 200 bytes, a packet 300, everything else 120.
-        shards: over how many shards the nodes are spread; results do not depend on it.
-        faults: what goes wrong in the network: a line such as `loss=1e-3,seed=7`, TOML or the path of a TOML file, or a
-            dict of the same keys. Cards make up for it with `set={"transport.reliable": "true"}`.
-
-        uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask for
-            (`me_append(uid=...)`); of user 0 if left out.
-        allow_failures: failures of handlers and processes that are part of the experiment: `trap`, a handler is
-            stopped; `fail`, it returns that it failed; `budget`, a budget of its application is used up; `refused`,
-            the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
-
-    Raises:
-        InputError: where card, change, topology, faults or users cannot be.
+    Cards with `set={"transport.reliable": "true"}` make up for faults of the network.
     """
 
+    @checked
     def __init__(
         self,
         nodes: int,
-        nic: str | PathLike[str] | Sequence[str | PathLike[str]],
+        nic: Cards,
         *,
-        topology: str | None = None,
-        seed: int = 1,
         set: Overrides = (),  # noqa: A002, named as the option --set
-        noise: str | None = None,
         recording: Level = "messages",
         recorded_rows: int | None = None,
         shards: int = 1,
-        faults: Faults | None = None,
-        uids: Sequence[int] = (),
+        uids: Users = (),
         allow_failures: Allowed = (),
+        **given: Unpack[NetworkOptions],
     ) -> None:
+        """Build the hosts with their cards, and the network.
+
+        Args:
+            nodes: how many hosts.
+            nic: the card: the name of a spec, or the path of a TOML file. A list names one for each rank: cards of one
+                design, which understand each other. Each direction of a cable is as its sender's card has it, packets
+                are as long as all cards take, and switches and launcher are as the card of rank 0 has them.
+            set: changes to the cards, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+            recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
+                `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
+                what a timeline is drawn from. It costs no virtual time.
+            recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
+                others. A message takes about 200 bytes, a packet 300, everything else 120.
+            shards: over how many shards the nodes are spread; results do not depend on it.
+            uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask
+                for (`me_append(uid=...)`); of user 0 if left out.
+            allow_failures: failures of handlers and processes that are part of the experiment: `trap`, a handler is
+                stopped; `fail`, it returns that it failed; `budget`, a budget of its application is used up; `refused`,
+                the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
+
+        Raises:
+            InputError: where card, change, topology, faults or users cannot be.
+        """
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
-        topology = ("alone" if self._nodes == 1 else "pair") if topology is None else topology
-        for name, value, example in (("topology", topology, "star"), ("recording", recording, "packets")):
-            text(value, name, example)
-        if noise is not None:
-            text(noise, "noise", "1ms,25us")
+        options = asked(NetworkOptions, given)
+        topology = options["topology"]
+        if topology is None:
+            topology = "alone" if self._nodes == 1 else "pair"
         if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
@@ -103,11 +100,11 @@ class Cluster:
             self._nodes,
             self._nics,
             topology,
-            whole(seed, "seed"),
+            options["seed"],
             changes(set),
             whole(shards, "shards"),
         )
-        arguments = (*fixed, noise, recording, rows, faults_text(faults), self._uids)
+        arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
         # Errors in them are raised here, not when the cluster is run.
         self._simulation = _native.Simulation(*arguments)
 

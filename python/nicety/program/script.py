@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
@@ -38,14 +38,13 @@ from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
 from nicety.program.reports import transport_of
 from nicety.program.run import Run
-from nicety.shared.checks import Faults, Names, Overrides, changes, names
-from nicety.shared.faults import faults_line, faults_text
+from nicety.shared.faults import faults_line
+from nicety.shared.options import asked
 from nicety.shared.reports import ChannelReport, PortalsReport
+from nicety.shared.requests import ProgramOptions
 from nicety.shared.typed import checked
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.tables import csv_rows, flatten
-
-DEFAULT_NIC = "spin-discrete"
 
 
 class ProgramReport(TypedDict):
@@ -92,31 +91,17 @@ class _File:
 def run_program(
     path: str | PathLike[str],
     *,
-    nics: Names = (DEFAULT_NIC,),
-    overrides: Overrides = (),
-    nodes: int | None = None,
-    topology: str | None = None,
-    seed: int = 1,
-    noise: str | None = None,
-    faults: Faults | None = None,
     arguments: Sequence[str] = (),
     allow_failures: Allowed = (),
     trace: str | PathLike[str] | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int, str], None] | None = None,
+    **given: Unpack[ProgramOptions],
 ) -> ProgramReport:
     """Run the programs of a Python file on one card after the other, and collect what they return.
 
     Args:
         path: the file. It is loaded once, whatever the number of cards.
-        nics: cards: names of specs, or paths of spec files.
-        overrides: changes to the cards, `KEY=VALUE` with a unit where the key has one.
-        nodes: how many hosts, instead of what the file says.
-        topology: how they are joined, instead of what the file says.
-        seed: of every random stream.
-        noise: background noise on the hosts' CPUs, `PERIOD,DURATION`.
-        faults: what goes wrong in the network, as for a `Cluster`; then each row has `faults`, what happened on links,
-            and `transport`, what each rank's card did about it.
         arguments: what the file finds in `sys.argv` behind its own name.
         allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
@@ -130,7 +115,8 @@ def run_program(
         HandlerFailure: where handlers failed that are not allowed to; it has the whole report.
         RunError: where a program raised an exception; the message has the lines it came through.
     """
-    nics, overrides = names(nics, "a card", "spin-discrete"), changes(overrides)
+    options = asked(ProgramOptions, given)
+    nics, overrides, broken = options["nics"], options["overrides"] or [], options["faults"]
     cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
     called = [card["name"] for card in cards]
     for name in called:
@@ -138,14 +124,13 @@ def run_program(
             raise InputError(f"two of the cards are called {name}; give one another name in its file")
     if trace is not None and len(called) > 1:
         raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
-    broken = faults_text(faults)
     kinds = allowed(allow_failures)
     path = Path(path)
     source = _read(path)
     rows: list[dict[str, Any]] = []
     of_cards: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
     with _loaded(path, source, arguments) as module:
-        file = _definitions(path, module, nodes, topology)
+        file = _definitions(path, module, options["nodes"], options["topology"])
         if not cards:
             raise InputError("no card named; write for example --nic spin-discrete")
         clusters = [
@@ -153,9 +138,9 @@ def run_program(
                 file.nodes,
                 nic,
                 topology=file.topology,
-                seed=seed,
+                seed=options["seed"],
                 set=overrides,
-                noise=noise,
+                noise=options["noise"],
                 faults=broken,
                 recording="messages" if trace is None else "everything",
                 allow_failures="all",
@@ -176,7 +161,7 @@ def run_program(
     report: ProgramReport = {
         "program": str(path),
         "version": _native.version(),
-        "seed": seed,
+        "seed": options["seed"],
         "manifest": {
             "program_sha256": hashlib.sha256(source).hexdigest(),
             "arguments": list(arguments),
@@ -184,7 +169,7 @@ def run_program(
             "overrides": overrides,
             "nodes": file.nodes,
             "topology": file.topology,
-            "noise": noise,
+            "noise": options["noise"],
             **({} if broken is None else {"faults": broken}),
         },
         "rows": rows,

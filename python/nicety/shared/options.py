@@ -15,9 +15,11 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from nicety.shared.checks import U64, Faults, Names, Numbers, Overrides, Place, changes, names, numbers, text, whole
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,22 @@ class Argument:
         return list(bytes(value)) if self.type is bytes else value
 
 
+_SHARED: dict[str, str] = {}
+"""Documentation of arguments that several requests have, by name."""
+
+
+def shared(request: _T) -> _T:
+    """Have requests that inherit from this one describe its arguments as it does, behind their own."""
+    _SHARED.update(_texts(request.__doc__ or ""))
+    return request
+
+
 @functools.cache
 def arguments_of(request: type) -> Mapping[str, Argument]:
     """The arguments of a request, by name."""
-    texts = _texts(request.__doc__ or "")
-    hints = typing.get_type_hints(request, include_extras=True)
-    return {name: _argument(name, hint, texts.get(name, "")) for name, hint in hints.items()}
+    own, hints = _texts(request.__doc__ or ""), typing.get_type_hints(request, include_extras=True)
+    texts = own | {name: _SHARED.get(name, "") for name in hints if name not in own}
+    return {name: _argument(name, hints[name], text) for name, text in texts.items() if name in hints}
 
 
 def _argument(name: str, hint: Any, described: str) -> Argument:

@@ -7,28 +7,24 @@ from __future__ import annotations
 
 from typing import Annotated, Required, TypedDict
 
-from nicety.shared.checks import Faults, Names, Numbers, Overrides
+from nicety.shared.checks import U32, Names, Numbers, Overrides
 from nicety.shared.options import Option
+from nicety.shared.types import NetworkOptions
 
 MOST_ITERATIONS = 10_000_000
 
 
-class UseCaseOptions(TypedDict, total=False):
+class UseCaseOptions(NetworkOptions, total=False):
     """How a use case is measured.
+
+    Where the network has faults, each row has `faults`, what happened on links, and `transport`, what each rank's card
+    did about it, of all iterations together.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         modes: Who does the work; all modes of the use case if left out.
         iterations: Runs of each point, which differ where there is noise.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or
-            `torus:XxYxZ`, as in torus:4x4x4. Default: a pair where all points have two hosts, and a star otherwise.
-        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
-            host.
-        faults: Faults of the network: a TOML file, or a line such as
-            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms. Each row has
-            `faults` then, what happened on links, and `transport`, what each rank's card did about it, of all
-            iterations together.
         seed: Of every random stream; iteration i has seed + i.
     """
 
@@ -36,10 +32,23 @@ class UseCaseOptions(TypedDict, total=False):
     modes: Annotated[Names | None, Option(metavar="M[,N]", example="rdma")]
     iterations: Annotated[int | None, Option(default=1, least=1, most=MOST_ITERATIONS)]
     overrides: Annotated[Overrides | None, Option()]
-    topology: Annotated[str | None, Option(metavar="NAME")]
-    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
-    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
-    seed: Annotated[int | None, Option(default=1)]
+
+
+class ProgramOptions(NetworkOptions, total=False):
+    """Programs of a file, on one card after the other.
+
+    Where the network has faults, each row has `faults`, what happened on links, and `transport`, what each rank's card
+    did about it.
+
+    Attributes:
+        nics: Cards to compare: names of specs, or paths of spec files.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        nodes: Hosts, instead of what the file says.
+    """
+
+    nics: Annotated[Names | None, Option(default=["spin-discrete"], usual="spin-discrete")]
+    overrides: Annotated[Overrides | None, Option()]
+    nodes: Annotated[int | None, Option(least=1, most=U32)]
 
 
 class BroadcastOptions(TypedDict, total=False):

@@ -8,7 +8,27 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 from nicety.shared.checks import U32, Faults, Names, Numbers, Overrides, Place
-from nicety.shared.options import Option
+from nicety.shared.options import Option, shared
+
+
+@shared
+class NetworkOptions(TypedDict, total=False):
+    """The network of a run, and what is random in it.
+
+    Attributes:
+        faults: Faults of the network: a TOML file, or a line such as
+            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
+            host.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
+            `fat-tree:PORTS:LEVELS:ROUTING`; or `torus:XxYxZ`, as in torus:4x4x4. Default: what so many hosts need.
+    """
+
+    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
+    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
+    seed: Annotated[int | None, Option(default=1)]
+    topology: Annotated[str | None, Option(metavar="NAME")]
 
 
 class CardManifest(TypedDict):
@@ -1069,36 +1089,26 @@ class FairnessOptions(TypedDict, total=False):
     size: Annotated[int | None, Option(default=65536, least=1, metavar="SIZE")]
 
 
-class GridOptions(TypedDict, total=False):
+class GridOptions(NetworkOptions, total=False):
     """The request of a benchmark on a grid of ranks.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
-        faults: Faults of the network: a TOML file, or a line such as loss=1e-3,corrupt=1e-4.
         grid: The ranks in each of one to three dimensions, as in 4x4x2. Default: the topology's own dimensions, or the
             nodes in three dimensions as equal as can be.
         iterations: Iterations measured for each size.
         nodes: Number of hosts. Default: as many as grid or topology have, or 8.
-        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
-            host.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36.
-            Default: `pair` for two hosts, or `star`.
         warmup: Iterations before these.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
     sizes: Required[Annotated[Numbers, Option(usual={"allreduce": "8Ki:1Mi", "halo": "1Ki:64Ki"})]]
-    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
     grid: Annotated[str | None, Option(metavar="XxYxZ")]
     iterations: Annotated[int | None, Option(default=4, least=1, most=10000)]
     nodes: Annotated[int | None, Option(least=2, most=U32)]
-    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
     overrides: Annotated[Overrides | None, Option()]
-    seed: Annotated[int | None, Option(default=1)]
-    topology: Annotated[str | None, Option(metavar="NAME")]
     warmup: Annotated[int | None, Option(default=1, most=10000)]
 
 
@@ -1148,7 +1158,7 @@ class LineRateOptions(TypedDict, total=False):
     user_header: Annotated[bytes | None, Option(default=b"")]
 
 
-class MessagesOptions(TypedDict, total=False):
+class MessagesOptions(NetworkOptions, total=False):
     """The request of a benchmark between hosts.
 
     The JSON form is what other languages hand over, and the command line's options are made of its schema.
@@ -1156,20 +1166,13 @@ class MessagesOptions(TypedDict, total=False):
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
-        faults: Faults of the network: a TOML file, or a line such as
-            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
         iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
             than 64 KiB.
         modes: Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
-        noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
-            host.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one
             more at once.
         peer: The card of every host but rank 0, if it is another one; overrides do not change it.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36; or
-            `torus:XxYxZ`, as in torus:4x4x4. Default: what is needed.
         warmup: Round trips or windows before these.
         window: Messages in flight at once; not for latency.
     """
@@ -1178,15 +1181,11 @@ class MessagesOptions(TypedDict, total=False):
     sizes: Required[
         Annotated[Numbers, Option(usual={"bandwidth": "8:4Mi", "latency": "8:4Mi", "message-rate": "8:4Ki"})]
     ]
-    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
     iterations: Annotated[int | None, Option(least=1, most=10000000)]
     modes: Annotated[Names | None, Option(metavar="M[,N]", example="rdma")]
-    noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
     overrides: Annotated[Overrides | None, Option()]
     pattern: Annotated[str | None, Option(default="pair", metavar="PATTERN")]
     peer: Annotated[Place | None, Option(metavar="NIC")]
-    seed: Annotated[int | None, Option(default=1)]
-    topology: Annotated[str | None, Option(metavar="NAME")]
     warmup: Annotated[int | None, Option(default=1, most=10000000)]
     window: Annotated[int | None, Option(default=64, least=1, most=65536)]
 

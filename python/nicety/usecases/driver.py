@@ -61,7 +61,9 @@ def run_usecase(
         HandlerFailure: a handler failed that is not allowed to.
         RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a result.
     """
-    nics, modes, iterations, overrides, topology, noise, faults, seed = asked(UseCaseOptions, given).values()
+    requested = asked(UseCaseOptions, given)
+    nics, modes, iterations, overrides = (requested[name] for name in ("nics", "modes", "iterations", "overrides"))
+    topology, noise, faults, seed = (requested[name] for name in ("topology", "noise", "faults", "seed"))
     count = max(1, iterations)
     # Each iteration has a seed of its own.
     seed = whole(seed, "seed", U64 - count)

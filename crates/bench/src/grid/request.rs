@@ -3,6 +3,7 @@
 use super::shape::Grid;
 use super::{Resolved, values};
 use crate::load_cards;
+use crate::request::{FAULTS, NOISE, SEED, TOPOLOGY};
 use nicety::cards::Card;
 use nicety::{Error, Noise, Topology, faults};
 use schemars::JsonSchema;
@@ -60,10 +61,9 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub nodes: Option<u32>,
-    /// How hosts are joined: `pair`; `star`: hosts around a switch; or `fat-tree:PORTS`, as in fat-tree:36. Default:
-    /// `pair` for two hosts, or `star`.
+    /// The network's topology.
     #[serde(default)]
-    #[schemars(extend("metavar" = "NAME"))]
+    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
     pub topology: Option<String>,
     /// Iterations measured for each size.
     #[serde(default = "usual_iterations")]
@@ -76,16 +76,17 @@ pub struct Request {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one host.
+    /// Background noise.
     #[serde(default)]
-    #[schemars(extend("metavar" = "PERIOD,DURATION"))]
+    #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network: a TOML file, or a line such as loss=1e-3,corrupt=1e-4.
+    /// Faults of the network.
     #[serde(default)]
-    #[schemars(extend("metavar" = "FILE.toml|LINE", "format" = "faults"))]
+    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
     pub faults: Option<String>,
-    /// Of every random stream: the same seed gives the same report to the last byte.
+    /// The seed.
     #[serde(default = "usual_seed")]
+    #[schemars(extend("description" = SEED))]
     pub seed: u64,
 }
 
