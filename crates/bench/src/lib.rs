@@ -9,8 +9,8 @@
 //!
 //! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] whether
 //! handlers sustain the line rate, [`pcsa`] what contexts gain for a program, [`registration`] whether to copy or to
-//! register, [`fairness`] the throughput of each of many processes, and [`grid`] programs whose ranks communicate with
-//! their neighbours.
+//! register, [`fairness`] the throughput of each of many processes, [`grid`] programs whose ranks communicate with
+//! their neighbours, and [`torus`] a network of routers under random traffic.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] lists the handlers to compile for it, and [`run`] gives a
 //! [`Report`] with one row for each card, mode and size.
@@ -31,6 +31,7 @@ pub mod registration;
 mod request;
 mod schemas;
 mod stream;
+pub mod torus;
 
 pub use mode::Mode;
 use nicety_nic::SpinSpec;

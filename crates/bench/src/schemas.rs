@@ -2,7 +2,7 @@
 //! languages are made.
 
 use crate::{Report, Request};
-use crate::{channels, fairness, grid, line_rate, pcsa, registration};
+use crate::{channels, fairness, grid, line_rate, pcsa, registration, torus};
 use nicety::report::{LinkReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
 use schemars::generate::SchemaSettings;
@@ -19,13 +19,15 @@ pub fn schemas() -> Vec<(String, Value)> {
         named::<registration::Report>("RegistrationReport", &mut reports),
         named::<fairness::Report>("FairnessReport", &mut reports),
         named::<grid::Report>("GridReport", &mut reports),
+        named::<torus::Report>("TorusReport", &mut reports),
         named::<pcsa::Report>("ContextReport", &mut reports),
         named::<cardinality::Report>("CountReport", &mut reports),
         named::<tsp::Report>("TourReport", &mut reports),
     ];
     let mut requests = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
-    add::<(registration::Request, fairness::Request, grid::Request, pcsa::Request)>(&mut requests);
+    add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
+    add::<(grid::Request, torus::Request)>(&mut requests);
     add::<(cardinality::Request, tsp::Request)>(&mut requests);
     let mut made: Vec<(String, Value)> = reports.take_definitions(true).into_iter().chain(whole).collect();
     for (name, schema) in requests.take_definitions(true) {

@@ -12,4 +12,5 @@ mod python_types;
 mod recording;
 mod star;
 mod torus;
+mod torus_traffic;
 mod worked;

@@ -102,7 +102,7 @@ impl Timeline {
             let wait = match spec.regularity {
                 Regularity::Fixed => period - over,
                 // It has no memory: the rest of a gap has the distribution of a whole one.
-                Regularity::Exponential => exponential(&mut timeline.rng, period - duration),
+                Regularity::Exponential => timeline.rng.exponential(period - duration),
             };
             timeline.begin += Duration::from_ps(wait);
             timeline.end = timeline.begin + spec.duration;
@@ -119,7 +119,7 @@ impl Timeline {
             let mean = self.spec.period.ps() - self.spec.duration.ps();
             let gap = match self.spec.regularity {
                 Regularity::Fixed => mean,
-                Regularity::Exponential => exponential(&mut self.rng, mean),
+                Regularity::Exponential => self.rng.exponential(mean),
             };
             self.begin = self.end + Duration::from_ps(gap);
             self.end = self.begin + self.spec.duration;
@@ -148,30 +148,6 @@ impl Timeline {
     }
 }
 
-/// An exponentially distributed number of this mean, rounded down, by comparisons alone, so that it is the same on every
-/// machine. (von Neumann, 'Various techniques used in connection with random digits', 1951.)
-fn exponential(rng: &mut Rng, mean: u64) -> u64 {
-    let mut whole = 0u64;
-    loop {
-        // A falling run of uniform numbers is of odd length with probability 1 - 1/e, and if it is, its first one is
-        // distributed as the fraction is.
-        let first = rng.next_u64();
-        let (mut last, mut odd) = (first, true);
-        loop {
-            let next = rng.next_u64();
-            if next >= last {
-                break;
-            }
-            (last, odd) = (next, !odd);
-        }
-        if odd {
-            let fraction = (u128::from(mean) * u128::from(first)) >> 64;
-            return whole.saturating_mul(mean).saturating_add(fraction as u64);
-        }
-        whole += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,25 +163,6 @@ mod tests {
 
     fn spec(period: u64, duration: u64, regularity: Regularity) -> NoiseSpec {
         NoiseSpec { period: Duration::from_ps(period), duration: Duration::from_ps(duration), regularity }
-    }
-
-    #[test]
-    fn exponential_numbers_have_their_mean_and_median() {
-        let mut rng = rng(1);
-        let mut numbers: Vec<u64> = (0..100_000).map(|_| exponential(&mut rng, 1_000_000)).collect();
-        numbers.sort_unstable();
-        let mean = numbers.iter().sum::<u64>() / 100_000;
-        assert!((990_000..1_010_000).contains(&mean), "{mean}");
-        // The median is ln 2 of the mean, the 95th percentile ln 20.
-        assert!((683_000..703_000).contains(&numbers[50_000]), "{}", numbers[50_000]);
-        assert!((2_950_000..3_042_000).contains(&numbers[95_000]), "{}", numbers[95_000]);
-    }
-
-    #[test]
-    fn exponential_numbers_of_a_tiny_mean_end() {
-        let mut rng = rng(2);
-        assert!((0..1000).all(|_| exponential(&mut rng, 1) < 64));
-        assert_eq!(exponential(&mut rng, 0), 0);
     }
 
     #[test]

@@ -52,6 +52,30 @@ impl Rng {
         self.unit() < probability
     }
 
+    /// An exponentially distributed number of this mean, rounded down, by comparisons alone, so that it is the same on every
+    /// machine. (von Neumann, 'Various techniques used in connection with random digits', 1951.)
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        let mut whole = 0u64;
+        loop {
+            // A falling run of uniform numbers is of odd length with probability 1 - 1/e, and if it is, its first one is
+            // distributed as the fraction is.
+            let first = self.next_u64();
+            let (mut last, mut odd) = (first, true);
+            loop {
+                let next = self.next_u64();
+                if next >= last {
+                    break;
+                }
+                (last, odd) = (next, !odd);
+            }
+            if odd {
+                let fraction = (u128::from(mean) * u128::from(first)) >> 64;
+                return whole.saturating_mul(mean).saturating_add(fraction as u64);
+            }
+            whole += 1;
+        }
+    }
+
     /// Fills a slice with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
@@ -99,6 +123,25 @@ mod tests {
         let heads = (0..10_000).filter(|_| rng.chance(0.25)).count();
         assert!((2300..2700).contains(&heads), "{heads}");
         assert!(!rng.chance(0.0) && rng.chance(1.0));
+    }
+
+    #[test]
+    fn exponential_numbers_have_their_mean_and_median() {
+        let mut rng = rng(1, 0, "exponential");
+        let mut numbers: Vec<u64> = (0..100_000).map(|_| rng.exponential(1_000_000)).collect();
+        numbers.sort_unstable();
+        let mean = numbers.iter().sum::<u64>() / 100_000;
+        assert!((990_000..1_010_000).contains(&mean), "{mean}");
+        // The median is ln 2 of the mean, the 95th percentile ln 20.
+        assert!((683_000..703_000).contains(&numbers[50_000]), "{}", numbers[50_000]);
+        assert!((2_950_000..3_042_000).contains(&numbers[95_000]), "{}", numbers[95_000]);
+    }
+
+    #[test]
+    fn exponential_numbers_of_a_tiny_mean_end() {
+        let mut rng = rng(2, 0, "exponential");
+        assert!((0..1000).all(|_| rng.exponential(1) < 64));
+        assert_eq!(rng.exponential(0), 0);
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl Torus {
         Ok(Torus { sizes: Some((all, sizes.len() as u8)), ..Torus::default() })
     }
 
+    /// How many hosts it has, where its sizes are written.
+    pub fn hosts(self) -> Option<u32> {
+        self.sizes.map(|(sizes, _)| sizes.iter().product())
+    }
+
     /// The same torus with one virtual channel in use, so that packets in a ring can wait for each other for ever; to
     /// show that the dateline is needed.
     pub fn without_dateline(self) -> Torus {

@@ -1,0 +1,117 @@
+//! Channel loads: what a pattern asks of each link, by walking the routes of all its packets.
+//!
+//! The load of a link is what it carries where every node that sends does so at the bandwidth of a link. The most loaded
+//! one is full first: at the fraction 1 / load, traffic saturates at the latest (Dally and Towles, section 3.2).
+
+use super::pattern::Pattern;
+use nicety_fabric::TorusShape;
+
+/// Most pairs of nodes whose routes are walked.
+const MOST_PAIRS: u64 = 1 << 26;
+
+/// The loads of all links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ChannelLoads {
+    /// The mean over the links.
+    pub(super) mean: f64,
+    /// The most loaded link's.
+    pub(super) max: f64,
+    /// Links of a route, the mean over all packets.
+    pub(super) hops: f64,
+}
+
+impl ChannelLoads {
+    /// Those of a pattern; none where they are routes of too many pairs.
+    pub(super) fn of(pattern: Pattern, shape: &TorusShape) -> Option<ChannelLoads> {
+        let hosts = shape.hosts();
+        let to_all = pattern.only(shape, 0).is_none();
+        if to_all && u64::from(hosts) * u64::from(hosts) > MOST_PAIRS {
+            return None;
+        }
+        // Packets on each link, of which a node sends `each`: one to each destination.
+        let mut packets = vec![0u64; 6 * hosts as usize];
+        let (mut hops, mut senders) = (0, 0u64);
+        let mut walk = |from: u32, to: u32| {
+            for hop in shape.path(from, to) {
+                packets[6 * hop.from as usize + 2 * hop.dimension + usize::from(hop.plus)] += 1;
+                hops += 1;
+            }
+        };
+        for from in 0..hosts {
+            match pattern.only(shape, from) {
+                Some(to) if to == from => continue,
+                Some(to) => walk(from, to),
+                None => (0..hosts).for_each(|to| walk(from, to)),
+            }
+            senders += 1;
+        }
+        let each = if to_all { u64::from(hosts) - 1 } else { 1 };
+        let used = shape.sizes().iter().filter(|&&size| size > 1).count() as u64;
+        let links = 2 * used * u64::from(hosts);
+        let share = |packets: u64, of: u64| packets as f64 / of as f64;
+        Some(ChannelLoads {
+            mean: share(hops, each * links),
+            max: share(packets.into_iter().max().unwrap_or(0), each),
+            hops: share(hops, each * senders),
+        })
+    }
+
+    /// The load, as a fraction of a link's bandwidth, at which the first link is full: one of these, or a node's own, to
+    /// and from its router.
+    pub(super) fn saturation(&self) -> f64 {
+        1.0 / self.max.max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_fabric::Torus;
+
+    fn loads(pattern: Pattern, sizes: &[u32]) -> ChannelLoads {
+        let shape = Torus::new(sizes).unwrap().shape(sizes.iter().product::<u32>() as usize).unwrap();
+        ChannelLoads::of(pattern, &shape).unwrap()
+    }
+
+    #[test]
+    fn loads_by_hand() {
+        // A ring of 8: 2 links on the way, the mean with oneself, half of them either way: 8 / 8. Of the 512 destinations
+        // one is oneself, and gets nothing.
+        let uniform = loads(Pattern::Uniform, &[8, 8, 8]);
+        assert!(
+            (uniform.mean - 512.0 / 511.0).abs() < 1e-12
+                && (uniform.hops - 6.0 * 512.0 / 511.0).abs() < 1e-12
+        );
+        assert!((uniform.max - uniform.mean).abs() < 0.01, "{uniform:?}");
+        assert_eq!(loads(Pattern::AllToAll, &[8, 8, 8]), uniform);
+        // Three links in each dimension, all one way.
+        let tornado = loads(Pattern::Tornado, &[8, 8, 8]);
+        assert_eq!((tornado.max, tornado.mean, tornado.hops), (3.0, 1.5, 9.0));
+        assert_eq!(tornado.saturation(), 1.0 / 3.0);
+        let neighbour = loads(Pattern::Neighbour, &[5, 5]);
+        assert_eq!(
+            (neighbour.max, neighbour.mean, neighbour.hops, neighbour.saturation()),
+            (1.0, 0.5, 2.0, 1.0)
+        );
+        // In a ring of 4, 0 and 3 are beside each other over the wrap-around link, 1 and 2 over the link between.
+        let complement = loads(Pattern::BitComplement, &[4]);
+        assert_eq!((complement.max, complement.mean, complement.hops), (1.0, 0.5, 1.0));
+    }
+
+    #[test]
+    fn long_rings_are_full_sooner() {
+        let of = |pattern, sizes: &[u32]| loads(pattern, sizes).saturation();
+        assert!((of(Pattern::Uniform, &[16, 16]) - 0.5).abs() < 0.01);
+        assert!((of(Pattern::Uniform, &[32]) - 0.25).abs() < 0.01);
+        assert_eq!(of(Pattern::Tornado, &[16, 4]), 1.0 / 7.0);
+        // A small one is limited by a node's own link.
+        assert_eq!(of(Pattern::Uniform, &[4, 4]), 1.0);
+    }
+
+    #[test]
+    fn routes_of_very_many_pairs_are_not_walked() {
+        let shape = Torus::new(&[32, 32, 16]).unwrap().shape(1 << 14).unwrap();
+        assert_eq!(ChannelLoads::of(Pattern::Uniform, &shape), None);
+        assert!(ChannelLoads::of(Pattern::Transpose, &shape).is_some());
+    }
+}

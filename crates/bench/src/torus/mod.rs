@@ -1,0 +1,244 @@
+//! The benchmark of a torus: open-loop random traffic, latency and accepted throughput over the offered load, and beside
+//! them the load at which the routes alone let it saturate.
+
+mod channels;
+mod load;
+mod pattern;
+mod request;
+mod traffic;
+
+pub use request::Request;
+
+use crate::figures::Spread;
+use channels::ChannelLoads;
+use load::Load;
+use nicety::cards::Card;
+use nicety::{CardManifest, Environment, Error, VERSION};
+use pattern::Pattern;
+use request::Resolved;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use traffic::{Experiment, Measured};
+
+/// The share of the offered load below which the network has accepted less than was offered, and not only by chance.
+const ACCEPTED: f64 = 0.95;
+/// Parts of a row in which progress is told.
+const PARTS: usize = 100;
+/// How often it is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A card, a pattern and an offered load.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TorusRow")]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// The pattern.
+    pub pattern: &'static str,
+    /// Offered load of each node that sends, as a fraction of a link's bandwidth, headers included.
+    pub offered_fraction: f64,
+    /// The same of what arrived in the measured time.
+    pub accepted_fraction: f64,
+    /// Payload bytes a second that arrived in it, at all nodes together.
+    pub accepted_bytes_per_s: f64,
+    /// Time of a packet from its generation to the arrival of its last byte, the mean.
+    pub latency_ns: f64,
+    /// The minimum.
+    pub min_ns: f64,
+    /// The median.
+    pub p50_ns: f64,
+    /// The 99th percentile, by nearest rank.
+    pub p99_ns: f64,
+    /// The maximum.
+    pub max_ns: f64,
+    /// Links between nodes that a packet crossed, the mean.
+    pub hops_mean: f64,
+    /// Packets measured: those generated in the measured time.
+    pub packets: u64,
+    /// Packets that should have been, but had not left their node when the run was given up, far beyond saturation. They
+    /// are in no latency.
+    pub undelivered_packets: u64,
+}
+
+/// The saturation of a pattern on a card: by arithmetic, and as measured.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Saturation {
+    /// The card.
+    pub nic: String,
+    /// The pattern.
+    pub pattern: &'static str,
+    /// What the most loaded link carries, in links' bandwidths, where every node that sends does so at a link's bandwidth:
+    /// by walking all routes. Left out where they are too many, on a torus of more than 8192 nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel_load_max: Option<f64>,
+    /// The mean over all links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel_load_mean: Option<f64>,
+    /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saturation_fraction: Option<f64>,
+    /// The largest accepted load, if any offered one was more than the network accepted (by 5 % at least).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_saturation_fraction: Option<f64>,
+}
+
+/// The inputs that reproduce a report of the benchmark of a torus.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TorusManifest")]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// The topology.
+    pub topology: String,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Payload bytes of a packet.
+    pub packet_bytes: u64,
+    /// The time before the measured one.
+    pub warmup_ns: f64,
+    /// The measured time.
+    pub duration_ns: f64,
+}
+
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Benchmark {
+    /// `torus`.
+    Torus,
+}
+
+/// The report of the benchmark of a torus.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// The inputs.
+    pub manifest: Manifest,
+    /// One row for each card, pattern and load.
+    pub rows: Vec<Row>,
+    /// One for each card and pattern.
+    pub saturation: Vec<Saturation>,
+}
+
+/// Runs the benchmark. Progress is in hundredths of rows.
+///
+/// # Errors
+/// Invalid input before anything runs; then the error that ended a run, such as a deadlock or a lost packet, with its
+/// card, pattern and load.
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let resolved = request.resolve()?;
+    let total = resolved.cards.len() * resolved.patterns.len() * resolved.loads.len() * PARTS;
+    (environment.progress)(0, total);
+    let (mut rows, mut saturation) = (Vec::new(), Vec::new());
+    for (nic, card) in &resolved.cards {
+        for &pattern in &resolved.patterns {
+            let first = rows.len();
+            for &load in &resolved.loads {
+                let tell = |part: usize| (environment.progress)(rows.len() * PARTS + part, total);
+                let experiment = resolved.experiment(card, pattern, load, request);
+                let row =
+                    watched(experiment, environment, tell).and_then(|found| row(nic, experiment, found));
+                let place = || format!("{nic}, {} at load {load}", pattern.name());
+                rows.push(row.map_err(|error| error.inside(&place()))?);
+            }
+            let loads = ChannelLoads::of(pattern, &resolved.shape);
+            saturation.push(saturation_of(nic, pattern, loads, &rows[first..]));
+        }
+    }
+    (environment.progress)(total, total);
+    let manifest = Manifest {
+        specs: resolved.cards.iter().map(|(nic, card)| (nic.clone(), card.into())).collect(),
+        overrides: request.overrides.clone(),
+        topology: resolved.torus.to_string(),
+        nodes: resolved.shape.hosts(),
+        packet_bytes: request.packet,
+        warmup_ns: resolved.warmup.ps() as f64 / 1e3,
+        duration_ns: resolved.window.ps() as f64 / 1e3,
+    };
+    let benchmark = Benchmark::Torus;
+    Ok(Report { benchmark, version: VERSION, seed: request.seed, manifest, rows, saturation })
+}
+
+impl Resolved {
+    fn experiment(&self, card: &Card, pattern: Pattern, load: Load, request: &Request) -> Experiment {
+        let &Resolved { torus, shape, warmup, window, .. } = self;
+        let (network, packet, seed) = (Resolved::network(card), request.packet, request.seed);
+        Experiment { torus, shape, network, pattern, load, packet, warmup, window, seed }
+    }
+}
+
+/// Runs an experiment in a thread of its own, and tells how much of it is done.
+fn watched(
+    experiment: Experiment,
+    environment: &Environment<'_>,
+    tell: impl Fn(usize),
+) -> Result<Measured, Error> {
+    let (now, interrupt) = (Arc::new(AtomicU64::new(0)), environment.interrupt.clone());
+    let end = (experiment.warmup + experiment.window).ps().max(1);
+    let (done, waiting) = channel::<()>();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let measured = experiment.run(interrupt.map(Into::into), &now);
+            drop(done);
+            measured
+        });
+        while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(LOOK_EVERY) {
+            let share = u128::from(now.load(Ordering::Relaxed).min(end)) * PARTS as u128 / u128::from(end);
+            tell(share as usize);
+        }
+        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Error> {
+    let Experiment { network, pattern, load, packet, window, .. } = experiment;
+    let packets = measured.latencies.len() as u64;
+    if packets == 0 {
+        return Err(Error::Input(
+            "no packet came in the measured time; write a longer --duration, or a higher --load".into(),
+        ));
+    }
+    let spread = Spread::of(measured.latencies, 1);
+    let on_link = network.link.gap.cover(packet + network.link.header).ps();
+    Ok(Row {
+        nic: nic.to_owned(),
+        pattern: pattern.name(),
+        offered_fraction: load.fraction(),
+        accepted_fraction: (measured.accepted * on_link) as f64 / (measured.senders * window.ps()) as f64,
+        accepted_bytes_per_s: (measured.accepted * packet) as f64 * 1e12 / window.ps() as f64,
+        latency_ns: spread.mean,
+        min_ns: spread.min,
+        p50_ns: spread.p50,
+        p99_ns: spread.p99,
+        max_ns: spread.max,
+        hops_mean: measured.hops as f64 / packets as f64,
+        packets,
+        undelivered_packets: measured.undelivered,
+    })
+}
+
+fn saturation_of(nic: &str, pattern: Pattern, loads: Option<ChannelLoads>, rows: &[Row]) -> Saturation {
+    let saturated = rows.iter().any(|row| row.accepted_fraction < ACCEPTED * row.offered_fraction);
+    let accepted = rows.iter().map(|row| row.accepted_fraction);
+    Saturation {
+        nic: nic.to_owned(),
+        pattern: pattern.name(),
+        channel_load_max: loads.map(|loads| loads.max),
+        channel_load_mean: loads.map(|loads| loads.mean),
+        saturation_fraction: loads.map(|loads| loads.saturation()),
+        measured_saturation_fraction: saturated.then(|| accepted.fold(0.0, f64::max)),
+    }
+}

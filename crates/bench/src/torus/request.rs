@@ -1,0 +1,192 @@
+//! The request of the benchmark of a torus.
+
+use super::load::Load;
+use super::pattern::Pattern;
+use crate::load_cards;
+use nicety::cards::Card;
+use nicety::{Error, Topology};
+use nicety_fabric::{NetworkSpec, Torus, TorusShape};
+use nicety_spec::units::parse_time;
+use nicety_types::Duration;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Most nodes of a torus.
+const MOST_NODES: u32 = 1 << 17;
+/// Most packets of a run: the latencies of those measured are kept.
+const MOST_PACKETS: u128 = 100_000_000;
+/// The longest packet, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+fn usual_topology() -> String {
+    "torus:8x8x8".to_owned()
+}
+
+fn usual_patterns() -> Vec<String> {
+    vec![Pattern::Uniform.name().to_owned()]
+}
+
+fn usual_load() -> String {
+    "0.1:1.0".to_owned()
+}
+
+const fn usual_packet() -> u64 {
+    4096
+}
+
+fn usual_warmup() -> String {
+    "10us".to_owned()
+}
+
+fn usual_duration() -> String {
+    "20us".to_owned()
+}
+
+const fn usual_seed() -> u64 {
+    1
+}
+
+/// Random traffic on a torus of routers: latency and accepted throughput over the offered load.
+///
+/// The packets of a node come at random times into a queue without end, and from there to its router. Neither hosts nor
+/// cards take part: of a card it is the link and the router alone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TorusOptions")]
+pub struct Request {
+    /// Cards to compare, of which the links and routers are taken: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "spin-discrete"))]
+    pub nics: Vec<String>,
+    /// The torus, as in torus:8x8x8.
+    #[serde(default = "usual_topology")]
+    #[schemars(extend("metavar" = "torus:XxYxZ"))]
+    pub topology: String,
+    /// Where packets go: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
+    #[serde(default = "usual_patterns")]
+    #[schemars(extend("metavar" = "P[,Q]", "example" = "uniform"))]
+    pub patterns: Vec<String>,
+    /// Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+    #[serde(default = "usual_load")]
+    #[schemars(extend("metavar" = "LOADS"))]
+    pub load: String,
+    /// Payload bytes of a packet.
+    #[serde(default = "usual_packet")]
+    #[schemars(range(min = 1, max = LONGEST), extend("metavar" = "SIZE"))]
+    pub packet: u64,
+    /// The time in which packets are measured, as in 20us.
+    #[serde(default = "usual_duration")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub duration: String,
+    /// The time before that, as in 10us.
+    #[serde(default = "usual_warmup")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub warmup: String,
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// Of every random stream: the same seed gives the same report to the last byte.
+    #[serde(default = "usual_seed")]
+    pub seed: u64,
+}
+
+/// A request with resolved names.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<(String, Card)>,
+    pub(super) torus: Torus,
+    pub(super) shape: TorusShape,
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) loads: Vec<Load>,
+    pub(super) warmup: Duration,
+    pub(super) window: Duration,
+}
+
+impl Request {
+    /// A request with default values.
+    pub fn new(nics: &[&str]) -> Request {
+        Request {
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            topology: usual_topology(),
+            patterns: usual_patterns(),
+            load: usual_load(),
+            packet: usual_packet(),
+            duration: usual_duration(),
+            warmup: usual_warmup(),
+            overrides: Vec::new(),
+            seed: usual_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the invalid JSON or fields.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of bench torus")
+    }
+
+    /// Reads the cards, the torus and the rest, and checks that a run has an end.
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        let (torus, shape) = self.torus()?;
+        if self.patterns.is_empty() {
+            return wrong("no pattern named; write for example --pattern uniform,tornado".into());
+        }
+        let patterns =
+            self.patterns.iter().map(|name| Pattern::parse(name, &shape)).collect::<Result<_, _>>()?;
+        let loads = Load::parse(&self.load)?;
+        if !(1..=LONGEST).contains(&self.packet) {
+            return wrong(format!("--packet is 1 to {LONGEST}, not {}", self.packet));
+        }
+        let (warmup, window) = (time("--warmup", &self.warmup)?, time("--duration", &self.duration)?);
+        if window.is_zero() {
+            return wrong("--duration 0: nothing would be measured; write for example 20us".into());
+        }
+        for (name, card) in &cards {
+            let link = card.spec.node().link;
+            let packet = link.gap.cover(self.packet + link.header).ps().max(1);
+            let most = loads.last().map_or(0, |load| load.spacing(packet)).max(1);
+            let time = u128::from(warmup.ps()) + u128::from(window.ps());
+            let packets = time / u128::from(most) * u128::from(shape.hosts());
+            if packets > MOST_PACKETS {
+                return wrong(format!(
+                    "{name}: some {packets} packets in {} and {}, of {MOST_PACKETS} at most; write a shorter --duration, or \
+                     longer packets",
+                    self.warmup, self.duration
+                ));
+            }
+        }
+        Ok(Resolved { cards, torus, shape, patterns, loads, warmup, window })
+    }
+
+    fn torus(&self) -> Result<(Torus, TorusShape), Error> {
+        let instead = "write for example --topology torus:8x8x8";
+        match self.topology.parse::<Topology>()? {
+            Topology::Torus(torus) => {
+                let hosts = torus.hosts().ok_or_else(|| {
+                    Error::Input(format!("--topology {}: how many nodes? {instead}", self.topology))
+                })?;
+                if hosts > MOST_NODES {
+                    return Err(Error::Input(format!(
+                        "--topology {}: {hosts} nodes, of {MOST_NODES} at most",
+                        self.topology
+                    )));
+                }
+                Ok((torus, torus.shape(hosts as usize)?))
+            }
+            other => Err(Error::Input(format!("--topology {other}: this is no torus; {instead}"))),
+        }
+    }
+}
+
+impl Resolved {
+    /// The network of a card.
+    pub(super) fn network(card: &Card) -> NetworkSpec {
+        let node = card.spec.node();
+        NetworkSpec { link: node.link, switch: node.switch, router: node.router }
+    }
+}
+
+fn time(option: &str, text: &str) -> Result<Duration, Error> {
+    parse_time(text).map_err(|error| Error::Input(format!("{option}: {error}")))
+}

@@ -1,0 +1,274 @@
+//! Open-loop traffic on the bare ports of a torus, without cards and hosts.
+//!
+//! Every node that sends has a source, whose packets come by a Poisson process into a queue without end, and go to the
+//! port in their order. A packet's latency is from then to the arrival of its last byte, so it has the time in that
+//! queue. Packets that come to the queue in the measured window are measured; sources go on until the last of them has
+//! arrived, so that all of them meet the same load (Dally and Towles, section 24.2). Then all packets in the network arrive: no
+//! run ends with one missing.
+
+use super::load::Load;
+use super::pattern::{Destinations, Pattern};
+use nicety::Error;
+use nicety_fabric::{
+    Channel, HeaderBytes, Label, NetworkSpec, Packet, Port, Symbol, Topology, Torus, TorusShape,
+};
+use nicety_kernel::{Config, Interrupt, Rng, RunError, Sim, World};
+use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Time};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Measured windows, the warm-up included, after which sources give up.
+const PATIENCE: u64 = 10;
+/// Bytes of a header: a packet's time, source and destination.
+const HEADER: usize = 16;
+
+/// One run: a pattern at a load.
+#[derive(Clone, Copy)]
+pub(super) struct Experiment {
+    pub(super) torus: Torus,
+    pub(super) shape: TorusShape,
+    pub(super) network: NetworkSpec,
+    pub(super) pattern: Pattern,
+    pub(super) load: Load,
+    /// Payload bytes of a packet.
+    pub(super) packet: u64,
+    pub(super) warmup: Duration,
+    pub(super) window: Duration,
+    pub(super) seed: u64,
+}
+
+/// The results of a run.
+#[derive(Debug)]
+pub(super) struct Measured {
+    /// Nodes that send.
+    pub(super) senders: u64,
+    /// Packets that arrived in the window.
+    pub(super) accepted: u64,
+    /// The latencies of the measured packets.
+    pub(super) latencies: Vec<Duration>,
+    /// Links that they crossed, all together.
+    pub(super) hops: u64,
+    /// Measured packets that never left their source's queue.
+    pub(super) undelivered: u64,
+}
+
+/// The state of all sources and sinks. Only an observer may see all nodes at once: this one measures, and ends the
+/// traffic when it has measured.
+struct Observer {
+    shape: TorusShape,
+    begin: Time,
+    end: Time,
+    /// When sources give up.
+    limit: Time,
+    /// Sources that may still have packets to be measured.
+    measuring: Cell<u64>,
+    /// Measured packets in the network.
+    under_way: Cell<u64>,
+    over: Cell<bool>,
+    sent: Cell<u64>,
+    received: Cell<u64>,
+    accepted: Cell<u64>,
+    hops: Cell<u64>,
+    undelivered: Cell<u64>,
+    latencies: RefCell<Vec<Duration>>,
+    /// A packet at a node that it was not for.
+    astray: Cell<Option<(u32, u32)>>,
+}
+
+impl Experiment {
+    /// Runs it; `now` is told how far it has come, in picoseconds.
+    ///
+    /// # Errors
+    /// A deadlock, a lost packet, or an interrupt.
+    pub(super) fn run(self, interrupt: Option<Interrupt>, now: &Arc<AtomicU64>) -> Result<Measured, Error> {
+        let Experiment { torus, shape, network, pattern, .. } = self;
+        let mut world: World<Symbol> =
+            World::new(Config { seed: self.seed, shards: 1, interrupt, max_time: None });
+        let nodes: Vec<NodeId> = (0..shape.hosts()).map(|_| world.add_node()).collect();
+        let (ports, _network) = Topology::Torus(torus).build(&mut world, &nodes, &network)?;
+        let end = Time::ZERO + self.warmup + self.window;
+        let observer = Rc::new(Observer {
+            shape,
+            begin: Time::ZERO + self.warmup,
+            end,
+            limit: Time::from_ps(end.ps().saturating_mul(PATIENCE)),
+            measuring: Cell::new(0),
+            under_way: Cell::new(0),
+            over: Cell::new(false),
+            sent: Cell::new(0),
+            received: Cell::new(0),
+            accepted: Cell::new(0),
+            hops: Cell::new(0),
+            undelivered: Cell::new(0),
+            latencies: RefCell::default(),
+            astray: Cell::new(None),
+        });
+        let spacing = self.load.spacing(network.link.gap.cover(self.packet + network.link.header).ps());
+        let mut senders = 0;
+        for (&node, port) in nodes.iter().zip(ports) {
+            let (sim, port) = (world.sim(node), Rc::new(port));
+            sim.spawn(sink(sim.clone(), port.clone(), observer.clone(), now.clone()));
+            let destinations = Destinations::new(pattern, &shape, node.0, sim.rng("destinations"));
+            let Some(destinations) = destinations else { continue };
+            senders += 1;
+            let arrivals = sim.rng("arrivals");
+            let source = Source { sim, port, destinations, arrivals, spacing, bytes: self.packet };
+            source.sim.clone().spawn_program(format!("source {}", node.0), source.run(observer.clone()));
+        }
+        observer.measuring.set(senders);
+        world.run().map_err(|error| match error {
+            RunError::Interrupted { .. } => Error::Interrupted,
+            error => Error::Deadlock(error.to_string()),
+        })?;
+        observer.verify()?;
+        Ok(Measured {
+            senders,
+            accepted: observer.accepted.get(),
+            latencies: observer.latencies.take(),
+            hops: observer.hops.get(),
+            undelivered: observer.undelivered.get(),
+        })
+    }
+}
+
+/// A node's packets.
+struct Source {
+    sim: Sim,
+    port: Rc<Port>,
+    destinations: Destinations,
+    arrivals: Rng,
+    /// The mean time from one packet to the next, in picoseconds.
+    spacing: u64,
+    bytes: u64,
+}
+
+impl Source {
+    async fn run(mut self, observer: Rc<Observer>) {
+        let mut due = Time::ZERO + self.gap();
+        let mut measured = true;
+        for number in 0.. {
+            if measured && self.sim.now() >= observer.limit {
+                while due < observer.end {
+                    observer.undelivered.set(observer.undelivered.get() + 1);
+                    due += self.gap();
+                }
+            }
+            if measured && due >= observer.end {
+                measured = false;
+                observer.measuring.set(observer.measuring.get() - 1);
+                observer.look();
+            }
+            self.sim.until(due).await;
+            let turn = self.port.turn(Flight::resting(Path::clock(due))).await;
+            if observer.over.get() {
+                return;
+            }
+            let packet = self.packet(number, due);
+            self.port.launch(packet, turn);
+            observer.sent(due);
+            due += self.gap();
+        }
+    }
+
+    fn gap(&mut self) -> Duration {
+        Duration::from_ps(self.arrivals.exponential(self.spacing))
+    }
+
+    fn packet(&mut self, number: u64, due: Time) -> Packet {
+        let (source, to) = (self.sim.node(), self.destinations.next());
+        Packet {
+            label: Label {
+                destination: NodeId(to),
+                message: MessageId { source, sequence: number },
+                offset: 0,
+            },
+            channel: Channel::Data(0),
+            header: Header { due, source: source.0, to }.emit(),
+            payload: Payload::phantom(self.bytes),
+            path: Path::clock(due),
+        }
+    }
+}
+
+/// Takes a node's packets as they come.
+async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU64>) {
+    loop {
+        let packet = port.receive().await;
+        port.free_slot();
+        observer.received(Header::parse(packet.header.as_slice()), sim.node().0, sim.now());
+        now.store(sim.now().ps(), Ordering::Relaxed);
+    }
+}
+
+impl Observer {
+    fn is_measured(&self, due: Time) -> bool {
+        (self.begin..self.end).contains(&due)
+    }
+
+    fn sent(&self, due: Time) {
+        self.sent.set(self.sent.get() + 1);
+        if self.is_measured(due) {
+            self.under_way.set(self.under_way.get() + 1);
+        }
+    }
+
+    fn received(&self, Header { due, source, to }: Header, by: u32, now: Time) {
+        self.received.set(self.received.get() + 1);
+        if to != by {
+            self.astray.set(Some((to, by)));
+        }
+        if (self.begin..self.end).contains(&now) {
+            self.accepted.set(self.accepted.get() + 1);
+        }
+        if self.is_measured(due) {
+            self.latencies.borrow_mut().push(now.since(due));
+            self.hops.set(self.hops.get() + u64::from(self.shape.hops(source, by)));
+            self.under_way.set(self.under_way.get() - 1);
+            self.look();
+        }
+    }
+
+    /// Ends the traffic when all measured packets have arrived.
+    fn look(&self) {
+        if self.measuring.get() == 0 && self.under_way.get() == 0 {
+            self.over.set(true);
+        }
+    }
+
+    /// Checks that all packets have arrived where they were to.
+    fn verify(&self) -> Result<(), Error> {
+        if let Some((to, by)) = self.astray.get() {
+            return Err(Error::Program(format!("a packet for node {to} came to node {by}")));
+        }
+        let (sent, received) = (self.sent.get(), self.received.get());
+        match sent == received {
+            true => Ok(()),
+            false => Err(Error::Program(format!("{sent} packets were sent, and {received} have arrived"))),
+        }
+    }
+}
+
+/// A packet's header.
+struct Header {
+    due: Time,
+    source: u32,
+    to: u32,
+}
+
+impl Header {
+    fn emit(&self) -> HeaderBytes {
+        HeaderBytes::emitted(HEADER, |bytes| {
+            bytes[..8].copy_from_slice(&self.due.ps().to_le_bytes());
+            bytes[8..12].copy_from_slice(&self.source.to_le_bytes());
+            bytes[12..].copy_from_slice(&self.to.to_le_bytes());
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Header {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let due = u64::from(word(0)) | u64::from(word(4)) << 32;
+        Header { due: Time::from_ps(due), source: word(8), to: word(12) }
+    }
+}
